@@ -1,0 +1,1 @@
+"""Apache Iceberg for PySpark, with `pip install` and nothing else."""

@@ -1,0 +1,1 @@
+"""Rows: files to and from Arrow record batches."""

@@ -1,0 +1,1 @@
+"""Where the pointer to a table's current metadata lives."""

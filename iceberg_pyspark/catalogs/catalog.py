@@ -1,0 +1,125 @@
+"""What a catalog is: names to metadata, and one atomic swap.
+
+A catalog returns values, never a `Table`. Commits are the REST catalog's: requirements that must hold
+and updates to apply, so that every catalog is asked the same question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from iceberg_pyspark.commits.requirements import TableRequirement
+from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+Namespace: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableIdentifier:
+    """A table's namespace levels and name."""
+
+    namespace: Namespace
+    name: str
+
+    def __str__(self) -> str:
+        return ".".join((*self.namespace, self.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedTable:
+    """A table as the catalog knows it at one moment; `config` holds storage properties for it."""
+
+    identifier: TableIdentifier
+    metadata: TableMetadata
+    metadata_location: str
+    config: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class Catalog(Protocol):
+    """The operations every catalog answers; errors are those of `errors.py`.
+
+    `commit_table` ends in one of three ways: it returns (done), raises `CommitConflictError` (refused,
+    nothing happened) or raises `CommitStateUnknownError` (look, never delete).
+    """
+
+    @property
+    def name(self) -> str:
+        """The name the catalog was configured under."""
+        ...
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Its configuration, storage properties included."""
+        ...
+
+    def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        """Direct children of a namespace."""
+        ...
+
+    def create_namespace(
+        self, namespace: Namespace, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Raises `NamespaceAlreadyExistsError`."""
+        ...
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        ...
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Whether the namespace is there."""
+        ...
+
+    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Raises `NoSuchNamespaceError`."""
+        ...
+
+    def update_namespace_properties(
+        self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        """Remove and set namespace properties."""
+        ...
+
+    def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Tables directly in a namespace; raises `NoSuchNamespaceError`."""
+        ...
+
+    def table_exists(self, identifier: TableIdentifier) -> bool:
+        """Whether the table is there."""
+        ...
+
+    def load_table(self, identifier: TableIdentifier) -> LoadedTable:
+        """Raises `NoSuchTableError`."""
+        ...
+
+    def default_table_location(self, identifier: TableIdentifier) -> str:
+        """Where a new table of that name goes when no location is given."""
+        ...
+
+    def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
+        """Publish the first metadata of a new table; raises `TableAlreadyExistsError`."""
+        ...
+
+    def commit_table(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+    ) -> LoadedTable:
+        """Check the requirements on the current metadata, apply the updates, swap the pointer."""
+        ...
+
+    def drop_table(self, identifier: TableIdentifier) -> None:
+        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        ...
+
+    def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
+        """Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`."""
+        ...
+
+    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
+        """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
+        ...

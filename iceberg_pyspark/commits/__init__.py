@@ -1,0 +1,1 @@
+"""From changes to metadata: updates, requirements, conflicts; pure."""

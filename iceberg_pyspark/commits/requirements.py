@@ -1,0 +1,115 @@
+"""What must still be true of the current metadata for a commit to go ahead: the REST catalog's requirements.
+
+A requirement that fails raises `CommitConflictError`: the writer refreshes, decides anew and retries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from iceberg_pyspark.errors import CommitConflictError
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class AssertCreate:
+    """The table does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssertTableUUID:
+    """The table is the one that was loaded, not one recreated under its name."""
+
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssertRefSnapshotId:
+    """A branch or tag points where it did; None: it does not exist."""
+
+    ref: str
+    snapshot_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AssertLastAssignedFieldId:
+    """No column id was assigned since."""
+
+    last_assigned_field_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssertCurrentSchemaId:
+    """The current schema is the one that was read."""
+
+    current_schema_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssertLastAssignedPartitionId:
+    """No partition field id was assigned since."""
+
+    last_assigned_partition_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssertDefaultSpecId:
+    """The default spec is the one that was read."""
+
+    default_spec_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssertDefaultSortOrderId:
+    """The default sort order is the one that was read."""
+
+    default_sort_order_id: int
+
+
+TableRequirement: TypeAlias = (
+    AssertCreate
+    | AssertTableUUID
+    | AssertRefSnapshotId
+    | AssertLastAssignedFieldId
+    | AssertCurrentSchemaId
+    | AssertLastAssignedPartitionId
+    | AssertDefaultSpecId
+    | AssertDefaultSortOrderId
+)
+
+
+def check_requirement(requirement: TableRequirement, metadata: TableMetadata | None) -> None:
+    """Raise `CommitConflictError` unless the requirement holds; `metadata` None: no such table."""
+    if metadata is None:
+        if not isinstance(requirement, AssertCreate):
+            raise CommitConflictError(f"the table is gone; required: {requirement}")
+        return
+    m = metadata
+    match requirement:
+        case AssertCreate():
+            raise CommitConflictError(f"table {m.location} was created by another writer")
+        case AssertTableUUID(uuid=uuid):
+            _same(m, "table-uuid", (m.table_uuid or "").lower(), uuid.lower())
+        case AssertRefSnapshotId(ref=name, snapshot_id=snapshot_id):
+            ref = m.refs.get(name)
+            found = None if ref is None else ref.snapshot_id
+            _same(m, f"snapshot of '{name}'", found, snapshot_id)
+        case AssertLastAssignedFieldId(last_assigned_field_id=expected):
+            _same(m, "last-column-id", m.last_column_id, expected)
+        case AssertCurrentSchemaId(current_schema_id=expected):
+            _same(m, "current-schema-id", m.current_schema_id, expected)
+        case AssertLastAssignedPartitionId(last_assigned_partition_id=expected):
+            _same(m, "last-partition-id", m.last_partition_id, expected)
+        case AssertDefaultSpecId(default_spec_id=expected):
+            _same(m, "default-spec-id", m.default_spec_id, expected)
+        case AssertDefaultSortOrderId(default_sort_order_id=expected):
+            _same(m, "default-sort-order-id", m.default_sort_order_id, expected)
+
+
+def _same(metadata: TableMetadata, what: str, found: object, expected: object) -> None:
+    if found != expected:
+        raise CommitConflictError(
+            f"table {metadata.location} moved: {what} is {found}, expected {expected}; "
+            "refresh and retry"
+        )

@@ -1,0 +1,119 @@
+"""Every error this package raises, as one tree.
+
+    IcebergError
+    ├─ InvalidMetadataError        what we read breaks the specification
+    ├─ UnsupportedFeatureError     valid Iceberg that is not done here yet
+    ├─ InvalidRequestError         a schema, filter, option or change that cannot be carried out
+    ├─ NotFoundError
+    │  ├─ NoSuchTableError
+    │  ├─ NoSuchNamespaceError
+    │  └─ NoSuchSnapshotError
+    ├─ AlreadyExistsError
+    │  ├─ TableAlreadyExistsError
+    │  ├─ NamespaceAlreadyExistsError
+    │  └─ NamespaceNotEmptyError
+    ├─ CatalogError
+    │  ├─ CatalogUnavailableError  try again
+    │  └─ NotAuthorizedError
+    ├─ StorageError                a file that is missing, short, damaged or refused
+    │  └─ FileAlreadyExistsError   an exclusive create found the name taken
+    └─ CommitError
+       ├─ CommitConflictError      the metadata moved: refresh and retry
+       ├─ ConcurrentChangeError    a retry cannot help: the other commit touches what we read
+       └─ CommitStateUnknownError  may have succeeded: look, never retry blindly, never delete
+
+Leaves differ only where the caller acts differently. Each takes one positional message, so that it
+survives pickling between Python workers; the message says what, where and what to do.
+`safe_to_clean_up` answers one question: may the files written for the failed commit be deleted?
+None of them is a `NotImplementedError`: Spark swallows that one while planning a read.
+"""
+
+from typing import ClassVar
+
+
+class IcebergError(Exception):
+    """Base of all errors of this package."""
+
+    safe_to_clean_up: ClassVar[bool] = True
+
+
+class InvalidMetadataError(IcebergError):
+    """What was read breaks the specification; names the file, the place in it and the rule."""
+
+
+class UnsupportedFeatureError(IcebergError):
+    """Valid Iceberg that this version does not implement; refused rather than read wrongly."""
+
+
+class InvalidRequestError(IcebergError):
+    """The caller asked for something that cannot be done: schema, filter, option, evolution."""
+
+
+class NotFoundError(IcebergError):
+    """A named thing does not exist."""
+
+
+class NoSuchTableError(NotFoundError):
+    """The table does not exist."""
+
+
+class NoSuchNamespaceError(NotFoundError):
+    """The namespace does not exist."""
+
+
+class NoSuchSnapshotError(NotFoundError):
+    """The snapshot, branch, tag or point in time is not in the table's metadata."""
+
+
+class AlreadyExistsError(IcebergError):
+    """A thing of that name is already there."""
+
+
+class TableAlreadyExistsError(AlreadyExistsError):
+    """The table is already there."""
+
+
+class NamespaceAlreadyExistsError(AlreadyExistsError):
+    """The namespace is already there."""
+
+
+class NamespaceNotEmptyError(AlreadyExistsError):
+    """The namespace still holds tables or namespaces."""
+
+
+class CatalogError(IcebergError):
+    """The catalog answered with an error."""
+
+
+class CatalogUnavailableError(CatalogError):
+    """The catalog could not be reached or was busy; trying again may help."""
+
+
+class NotAuthorizedError(CatalogError):
+    """The catalog or store refused the credentials."""
+
+
+class StorageError(IcebergError):
+    """A file is missing, short, damaged, or its location is refused."""
+
+
+class FileAlreadyExistsError(StorageError):
+    """An exclusive create found a file of that name."""
+
+
+class CommitError(IcebergError):
+    """A commit did not succeed."""
+
+
+class CommitConflictError(CommitError):
+    """The table's metadata moved; refresh and try again. Nothing was changed."""
+
+
+class ConcurrentChangeError(CommitError):
+    """Another commit touched what this operation read; run the operation again from the start."""
+
+
+class CommitStateUnknownError(CommitError):
+    """The commit may have succeeded. Never retry blindly and never delete its files."""
+
+    safe_to_clean_up: ClassVar[bool] = False

@@ -1,0 +1,1 @@
+"""Predicates: built, bound, rewritten, projected and evaluated; standard library only."""

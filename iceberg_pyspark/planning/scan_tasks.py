@@ -1,0 +1,90 @@
+"""What travels from the planner to the readers: one context, many small tasks.
+
+The context is complete before planning starts and is shipped once; a task carries no metrics
+(design section 5). Everything here is plain data and pickles small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.spec.manifests import FileContent, FileFormat
+from iceberg_pyspark.spec.name_mapping import NameMapping
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteFileRef:
+    """A delete file or deletion vector that applies to a task's data file.
+
+    A deletion vector is POSITION_DELETES in format `puffin` with offset and size of its blob.
+    """
+
+    content: FileContent
+    file_path: str
+    file_format: FileFormat
+    file_size_in_bytes: int
+    record_count: int
+    data_sequence_number: int
+    equality_ids: tuple[int, ...] = ()
+    referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size_in_bytes: int | None = None
+
+    @property
+    def is_deletion_vector(self) -> bool:
+        """Whether this is a blob of a Puffin file."""
+        return self.content is FileContent.POSITION_DELETES and self.file_format == "puffin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask:
+    """Rows of one data file in the byte range [start, start + length).
+
+    A row group belongs to the range that holds its first byte. `partition` is the file's tuple under
+    spec `spec_id`. `first_row_id` None means row ids are null. `filter_satisfied` says that the
+    partition values alone prove the scan's predicate for every row, so no row filter is needed.
+    """
+
+    file_path: str
+    file_format: FileFormat
+    file_size_in_bytes: int
+    record_count: int
+    start: int
+    length: int
+    spec_id: int
+    partition: tuple[Any, ...]
+    data_sequence_number: int
+    first_row_id: int | None = None
+    deletes: tuple[DeleteFileRef, ...] = ()
+    filter_satisfied: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTaskGroup:
+    """Tasks one reader works through in order: a Spark partition."""
+
+    tasks: tuple[ScanTask, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanContext:
+    """All that a reader must know besides its tasks.
+
+    `projection` is what the scan returns, in order, metadata columns included. `schemas` are
+    all table schemas, the one the scan resolves names in first: older ones type dropped equality
+    columns and partition sources. `predicate` is bound to `schemas[0]`.
+    """
+
+    table: str
+    table_location: str
+    projection: Schema
+    schemas: tuple[Schema, ...]
+    specs: Mapping[int, PartitionSpec]
+    predicate: Predicate = AlwaysTrue()
+    name_mapping: NameMapping | None = None
+    storage_properties: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -1,0 +1,133 @@
+"""Manifests, their entries, and the files they track, as values.
+
+Specification, "Manifests", "Manifest Lists". Their Avro schemas are `spec/avro_schemas.py`; reading and writing them is
+`storage/manifest_files.py`. While a scan is planned, entries are rows of an Arrow table
+(`storage/manifests.py`), not these objects: these are what a commit adds, keeps and removes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Literal
+
+FileFormat = Literal["parquet", "avro", "orc", "puffin"]
+
+
+class FileContent(IntEnum):
+    """What a file of a manifest holds (field 134)."""
+
+    DATA = 0
+    POSITION_DELETES = 1
+    EQUALITY_DELETES = 2
+
+
+class ManifestContent(IntEnum):
+    """What a manifest tracks (field 517)."""
+
+    DATA = 0
+    DELETES = 1
+
+
+class EntryStatus(IntEnum):
+    """Status of a manifest entry (field 0)."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A data file, delete file or deletion vector, with its metrics by field id.
+
+    `partition` is a tuple in the order of the fields of spec `spec_id`, values as `values.py`
+    represents them. Bounds are binary single values. A deletion vector has content
+    POSITION_DELETES, format `puffin`, and all of `referenced_data_file`, `content_offset`,
+    `content_size_in_bytes`.
+    """
+
+    content: FileContent = FileContent.DATA
+    file_path: str
+    file_format: FileFormat = "parquet"
+    spec_id: int = 0
+    partition: tuple[Any, ...] = ()
+    record_count: int
+    file_size_in_bytes: int
+    column_sizes: Mapping[int, int] | None = None
+    value_counts: Mapping[int, int] | None = None
+    null_value_counts: Mapping[int, int] | None = None
+    nan_value_counts: Mapping[int, int] | None = None
+    lower_bounds: Mapping[int, bytes] | None = None
+    upper_bounds: Mapping[int, bytes] | None = None
+    key_metadata: bytes | None = None
+    split_offsets: tuple[int, ...] | None = None
+    equality_ids: tuple[int, ...] | None = None
+    sort_order_id: int | None = None
+    first_row_id: int | None = None
+    referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size_in_bytes: int | None = None
+
+    @property
+    def is_deletion_vector(self) -> bool:
+        """Whether this is a `deletion-vector-v1` blob of a Puffin file."""
+        return self.content is FileContent.POSITION_DELETES and self.file_format == "puffin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEntry:
+    """A file with its status; numbers that are None inherit from the manifest list."""
+
+    status: EntryStatus
+    snapshot_id: int | None = None
+    sequence_number: int | None = None
+    file_sequence_number: int | None = None
+    data_file: DataFile
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the file is part of the snapshot."""
+        return self.status is not EntryStatus.DELETED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFieldSummary:
+    """Bounds of one partition field over a manifest; `contains_nan` None is unknown."""
+
+    contains_null: bool
+    contains_nan: bool | None = None
+    lower_bound: bytes | None = None
+    upper_bound: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFile:
+    """One row of a manifest list. Counts that are None (v1) mean "non-zero"."""
+
+    manifest_path: str
+    manifest_length: int
+    partition_spec_id: int
+    content: ManifestContent = ManifestContent.DATA
+    sequence_number: int = 0
+    min_sequence_number: int = 0
+    added_snapshot_id: int | None
+    added_files_count: int | None = None
+    existing_files_count: int | None = None
+    deleted_files_count: int | None = None
+    added_rows_count: int | None = None
+    existing_rows_count: int | None = None
+    deleted_rows_count: int | None = None
+    partitions: tuple[PartitionFieldSummary, ...] | None = None
+    key_metadata: bytes | None = None
+    first_row_id: int | None = None
+
+    @property
+    def has_live_files(self) -> bool:
+        """Whether the manifest may hold ADDED or EXISTING entries."""
+        return self.added_files_count != 0 or self.existing_files_count != 0
+
+
+UNASSIGNED_SEQUENCE_NUMBER = -1
+"""In a `ManifestFile` of a commit in the making: "this snapshot's sequence number"."""

@@ -1,0 +1,40 @@
+"""Metadata columns and other reserved field ids. Specification, "Reserved Field IDs"."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.spec.types import (
+    BooleanType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+)
+
+FILE = NestedField(field_id=2147483646, name="_file", type=StringType(), required=True)
+POS = NestedField(field_id=2147483645, name="_pos", type=LongType(), required=True)
+DELETED = NestedField(field_id=2147483644, name="_deleted", type=BooleanType(), required=True)
+SPEC_ID = NestedField(field_id=2147483643, name="_spec_id", type=IntegerType(), required=True)
+PARTITION_ID = 2147483642
+PARTITION_NAME = "_partition"
+ROW_ID = NestedField(field_id=2147483540, name="_row_id", type=LongType())
+LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
+    field_id=2147483539, name="_last_updated_sequence_number", type=LongType()
+)
+
+DELETE_FILE_PATH = NestedField(
+    field_id=2147483546, name="file_path", type=StringType(), required=True
+)
+DELETE_FILE_POS = NestedField(field_id=2147483545, name="pos", type=LongType(), required=True)
+DELETE_FILE_ROW_ID = 2147483544
+
+
+def partition_column(partition_type: StructType) -> NestedField:
+    """The `_partition` column over a partition struct type."""
+    return NestedField(field_id=PARTITION_ID, name=PARTITION_NAME, type=partition_type)
+
+
+PLAIN_METADATA_COLUMNS = {
+    f.name: f for f in (FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+}
+"""Metadata columns whose type does not depend on the table, by name."""

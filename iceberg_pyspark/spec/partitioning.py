@@ -1,0 +1,169 @@
+"""Partition specs: how rows map to partition tuples.
+
+Specification, "Partitioning" and Appendix C "Partition Specs". Evolving a spec is `commits/spec_changes.py`.
+A partition tuple is a plain tuple of values in the order of the spec's fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote_plus
+
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.transforms import (
+    IdentityTransform,
+    Transform,
+    UnknownTransform,
+    VoidTransform,
+    human_value,
+    parse_transform,
+    result_type,
+)
+from iceberg_pyspark.spec.types import NestedField, StructType, Type, UnknownType
+
+FIRST_PARTITION_FIELD_ID = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionField:
+    """One field of a partition spec; several sources only for multi-argument transforms (v3)."""
+
+    source_ids: tuple[int, ...]
+    field_id: int
+    name: str
+    transform: Transform
+
+    @property
+    def source_id(self) -> int:
+        """The single source column's field id."""
+        return self.source_ids[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSpec:
+    """An immutable list of partition fields."""
+
+    spec_id: int
+    fields: tuple[PartitionField, ...] = ()
+
+    @property
+    def is_unpartitioned(self) -> bool:
+        """No field, or only void ones (Java's reading, conformance line 23)."""
+        return all(isinstance(f.transform, VoidTransform) for f in self.fields)
+
+    def same_fields(self, other: PartitionSpec) -> bool:
+        """Whether both specs partition alike, ids aside (conformance line 60)."""
+        return [(f.source_ids, str(f.transform), f.name) for f in self.fields] == [
+            (f.source_ids, str(f.transform), f.name) for f in other.fields
+        ]
+
+
+def source_type(field: PartitionField, schemas: Sequence[Schema]) -> Type:
+    """The source column's type in the first schema that has it; `unknown` when none has.
+
+    Pass the current schema first and older ones after it: a spec stays readable after its source
+    column was dropped (conformance line 63).
+    """
+    for schema in schemas:
+        found = schema.field_by_id.get(field.source_id)
+        if found is not None:
+            return found.type
+    return UnknownType()
+
+
+def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> StructType:
+    """The struct type of the spec's partition tuples; all fields optional."""
+    return StructType(
+        tuple(
+            NestedField(
+                field_id=f.field_id,
+                name=f.name,
+                type=result_type(f.transform, source_type(f, schemas)),
+            )
+            for f in spec.fields
+        )
+    )
+
+
+def partition_path(spec: PartitionSpec, schemas: Sequence[Schema], values: Sequence[Any]) -> str:
+    """The folder of a partition, `name=value/name=value`, URL-encoded as Java does."""
+    return "/".join(
+        f"{_java_url_encode(f.name)}="
+        f"{_java_url_encode(human_value(f.transform, source_type(f, schemas), value))}"
+        for f, value in zip(spec.fields, values, strict=True)
+    )
+
+
+def _java_url_encode(text: str) -> str:
+    # Java's URLEncoder keeps letters, digits and ".-*_", and writes a space as "+"
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def check_writable(spec: PartitionSpec) -> None:
+    """Refuse a spec whose transforms cannot be computed."""
+    for f in spec.fields:
+        if isinstance(f.transform, UnknownTransform):
+            raise InvalidRequestError(
+                f"partition field '{f.name}' uses the unknown transform '{f.transform}'; "
+                "writing with this spec is refused, reading works"
+            )
+
+
+def identity_source_ids(spec: PartitionSpec) -> dict[int, int]:
+    """Source field id -> position in the tuple, for identity fields only (conformance line 62)."""
+    return {
+        f.source_id: i
+        for i, f in enumerate(spec.fields)
+        if isinstance(f.transform, IdentityTransform)
+    }
+
+
+def partition_field_to_json(f: PartitionField) -> dict[str, Any]:
+    """A partition field as metadata JSON; `source-ids` only for several sources."""
+    source: dict[str, Any] = (
+        {"source-id": f.source_id}
+        if len(f.source_ids) == 1
+        else {"source-ids": list(f.source_ids)}
+    )
+    return {**source, "field-id": f.field_id, "name": f.name, "transform": str(f.transform)}
+
+
+def spec_to_json(spec: PartitionSpec) -> dict[str, Any]:
+    """A spec as metadata JSON."""
+    return {
+        "spec-id": spec.spec_id,
+        "fields": [partition_field_to_json(f) for f in spec.fields],
+    }
+
+
+def fields_from_json(data: Any, path: str) -> tuple[PartitionField, ...]:
+    """Parse a list of partition fields; v1 fields without an id get 1000, 1001, ... by position."""
+    if not isinstance(data, list):
+        raise InvalidMetadataError(f"{path}: expected a list, got {data!r}")
+    fields = []
+    for i, f in enumerate(data):
+        try:
+            sources = f["source-ids"] if f.get("source-ids") else [f["source-id"]]
+            fields.append(
+                PartitionField(
+                    source_ids=tuple(sources),
+                    field_id=f.get("field-id", FIRST_PARTITION_FIELD_ID + i),
+                    name=f["name"],
+                    transform=parse_transform(f["transform"]),
+                )
+            )
+        except (KeyError, TypeError, AttributeError) as e:
+            raise InvalidMetadataError(f"{path}[{i}]: {e} is required") from e
+    return tuple(fields)
+
+
+def spec_from_json(data: Any, path: str = "partition-spec") -> PartitionSpec:
+    """Parse a spec; errors name the JSON path."""
+    if not isinstance(data, dict) or "spec-id" not in data:
+        raise InvalidMetadataError(f"{path}.spec-id: required")
+    return PartitionSpec(
+        spec_id=data["spec-id"], fields=fields_from_json(data.get("fields", []), f"{path}.fields")
+    )

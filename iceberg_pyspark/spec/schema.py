@@ -1,0 +1,311 @@
+"""A schema: an id, fields, and look-ups over everything nested in them.
+
+Specification, "Schemas and Data Types", "Schema Evolution" (ids) and Appendix C "Schemas". Changing a schema
+is a commit and lives in `commits/schema_changes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.types import (
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    Type,
+    primitive_from_string,
+    walk_fields,
+)
+from iceberg_pyspark.spec.values import value_from_json, value_to_json
+
+MAX_USER_FIELD_ID = 2147483447
+"""Ids above are reserved for metadata columns ("Reserved Field IDs")."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """An immutable table schema.
+
+    `field_by_id`, `name_by_id` and `id_by_name` cover nested fields too; a nested field's name is its
+    path joined by dots, list elements under `element`, map parts under `key` and `value`.
+    """
+
+    fields: tuple[NestedField, ...]
+    schema_id: int = 0
+    identifier_field_ids: tuple[int, ...] = field(default=())
+
+    @property
+    def as_struct(self) -> StructType:
+        """The fields as one struct type."""
+        return StructType(self.fields)
+
+    @cached_property
+    def field_by_id(self) -> Mapping[int, NestedField]:
+        """Every field, nested ones included, by id."""
+        found: dict[int, NestedField] = {}
+        for f in walk_fields(self.as_struct):
+            if f.field_id in found:
+                raise InvalidMetadataError(
+                    f"schema {self.schema_id}: field id {f.field_id} is used by both "
+                    f"'{found[f.field_id].name}' and '{f.name}'; ids must be unique"
+                )
+            found[f.field_id] = f
+        return found
+
+    @cached_property
+    def name_by_id(self) -> Mapping[int, str]:
+        """Full dotted name of every field."""
+        names: dict[int, str] = {}
+        _collect_names(self.as_struct, "", names)
+        return names
+
+    @cached_property
+    def id_by_name(self) -> Mapping[str, int]:
+        """Field id of every full dotted name."""
+        return {name: field_id for field_id, name in self.name_by_id.items()}
+
+    @cached_property
+    def parent_by_id(self) -> Mapping[int, int]:
+        """Id of the enclosing field of every nested field; top-level fields are absent."""
+        parents: dict[int, int] = {}
+        for f in walk_fields(self.as_struct):
+            for child in _children(f.type):
+                parents[child.field_id] = f.field_id
+        return parents
+
+    @cached_property
+    def highest_field_id(self) -> int:
+        """The largest id in use, 0 for an empty schema."""
+        return max(self.field_by_id, default=0)
+
+    def find(self, name: str, *, case_sensitive: bool = True) -> NestedField:
+        """The field of that full dotted name; raises `InvalidRequestError` naming what exists."""
+        field_id = self.id_by_name.get(name)
+        if field_id is None and not case_sensitive:
+            matches = [i for n, i in self.id_by_name.items() if n.lower() == name.lower()]
+            if len(matches) > 1:
+                raise InvalidRequestError(f"column '{name}' is ambiguous without case")
+            field_id = matches[0] if matches else None
+        if field_id is None:
+            columns = ", ".join(f.name for f in self.fields)
+            raise InvalidRequestError(f"no column '{name}'; the table has: {columns}")
+        return self.field_by_id[field_id]
+
+    def select(self, names: Iterable[str], *, case_sensitive: bool = True) -> Schema:
+        """The schema with only those columns, in the order asked; a dotted name keeps only that child."""
+        wanted = [self.find(name, case_sensitive=case_sensitive).field_id for name in names]
+        keep = set(wanted)
+        for field_id in wanted:
+            keep.update(f.field_id for f in walk_fields(self.field_by_id[field_id].type))
+        pruned = {f.field_id: f for f in prune_fields(self.as_struct, keep).fields}
+        order: dict[int, None] = {}
+        for field_id in wanted:
+            top = field_id
+            while top in self.parent_by_id:
+                top = self.parent_by_id[top]
+            order[top] = None
+        return replace(
+            self,
+            fields=tuple(pruned[i] for i in order),
+            identifier_field_ids=tuple(i for i in self.identifier_field_ids if i in keep),
+        )
+
+
+def _children(type_: Type) -> tuple[NestedField, ...]:
+    match type_:
+        case StructType(fields=fields):
+            return fields
+        case ListType():
+            return (type_.element,)
+        case MapType():
+            return (type_.key, type_.value)
+        case _:
+            return ()
+
+
+def _collect_names(type_: Type, prefix: str, names: dict[int, str]) -> None:
+    for child in _children(type_):
+        names[child.field_id] = f"{prefix}{child.name}"
+        _collect_names(child.type, f"{prefix}{child.name}.", names)
+
+
+def prune_fields(struct: StructType, keep: Collection[int]) -> StructType:
+    """A struct with only the fields whose id is in `keep`, or that enclose one; map keys stay whole.
+
+    A map or list whose element is kept keeps its shape; a map with a kept value keeps its entire
+    key (specification, "Schema Evolution": key structs never change).
+    """
+    kept: list[NestedField] = []
+    for f in struct.fields:
+        pruned = _prune_type(f.type, keep)
+        if pruned is not None:
+            kept.append(replace(f, type=pruned))
+        elif f.field_id in keep:
+            kept.append(f if not isinstance(f.type, StructType) else replace(f, type=StructType(())))
+    return StructType(tuple(kept))
+
+
+def _prune_type(type_: Type, keep: Collection[int]) -> Type | None:
+    """The pruned type if anything nested is kept, None if nothing is."""
+    match type_:
+        case StructType():
+            pruned = prune_fields(type_, keep)
+            return pruned if pruned.fields else None
+        case ListType():
+            inner = _prune_type(type_.element_type, keep)
+            if inner is not None:
+                return replace(type_, element_type=inner)
+            return type_ if type_.element_id in keep else None
+        case MapType():
+            inner = _prune_type(type_.value_type, keep)
+            if inner is not None:
+                return replace(type_, value_type=inner)
+            if type_.value_id in keep or type_.key_id in keep:
+                return type_
+            return type_ if _prune_type(type_.key_type, keep) is not None else None
+        case _:
+            return None
+
+
+def type_to_json(type_: Type) -> Any:
+    """A type as metadata JSON writes it: a string for primitives, an object otherwise."""
+    match type_:
+        case StructType(fields=fields):
+            return {"type": "struct", "fields": [field_to_json(f) for f in fields]}
+        case ListType():
+            return {
+                "type": "list",
+                "element-id": type_.element_id,
+                "element": type_to_json(type_.element_type),
+                "element-required": type_.element_required,
+            }
+        case MapType():
+            return {
+                "type": "map",
+                "key-id": type_.key_id,
+                "key": type_to_json(type_.key_type),
+                "value-id": type_.value_id,
+                "value": type_to_json(type_.value_type),
+                "value-required": type_.value_required,
+            }
+        case _:
+            return str(type_)
+
+
+def field_to_json(f: NestedField) -> dict[str, Any]:
+    """A struct field as metadata JSON."""
+    out: dict[str, Any] = {
+        "id": f.field_id,
+        "name": f.name,
+        "required": f.required,
+        "type": type_to_json(f.type),
+    }
+    if f.doc is not None:
+        out["doc"] = f.doc
+    if f.initial_default is not None:
+        out["initial-default"] = value_to_json(f.type, f.initial_default)
+    if f.write_default is not None:
+        out["write-default"] = value_to_json(f.type, f.write_default)
+    return out
+
+
+def type_from_json(data: Any, path: str = "type") -> Type:
+    """Parse a type; errors name the JSON path."""
+    if isinstance(data, str):
+        try:
+            return primitive_from_string(data)
+        except InvalidMetadataError as e:
+            raise InvalidMetadataError(f"{path}: {e}") from e
+    if not isinstance(data, dict):
+        raise InvalidMetadataError(f"{path}: expected a type name or object, got {data!r}")
+    try:
+        match data.get("type"):
+            case "struct":
+                return StructType(
+                    tuple(
+                        field_from_json(f, f"{path}.fields[{i}]")
+                        for i, f in enumerate(data["fields"])
+                    )
+                )
+            case "list":
+                return ListType(
+                    element_id=data["element-id"],
+                    element_type=type_from_json(data["element"], f"{path}.element"),
+                    element_required=data["element-required"],
+                )
+            case "map":
+                return MapType(
+                    key_id=data["key-id"],
+                    key_type=type_from_json(data["key"], f"{path}.key"),
+                    value_id=data["value-id"],
+                    value_type=type_from_json(data["value"], f"{path}.value"),
+                    value_required=data["value-required"],
+                )
+            case other:
+                raise InvalidMetadataError(f"{path}.type: unknown nested type {other!r}")
+    except KeyError as e:
+        raise InvalidMetadataError(f"{path}: {e.args[0]} is required") from e
+
+
+def field_from_json(data: Any, path: str = "field") -> NestedField:
+    """Parse a struct field; errors name the JSON path."""
+    if not isinstance(data, dict):
+        raise InvalidMetadataError(f"{path}: expected an object, got {data!r}")
+    for key in ("id", "name", "required", "type"):
+        if key not in data:
+            raise InvalidMetadataError(f"{path}.{key}: required")
+    type_ = type_from_json(data["type"], f"{path}.type")
+    return NestedField(
+        field_id=data["id"],
+        name=data["name"],
+        type=type_,
+        required=data["required"],
+        doc=data.get("doc"),
+        initial_default=_default_from_json(type_, data, "initial-default", path),
+        write_default=_default_from_json(type_, data, "write-default", path),
+    )
+
+
+def _default_from_json(type_: Type, data: Mapping[str, Any], key: str, path: str) -> Any:
+    if data.get(key) is None:
+        return None
+    try:
+        return value_from_json(type_, data[key])
+    except (ValueError, TypeError, KeyError, ArithmeticError) as e:
+        raise InvalidMetadataError(f"{path}.{key}: {data[key]!r} is not a {type_}") from e
+
+
+def schema_to_json(schema: Schema) -> dict[str, Any]:
+    """A schema as metadata JSON (Appendix C)."""
+    out: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
+    if schema.identifier_field_ids:
+        out["identifier-field-ids"] = list(schema.identifier_field_ids)
+    out["fields"] = [field_to_json(f) for f in schema.fields]
+    return out
+
+
+def schema_from_json(data: Any, path: str = "schema") -> Schema:
+    """Parse a schema and check that ids are unique; errors name the JSON path."""
+    if not isinstance(data, dict):
+        raise InvalidMetadataError(f"{path}: expected an object, got {data!r}")
+    struct = type_from_json({**data, "type": "struct"}, path)
+    if not isinstance(struct, StructType):
+        raise InvalidMetadataError(f"{path}: a schema must be a struct")
+    schema = Schema(
+        schema_id=data.get("schema-id", 0),
+        fields=struct.fields,
+        identifier_field_ids=tuple(data.get("identifier-field-ids") or ()),
+    )
+    _ = schema.field_by_id
+    return schema
+
+
+def is_primitive(type_: Type) -> bool:
+    """Whether a type has no nested fields."""
+    return isinstance(type_, PrimitiveType)

@@ -1,0 +1,149 @@
+"""Snapshots, references to them, and the two logs.
+
+Specification, "Snapshots", "Snapshot References" and Appendix C. Which snapshots may be expired is `commits/retention.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from iceberg_pyspark.errors import InvalidMetadataError
+
+MAIN = "main"
+RefType = Literal["branch", "tag"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The state of the table at one commit.
+
+    `manifests` holds manifest locations inline, which only v1 tables may have in place of a list.
+    """
+
+    snapshot_id: int
+    parent_snapshot_id: int | None = None
+    sequence_number: int = 0
+    timestamp_ms: int
+    manifest_list: str | None = None
+    manifests: tuple[str, ...] | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+    schema_id: int | None = None
+    first_row_id: int | None = None
+    added_rows: int | None = None
+    key_id: str | None = None
+
+    @property
+    def operation(self) -> str | None:
+        """`append`, `replace`, `overwrite` or `delete`; None in old v1 snapshots."""
+        return self.summary.get("operation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRef:
+    """A branch or tag with its retention settings."""
+
+    snapshot_id: int
+    type: RefType = "branch"
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotLogEntry:
+    """When a snapshot became current."""
+
+    snapshot_id: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataLogEntry:
+    """A previous metadata file."""
+
+    metadata_file: str
+    timestamp_ms: int
+
+
+def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
+    """A snapshot as metadata JSON; sequence number 0 of v1 tables is left out."""
+    out: dict[str, Any] = {"snapshot-id": snapshot.snapshot_id}
+    if snapshot.parent_snapshot_id is not None:
+        out["parent-snapshot-id"] = snapshot.parent_snapshot_id
+    if snapshot.sequence_number > 0:
+        out["sequence-number"] = snapshot.sequence_number
+    out["timestamp-ms"] = snapshot.timestamp_ms
+    if snapshot.summary:
+        out["summary"] = dict(snapshot.summary)
+    if snapshot.manifest_list is not None:
+        out["manifest-list"] = snapshot.manifest_list
+    elif snapshot.manifests is not None:
+        out["manifests"] = list(snapshot.manifests)
+    if snapshot.schema_id is not None:
+        out["schema-id"] = snapshot.schema_id
+    if snapshot.first_row_id is not None:
+        out["first-row-id"] = snapshot.first_row_id
+    if snapshot.added_rows is not None:
+        out["added-rows"] = snapshot.added_rows
+    if snapshot.key_id is not None:
+        out["key-id"] = snapshot.key_id
+    return out
+
+
+def snapshot_from_json(data: Any, path: str, format_version: int) -> Snapshot:
+    """Parse a snapshot of a table of that format version; errors name the JSON path."""
+    if not isinstance(data, dict):
+        raise InvalidMetadataError(f"{path}: expected an object, got {data!r}")
+    for key in ("snapshot-id", "timestamp-ms"):
+        if not isinstance(data.get(key), int):
+            raise InvalidMetadataError(f"{path}.{key}: required integer")
+    # a v1 snapshot may stay behind in an upgraded table, so v2's requirements are not enforced on it
+    if data.get("manifest-list") is None and data.get("manifests") is None:
+        raise InvalidMetadataError(f"{path}.manifest-list: required since v2")
+    summary = data.get("summary") or {}
+    if not isinstance(summary, dict):
+        raise InvalidMetadataError(f"{path}.summary: expected an object")
+    manifests = data.get("manifests")
+    return Snapshot(
+        snapshot_id=data["snapshot-id"],
+        parent_snapshot_id=data.get("parent-snapshot-id"),
+        sequence_number=data.get("sequence-number") or 0,
+        timestamp_ms=data["timestamp-ms"],
+        manifest_list=data.get("manifest-list"),
+        manifests=None if manifests is None else tuple(manifests),
+        summary={str(k): str(v) for k, v in summary.items()},
+        schema_id=data.get("schema-id"),
+        first_row_id=data.get("first-row-id") if format_version >= 3 else None,
+        added_rows=data.get("added-rows") if format_version >= 3 else None,
+        key_id=data.get("key-id"),
+    )
+
+
+def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
+    """A reference as metadata JSON."""
+    out: dict[str, Any] = {"snapshot-id": ref.snapshot_id, "type": ref.type}
+    if ref.min_snapshots_to_keep is not None:
+        out["min-snapshots-to-keep"] = ref.min_snapshots_to_keep
+    if ref.max_snapshot_age_ms is not None:
+        out["max-snapshot-age-ms"] = ref.max_snapshot_age_ms
+    if ref.max_ref_age_ms is not None:
+        out["max-ref-age-ms"] = ref.max_ref_age_ms
+    return out
+
+
+def ref_from_json(data: Any, path: str) -> SnapshotRef:
+    """Parse a reference; errors name the JSON path."""
+    if not isinstance(data, dict) or not isinstance(data.get("snapshot-id"), int):
+        raise InvalidMetadataError(f"{path}.snapshot-id: required integer")
+    type_ = str(data.get("type", "")).lower()
+    if type_ not in ("branch", "tag"):
+        raise InvalidMetadataError(f"{path}.type: must be branch or tag, got {data.get('type')!r}")
+    return SnapshotRef(
+        snapshot_id=data["snapshot-id"],
+        type="branch" if type_ == "branch" else "tag",
+        min_snapshots_to_keep=data.get("min-snapshots-to-keep"),
+        max_snapshot_age_ms=data.get("max-snapshot-age-ms"),
+        max_ref_age_ms=data.get("max-ref-age-ms"),
+    )

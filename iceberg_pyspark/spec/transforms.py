@@ -1,0 +1,380 @@
+"""Partition transforms: parsing, result types, values and their readable form.
+
+Specification, "Partition Transforms" and Appendix B. Applying a transform to columns of rows is done in
+`arrow/partition_batches.py`; projecting predicates through one is `expressions/projection.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import uuid
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.murmur3 import murmur3_32
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+from iceberg_pyspark.spec.values import decimal_of, unscaled_value
+
+_MICROS_PER_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityTransform:
+    """The value itself."""
+
+    def __str__(self) -> str:
+        return "identity"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketTransform:
+    """Hash of the value modulo N."""
+
+    num_buckets: int
+
+    def __str__(self) -> str:
+        return f"bucket[{self.num_buckets}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTransform:
+    """The value cut to width W: floor to a multiple for numbers, prefix for strings and bytes."""
+
+    width: int
+
+    def __str__(self) -> str:
+        return f"truncate[{self.width}]"
+
+
+@dataclass(frozen=True, slots=True)
+class YearTransform:
+    """Years from 1970."""
+
+    def __str__(self) -> str:
+        return "year"
+
+
+@dataclass(frozen=True, slots=True)
+class MonthTransform:
+    """Months from 1970-01."""
+
+    def __str__(self) -> str:
+        return "month"
+
+
+@dataclass(frozen=True, slots=True)
+class DayTransform:
+    """Days from 1970-01-01."""
+
+    def __str__(self) -> str:
+        return "day"
+
+
+@dataclass(frozen=True, slots=True)
+class HourTransform:
+    """Hours from 1970-01-01 00:00."""
+
+    def __str__(self) -> str:
+        return "hour"
+
+
+@dataclass(frozen=True, slots=True)
+class VoidTransform:
+    """Always null."""
+
+    def __str__(self) -> str:
+        return "void"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTransform:
+    """A transform of a newer specification: tables load and scan, writes are refused."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+TimeTransform: TypeAlias = YearTransform | MonthTransform | DayTransform | HourTransform
+Transform: TypeAlias = (
+    IdentityTransform
+    | BucketTransform
+    | TruncateTransform
+    | TimeTransform
+    | VoidTransform
+    | UnknownTransform
+)
+
+_PLAIN: dict[str, Transform] = {
+    "identity": IdentityTransform(),
+    "year": YearTransform(),
+    "month": MonthTransform(),
+    "day": DayTransform(),
+    "hour": HourTransform(),
+    "void": VoidTransform(),
+}
+_WITH_ARGUMENT = re.compile(r"(bucket|truncate)\[(\d+)\]")
+
+
+def parse_transform(text: str) -> Transform:
+    """Parse a transform of metadata JSON; what is not known becomes `UnknownTransform`.
+
+    >>> parse_transform("bucket[16]")
+    BucketTransform(num_buckets=16)
+    """
+    if plain := _PLAIN.get(text.lower()):
+        return plain
+    if m := _WITH_ARGUMENT.fullmatch(text.lower()):
+        argument = int(m[2])
+        if argument < 1:
+            raise InvalidMetadataError(f"transform '{text}': the argument must be positive")
+        return BucketTransform(argument) if m[1] == "bucket" else TruncateTransform(argument)
+    return UnknownTransform(text)
+
+
+def result_type(transform: Transform, source: Type) -> Type:
+    """The type of the transform's values."""
+    match transform:
+        case BucketTransform() | YearTransform() | MonthTransform() | HourTransform():
+            return IntegerType()
+        case DayTransform():
+            # the specification says int; Java and its Avro files say date, which has the same values
+            return DateType()
+        case UnknownTransform():
+            return StringType()
+        case _:
+            return source
+
+
+_TIMESTAMPS = (TimestampType, TimestamptzType, TimestampNsType, TimestamptzNsType)
+_BUCKETABLE = (
+    IntegerType,
+    LongType,
+    DecimalType,
+    DateType,
+    TimeType,
+    *_TIMESTAMPS,
+    StringType,
+    UUIDType,
+    FixedType,
+    BinaryType,
+)
+_TRUNCATABLE = (IntegerType, LongType, DecimalType, StringType, BinaryType)
+
+
+def accepts(transform: Transform, source: Type) -> bool:
+    """Whether the specification allows this transform on that source type."""
+    match transform:
+        case IdentityTransform():
+            return isinstance(source, PrimitiveType) and not isinstance(
+                source, VariantType | GeometryType | GeographyType | UnknownType
+            )
+        case BucketTransform():
+            return isinstance(source, _BUCKETABLE)
+        case TruncateTransform():
+            return isinstance(source, _TRUNCATABLE)
+        case YearTransform() | MonthTransform() | DayTransform():
+            return isinstance(source, (DateType, *_TIMESTAMPS))
+        case HourTransform():
+            return isinstance(source, _TIMESTAMPS)
+        case VoidTransform():
+            return True
+        case UnknownTransform():
+            return False
+
+
+def apply_transform(transform: Transform, source: Type, value: Any) -> Any:
+    """The transform of one value of the source type; null gives null."""
+    if value is None:
+        return None
+    match transform:
+        case IdentityTransform():
+            return value
+        case BucketTransform(num_buckets=n):
+            return (bucket_hash(source, value) & 0x7FFFFFFF) % n
+        case TruncateTransform(width=width):
+            return _truncate(source, width, value)
+        case YearTransform() | MonthTransform() | DayTransform() | HourTransform():
+            return _time_value(transform, source, value)
+        case VoidTransform():
+            return None
+        case UnknownTransform(text=text):
+            raise InvalidRequestError(f"cannot compute unknown transform '{text}'")
+
+
+def bucket_hash(source: Type, value: Any) -> int:
+    """The signed 32-bit hash of a value (Appendix B).
+
+    >>> bucket_hash(IntegerType(), 34), bucket_hash(DecimalType(9, 2), Decimal("14.20"))
+    (2017239379, -500754589)
+    """
+    match source:
+        case IntegerType() | LongType() | DateType() | TimeType() | BooleanType():
+            data = struct.pack("<q", int(value))
+        case TimestampType() | TimestamptzType():
+            data = struct.pack("<q", value)
+        case TimestampNsType() | TimestamptzNsType():
+            data = struct.pack("<q", value // 1000)
+        case FloatType() | DoubleType():
+            data = struct.pack("<d", 0.0 if value == 0 else value)
+        case DecimalType():
+            unscaled = unscaled_value(value)
+            length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
+            data = unscaled.to_bytes(length, "big", signed=True)
+        case StringType():
+            data = value.encode("utf-8")
+        case UUIDType() | FixedType() | BinaryType():
+            data = bytes(value)
+        case _:
+            raise InvalidRequestError(f"bucket is not defined for {source}")
+    return murmur3_32(data)
+
+
+def _truncate(source: Type, width: int, value: Any) -> Any:
+    match source:
+        case IntegerType() | LongType():
+            return value - value % width
+        case DecimalType(scale=scale):
+            unscaled = unscaled_value(value)
+            return decimal_of(unscaled - unscaled % width, scale)
+        case StringType() | BinaryType():
+            return value[:width]
+        case _:
+            raise InvalidRequestError(f"truncate is not defined for {source}")
+
+
+def _time_value(transform: TimeTransform, source: Type, value: int) -> int:
+    match source:
+        case DateType():
+            if isinstance(transform, HourTransform):
+                raise InvalidRequestError("hour is not defined for date")
+            days, hours = value, 0
+        case TimestampType() | TimestamptzType():
+            days, hours = value // _MICROS_PER_DAY, value // 3_600_000_000
+        case TimestampNsType() | TimestamptzNsType():
+            days, hours = value // (_MICROS_PER_DAY * 1000), value // 3_600_000_000_000
+        case _:
+            raise InvalidRequestError(f"{transform} is not defined for {source}")
+    match transform:
+        case HourTransform():
+            return hours
+        case DayTransform():
+            return days
+        case YearTransform():
+            return civil_from_days(days)[0] - 1970
+        case MonthTransform():
+            year, month = civil_from_days(days)
+            return (year - 1970) * 12 + month - 1
+
+
+def civil_from_days(days: int) -> tuple[int, int]:
+    """Year and month of a day count from 1970-01-01, in the proleptic Gregorian calendar.
+
+    `datetime` ends at the years 1 and 9999; timestamps do not.
+    """
+    z = days + 719_468
+    era, day_of_era = divmod(z, 146_097)
+    year_of_era = (
+        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
+    ) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * day_of_year + 2) // 153
+    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
+    return year_of_era + era * 400 + (1 if month <= 2 else 0), month
+
+
+def human_value(transform: Transform, source: Type, value: Any) -> str:
+    """A partition value as partition paths show it: `null`, `2017-11`, `2017-11-16-22`, base64 bytes.
+
+    >>> human_value(MonthTransform(), DateType(), 574)
+    '2017-11'
+    """
+    if value is None:
+        return "null"
+    match transform:
+        case YearTransform():
+            return f"{1970 + value:04d}"
+        case MonthTransform():
+            return f"{1970 + value // 12:04d}-{value % 12 + 1:02d}"
+        case DayTransform():
+            return _date_text(value)
+        case HourTransform():
+            return f"{_date_text(value // 24)}-{value % 24:02d}"
+        case _:
+            return _human_plain(result_type(transform, source), value)
+
+
+def _date_text(days: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+
+
+def _human_plain(type_: Type, value: Any) -> str:
+    match type_:
+        case BooleanType():
+            return "true" if value else "false"
+        case DateType():
+            return _date_text(value)
+        case TimeType():
+            return _java_time(value * 1000)
+        case TimestampType() | TimestamptzType():
+            zone = "Z" if isinstance(type_, TimestamptzType) else ""
+            return _java_timestamp(value * 1000) + zone
+        case TimestampNsType() | TimestamptzNsType():
+            zone = "Z" if isinstance(type_, TimestamptzNsType) else ""
+            return _java_timestamp(value) + zone
+        case UUIDType():
+            return str(uuid.UUID(bytes=value))
+        case FixedType() | BinaryType():
+            return base64.b64encode(value).decode("ascii")
+        case DecimalType():
+            return f"{value:f}" if isinstance(value, Decimal) else str(value)
+        case _:
+            return str(value)
+
+
+def _java_time(nanos: int) -> str:
+    """Java's LocalTime text: seconds always there here, fraction in groups of three digits."""
+    seconds, fraction = divmod(nanos, 1_000_000_000)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    if not fraction:
+        return text
+    digits = f"{fraction:09d}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{text}.{digits}"
+
+
+def _java_timestamp(nanos: int) -> str:
+    seconds, fraction = divmod(nanos, 1_000_000_000)
+    moment = datetime(1970, 1, 1) + timedelta(seconds=seconds)
+    of_day = moment.hour * 3600 + moment.minute * 60 + moment.second
+    return f"{moment.date().isoformat()}T{_java_time(of_day * 1_000_000_000 + fraction)}"

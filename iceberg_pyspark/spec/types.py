@@ -1,0 +1,327 @@
+"""Iceberg's data types and their JSON form.
+
+Decides how a type is represented, compared, printed and parsed (specification, "Schemas and Data
+Types" and Appendix C "Schemas"). Values of these types are in `values.py`; schemas with ids and lookups in
+`schema.py`; Arrow and Spark conversions live in `arrow/` and `spark/` on purpose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from iceberg_pyspark.errors import InvalidMetadataError
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A type without nested fields; `str()` gives its name in metadata JSON."""
+
+    def __str__(self) -> str:
+        return _NAME_BY_CLASS[type(self)]
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanType(PrimitiveType):
+    """`boolean`."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerType(PrimitiveType):
+    """`int`, 32 bit signed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongType(PrimitiveType):
+    """`long`, 64 bit signed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloatType(PrimitiveType):
+    """`float`, 32 bit IEEE 754."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleType(PrimitiveType):
+    """`double`, 64 bit IEEE 754."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType(PrimitiveType):
+    """`decimal(P, S)`, P at most 38."""
+
+    precision: int
+    scale: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.precision <= 38:
+            raise InvalidMetadataError(f"decimal precision must be 1 to 38, got {self.precision}")
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision}, {self.scale})"
+
+
+@dataclass(frozen=True, slots=True)
+class DateType(PrimitiveType):
+    """`date`: days from 1970-01-01."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeType(PrimitiveType):
+    """`time`: microseconds from midnight."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampType(PrimitiveType):
+    """`timestamp`: microseconds from 1970-01-01 00:00, no zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimestamptzType(PrimitiveType):
+    """`timestamptz`: microseconds from 1970-01-01 00:00 UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampNsType(PrimitiveType):
+    """`timestamp_ns` (v3): nanoseconds, no zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimestamptzNsType(PrimitiveType):
+    """`timestamptz_ns` (v3): nanoseconds in UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class StringType(PrimitiveType):
+    """`string`, UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class UUIDType(PrimitiveType):
+    """`uuid`: 16 bytes, big-endian."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedType(PrimitiveType):
+    """`fixed[L]`: exactly L bytes."""
+
+    length: int
+
+    def __str__(self) -> str:
+        return f"fixed[{self.length}]"
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryType(PrimitiveType):
+    """`binary`: bytes of any length."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownType(PrimitiveType):
+    """`unknown` (v3): always null, stored nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantType(PrimitiveType):
+    """`variant` (v3): semi-structured value; treated as a leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeometryType(PrimitiveType):
+    """`geometry(C)` (v3): WKB on a plane."""
+
+    crs: str = "OGC:CRS84"
+
+    def __str__(self) -> str:
+        return "geometry" if self.crs == "OGC:CRS84" else f"geometry({self.crs})"
+
+
+@dataclass(frozen=True, slots=True)
+class GeographyType(PrimitiveType):
+    """`geography(C, A)` (v3): WKB on an ellipsoid with an edge algorithm."""
+
+    crs: str = "OGC:CRS84"
+    algorithm: str = "spherical"
+
+    def __str__(self) -> str:
+        if self.algorithm != "spherical":
+            return f"geography({self.crs}, {self.algorithm})"
+        return "geography" if self.crs == "OGC:CRS84" else f"geography({self.crs})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NestedField:
+    """A named, typed field with an id that never changes.
+
+    `initial_default` and `write_default` hold values as `values.py` represents them (v3); None is
+    "no default".
+    """
+
+    field_id: int
+    name: str
+    type: Type
+    required: bool = False
+    doc: str | None = None
+    initial_default: Any = None
+    write_default: Any = None
+
+    @property
+    def optional(self) -> bool:
+        """Whether null is allowed."""
+        return not self.required
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """A tuple of named fields."""
+
+    fields: tuple[NestedField, ...]
+    _by_id: dict[int, NestedField] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_id", {f.field_id: f for f in self.fields})
+
+    def field(self, field_id: int) -> NestedField | None:
+        """The direct child with that id, or None."""
+        return self._by_id.get(field_id)
+
+    def field_named(self, name: str) -> NestedField | None:
+        """The direct child of exactly that name, or None."""
+        return next((f for f in self.fields if f.name == name), None)
+
+    def __str__(self) -> str:
+        inner = ", ".join(
+            f"{f.field_id}: {f.name}: {'required' if f.required else 'optional'} {f.type}"
+            for f in self.fields
+        )
+        return f"struct<{inner}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListType:
+    """A list whose elements have one field id."""
+
+    element_id: int
+    element_type: Type
+    element_required: bool = False
+
+    @property
+    def element(self) -> NestedField:
+        """The element as a field named `element`."""
+        return NestedField(
+            field_id=self.element_id,
+            name="element",
+            type=self.element_type,
+            required=self.element_required,
+        )
+
+    def __str__(self) -> str:
+        return f"list<{self.element_type}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapType:
+    """A map whose keys and values have a field id each; keys are never null."""
+
+    key_id: int
+    key_type: Type
+    value_id: int
+    value_type: Type
+    value_required: bool = False
+
+    @property
+    def key(self) -> NestedField:
+        """The key as a required field named `key`."""
+        return NestedField(field_id=self.key_id, name="key", type=self.key_type, required=True)
+
+    @property
+    def value(self) -> NestedField:
+        """The value as a field named `value`."""
+        return NestedField(
+            field_id=self.value_id,
+            name="value",
+            type=self.value_type,
+            required=self.value_required,
+        )
+
+    def __str__(self) -> str:
+        return f"map<{self.key_type}, {self.value_type}>"
+
+
+Type: TypeAlias = PrimitiveType | StructType | ListType | MapType
+
+_CLASS_BY_NAME: Mapping[str, type[PrimitiveType]] = {
+    "boolean": BooleanType,
+    "int": IntegerType,
+    "long": LongType,
+    "float": FloatType,
+    "double": DoubleType,
+    "date": DateType,
+    "time": TimeType,
+    "timestamp": TimestampType,
+    "timestamptz": TimestamptzType,
+    "timestamp_ns": TimestampNsType,
+    "timestamptz_ns": TimestamptzNsType,
+    "string": StringType,
+    "uuid": UUIDType,
+    "binary": BinaryType,
+    "unknown": UnknownType,
+    "variant": VariantType,
+}
+_NAME_BY_CLASS = {cls: name for name, cls in _CLASS_BY_NAME.items()}
+
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
+_GEOMETRY = re.compile(r"geometry(?:\(\s*([^,()]+?)\s*\))?")
+_GEOGRAPHY = re.compile(r"geography(?:\(\s*([^,()]+?)\s*(?:,\s*(\w+)\s*)?\))?")
+
+MIN_FORMAT_VERSION: Mapping[type[PrimitiveType], int] = {
+    TimestampNsType: 3,
+    TimestamptzNsType: 3,
+    UnknownType: 3,
+    VariantType: 3,
+    GeometryType: 3,
+    GeographyType: 3,
+}
+"""The first format version that knows a type; 1 for those not listed."""
+
+
+def primitive_from_string(text: str) -> PrimitiveType:
+    """Parse a primitive type name of metadata JSON.
+
+    >>> primitive_from_string("decimal(9,2)")
+    DecimalType(precision=9, scale=2)
+    >>> str(primitive_from_string("fixed[16]"))
+    'fixed[16]'
+    """
+    name = text.strip().lower()
+    if cls := _CLASS_BY_NAME.get(name):
+        return cls()
+    if m := _DECIMAL.fullmatch(name):
+        return DecimalType(int(m[1]), int(m[2]))
+    if m := _FIXED.fullmatch(name):
+        return FixedType(int(m[1]))
+    if m := _GEOMETRY.fullmatch(text.strip()):
+        return GeometryType(m[1]) if m[1] else GeometryType()
+    if m := _GEOGRAPHY.fullmatch(text.strip()):
+        return GeographyType(m[1] or "OGC:CRS84", (m[2] or "spherical").lower())
+    raise InvalidMetadataError(f"unknown type '{text}'")
+
+
+def walk_fields(type_: Type) -> Iterator[NestedField]:
+    """Every field below a type, parents first: struct fields, list elements, map keys and values."""
+    children: tuple[NestedField, ...]
+    match type_:
+        case StructType(fields=fields):
+            children = fields
+        case ListType():
+            children = (type_.element,)
+        case MapType():
+            children = (type_.key, type_.value)
+        case _:
+            return
+    for child in children:
+        yield child
+        yield from walk_fields(child.type)

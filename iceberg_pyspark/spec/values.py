@@ -1,0 +1,304 @@
+"""Values of Iceberg types, and their single-value binary and JSON forms (Appendix D).
+
+How this package holds a value in Python, everywhere outside Arrow:
+
+    boolean bool · int, long int · float, double float · decimal decimal.Decimal of exactly the type's scale
+    date int (days) · time int (us) · timestamp, timestamptz int (us) · timestamp_ns, timestamptz_ns int (ns)
+    string str · uuid bytes (16, big-endian) · fixed, binary, geometry, geography, variant bytes
+    struct dict by field id · list list · map list of (key, value)
+
+These compare and hash as the specification orders them, except NaN and -0.0, which callers handle.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta, timezone
+from datetime import time as clock_time
+from decimal import Decimal
+from typing import Any
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+
+_EPOCH_DATE = date(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def _pack(code: str) -> Callable[[Any], bytes]:
+    packer = struct.Struct(code)
+    return packer.pack
+
+
+def _decimal_to_bytes(value: Decimal) -> bytes:
+    unscaled = unscaled_value(value)
+    # minimal two's complement: one sign bit on top of the magnitude (127 -> 1 byte, 128 -> 2)
+    length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
+    return unscaled.to_bytes(length, "big", signed=True)
+
+
+def unscaled_value(value: Decimal) -> int:
+    """The unscaled integer of a decimal: 14.20 -> 1420.
+
+    >>> unscaled_value(Decimal("-14.20"))
+    -1420
+    """
+    sign, digits, _ = value.as_tuple()
+    unscaled = int("".join(map(str, digits)))
+    return -unscaled if sign else unscaled
+
+
+def decimal_of(unscaled: int, scale: int) -> Decimal:
+    """The decimal with that unscaled integer and scale, free of the context's precision.
+
+    >>> decimal_of(-1420, 2)
+    Decimal('-14.20')
+    """
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+
+
+_TO_BYTES: Mapping[type[PrimitiveType], Callable[[Any], bytes]] = {
+    BooleanType: lambda v: b"\x01" if v else b"\x00",
+    IntegerType: _pack("<i"),
+    LongType: _pack("<q"),
+    FloatType: _pack("<f"),
+    DoubleType: _pack("<d"),
+    DecimalType: _decimal_to_bytes,
+    DateType: _pack("<i"),
+    TimeType: _pack("<q"),
+    TimestampType: _pack("<q"),
+    TimestamptzType: _pack("<q"),
+    TimestampNsType: _pack("<q"),
+    TimestamptzNsType: _pack("<q"),
+    StringType: lambda v: v.encode("utf-8"),
+    UUIDType: bytes,
+    FixedType: bytes,
+    BinaryType: bytes,
+    GeometryType: bytes,
+    GeographyType: bytes,
+    VariantType: bytes,
+}
+
+
+def value_to_bytes(type_: Type, value: Any) -> bytes:
+    """The binary single-value form used for bounds and partition summaries.
+
+    >>> value_to_bytes(DecimalType(9, 2), Decimal("1.28")).hex()
+    '0080'
+    """
+    to_bytes = _TO_BYTES.get(type(type_))  # type: ignore[arg-type]
+    if to_bytes is None:
+        raise InvalidMetadataError(f"{type_} has no binary single-value form")
+    return to_bytes(value)
+
+
+def value_from_bytes(type_: Type, data: bytes) -> Any:
+    """Read a binary single value as the given type.
+
+    Widths written before a promotion are accepted: 4 bytes for long, double and timestamps (int,
+    float, date), any width for decimals (Appendix D, and "Schema Evolution").
+    """
+    size = len(data)
+    try:
+        match type_:
+            case BooleanType():
+                return data != b"\x00"
+            case IntegerType() | DateType():
+                return int(struct.unpack("<i", data)[0])
+            case LongType() | TimeType():
+                return int.from_bytes(_sized(data, 4, 8), "little", signed=True)
+            case TimestampType() | TimestampNsType() if size == 4:
+                days = int.from_bytes(data, "little", signed=True)
+                per_day = 86_400_000_000
+                return days * (per_day if isinstance(type_, TimestampType) else per_day * 1000)
+            case TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
+                return int(struct.unpack("<q", data)[0])
+            case FloatType():
+                return float(struct.unpack("<f", data)[0])
+            case DoubleType():
+                return float(struct.unpack("<f" if size == 4 else "<d", data)[0])
+            case DecimalType(scale=scale):
+                return decimal_of(int.from_bytes(data, "big", signed=True), scale)
+            case StringType():
+                return data.decode("utf-8")
+            case UnknownType():
+                return None
+            case PrimitiveType():
+                return bytes(data)
+            case _:
+                raise InvalidMetadataError(f"{type_} has no binary single-value form")
+    except (struct.error, ValueError) as e:
+        raise InvalidMetadataError(f"{data.hex()} is not a binary {type_}") from e
+
+
+def _sized(data: bytes, *sizes: int) -> bytes:
+    if len(data) not in sizes:
+        raise ValueError(f"{len(data)} bytes")
+    return data
+
+
+def value_to_json(type_: Type, value: Any) -> Any:
+    """The JSON single-value form (defaults, REST expressions)."""
+    if value is None:
+        return None
+    match type_:
+        case DecimalType():
+            return f"{value:f}"
+        case DateType():
+            return (_EPOCH_DATE + timedelta(days=value)).isoformat()
+        case TimeType():
+            return _time_text(value)
+        case TimestampType():
+            return _timestamp_text(value)
+        case TimestamptzType():
+            return _timestamp_text(value) + "+00:00"
+        case TimestampNsType():
+            return _timestamp_text(value // 1000, value % 1000)
+        case TimestamptzNsType():
+            return _timestamp_text(value // 1000, value % 1000) + "+00:00"
+        case UUIDType():
+            return str(uuid.UUID(bytes=value))
+        case FixedType() | BinaryType():
+            return value.hex()
+        case GeometryType() | GeographyType() | VariantType() | UnknownType():
+            raise InvalidMetadataError(f"{type_} has no JSON single-value form")
+        case StructType():
+            return {
+                str(f.field_id): value_to_json(f.type, value.get(f.field_id)) for f in type_.fields
+            }
+        case ListType():
+            return [value_to_json(type_.element_type, v) for v in value]
+        case MapType():
+            return {
+                "keys": [value_to_json(type_.key_type, k) for k, _ in value],
+                "values": [value_to_json(type_.value_type, v) for _, v in value],
+            }
+        case _:
+            return value
+
+
+def value_from_json(type_: Type, data: Any) -> Any:
+    """Read a JSON single value; raises `ValueError`, `TypeError` or `KeyError` on a wrong shape."""
+    if data is None:
+        return None
+    match type_:
+        case BooleanType():
+            if not isinstance(data, bool):
+                raise TypeError(f"{data!r} is not a boolean")
+            return data
+        case IntegerType() | LongType():
+            if isinstance(data, bool) or not isinstance(data, int):
+                raise TypeError(f"{data!r} is not an integer")
+            return data
+        case FloatType() | DoubleType():
+            return float(data)
+        case DecimalType(scale=scale):
+            value = Decimal(data)
+            exponent = value.as_tuple().exponent
+            if not isinstance(exponent, int) or -exponent > scale:
+                raise ValueError(f"{data!r} does not have scale {scale}")
+            return decimal_of(unscaled_value(value) * 10 ** (scale + exponent), scale)
+        case DateType():
+            return (date.fromisoformat(data) - _EPOCH_DATE).days
+        case TimeType():
+            t = clock_time.fromisoformat(_pad_fraction(data)[0])
+            return ((t.hour * 60 + t.minute) * 60 + t.second) * 1_000_000 + t.microsecond
+        case TimestampType():
+            return _micros_of(data, zoned=False)[0]
+        case TimestamptzType():
+            return _micros_of(data, zoned=True)[0]
+        case TimestampNsType() | TimestamptzNsType():
+            micros, nanos = _micros_of(data, zoned=isinstance(type_, TimestamptzNsType))
+            return micros * 1000 + nanos
+        case StringType():
+            if not isinstance(data, str):
+                raise TypeError(f"{data!r} is not a string")
+            return data
+        case UUIDType():
+            return uuid.UUID(data).bytes
+        case FixedType(length=length):
+            raw = bytes.fromhex(data)
+            if len(raw) != length:
+                raise ValueError(f"{data!r} is not {length} bytes")
+            return raw
+        case BinaryType():
+            return bytes.fromhex(data)
+        case StructType():
+            return {
+                f.field_id: value_from_json(f.type, data[str(f.field_id)])
+                for f in type_.fields
+                if str(f.field_id) in data
+            }
+        case ListType():
+            return [value_from_json(type_.element_type, v) for v in data]
+        case MapType():
+            return [
+                (value_from_json(type_.key_type, k), value_from_json(type_.value_type, v))
+                for k, v in zip(data["keys"], data["values"], strict=True)
+            ]
+        case _:
+            raise ValueError(f"{type_} must default to null")
+
+
+def _time_text(micros: int) -> str:
+    text = (_EPOCH + timedelta(microseconds=micros)).time().isoformat()
+    return text
+
+
+def _timestamp_text(micros: int, nanos: int = 0) -> str:
+    text = (_EPOCH + timedelta(microseconds=micros)).isoformat()
+    if nanos:
+        text = (text if "." in text else text + ".000000") + f"{nanos:03d}"
+    return text
+
+
+def _pad_fraction(text: str) -> tuple[str, int]:
+    """Text with exactly six fraction digits (what Python 3.10 parses), and the nanoseconds cut off."""
+    head, dot, tail = text.partition(".")
+    if not dot:
+        return text, 0
+    digits = len(tail) - len(tail.lstrip("0123456789"))
+    fraction, rest = tail[:digits], tail[digits:]
+    if digits > 9:
+        raise ValueError(f"{text!r} is finer than nanoseconds")
+    padded = fraction.ljust(9, "0")
+    return f"{head}.{padded[:6]}{rest}", int(padded[6:])
+
+
+def _micros_of(text: str, *, zoned: bool) -> tuple[int, int]:
+    padded, nanos = _pad_fraction(text.replace("Z", "+00:00"))
+    parsed = datetime.fromisoformat(padded)
+    if zoned != (parsed.tzinfo is not None):
+        raise ValueError(f"{text!r} {'needs' if zoned else 'must not have'} a zone offset")
+    if parsed.tzinfo is not None:
+        parsed = parsed.astimezone(timezone.utc).replace(tzinfo=None)
+    return (parsed - _EPOCH) // _MICROSECOND, nanos

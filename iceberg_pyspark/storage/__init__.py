@@ -1,0 +1,1 @@
+"""Bytes: files, Avro, Puffin, metadata files, and where files go."""
