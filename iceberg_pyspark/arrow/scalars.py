@@ -1,0 +1,76 @@
+"""Single values of Iceberg types as Arrow scalars, and back.
+
+Constants (partition values, defaults) enter batches here. Values are represented as in
+`spec/values.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.spec.types import (
+    DateType,
+    ListType,
+    MapType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+)
+
+
+def scalar_of(type_: Type, value: Any) -> pa.Scalar:
+    """The Arrow scalar of a value; a struct's missing children take their own initial default."""
+    return pa.scalar(_to_python(type_, value), type=arrow_type(type_))
+
+
+def _to_python(type_: Type, value: Any) -> Any:
+    if value is None:
+        return None
+    match type_:
+        case StructType(fields=fields):
+            return {
+                f.name: _to_python(f.type, value.get(f.field_id, f.initial_default)) for f in fields
+            }
+        case ListType():
+            return [_to_python(type_.element_type, v) for v in value]
+        case MapType():
+            return [
+                (_to_python(type_.key_type, k), _to_python(type_.value_type, v)) for k, v in value
+            ]
+        case _:
+            return value
+
+
+def value_of(type_: Type, scalar: pa.Scalar) -> Any:
+    """The value of an Arrow scalar that has exactly `arrow_type(type_)`; None for null."""
+    if not scalar.is_valid:
+        return None
+    match type_:
+        case StructType(fields=fields):
+            return {f.field_id: value_of(f.type, scalar[f.name]) for f in fields}
+        case ListType():
+            return [value_of(type_.element_type, v) for v in scalar]
+        case MapType():
+            entries = scalar.values
+            return [
+                (value_of(type_.key_type, k), value_of(type_.value_type, v))
+                for k, v in zip(entries.field(0), entries.field(1), strict=True)
+            ]
+        case (
+            DateType()
+            | TimeType()
+            | TimestampType()
+            | TimestamptzType()
+            | TimestampNsType()
+            | TimestamptzNsType()
+        ):
+            return scalar.value
+        case _:
+            return scalar.as_py()

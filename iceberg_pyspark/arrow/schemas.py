@@ -1,0 +1,282 @@
+"""Iceberg schemas as Arrow schemas, and back.
+
+Decides which Arrow type every reader yields and every writer takes for an Iceberg type: one
+canonical type each (specification, "Primitive Types"; small offsets, microseconds, no
+dictionaries), because Spark takes a batch only with exactly the declared schema. Field ids travel
+as Parquet's do, in field metadata. Single values are `scalars.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+
+import pyarrow as pa
+
+from iceberg_pyspark.errors import (
+    InvalidMetadataError,
+    InvalidRequestError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UUIDType,
+)
+
+FIELD_ID_KEY = b"PARQUET:field_id"
+"""Arrow field metadata that holds a Parquet field id, as decimal text."""
+
+DOC_KEY = b"doc"
+
+_ARROW_BY_CLASS: Mapping[type[PrimitiveType], pa.DataType] = {
+    BooleanType: pa.bool_(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    FloatType: pa.float32(),
+    DoubleType: pa.float64(),
+    DateType: pa.date32(),
+    TimeType: pa.time64("us"),
+    TimestampType: pa.timestamp("us"),
+    TimestamptzType: pa.timestamp("us", tz="UTC"),
+    TimestampNsType: pa.timestamp("ns"),
+    TimestamptzNsType: pa.timestamp("ns", tz="UTC"),
+    StringType: pa.string(),
+    UUIDType: pa.binary(16),
+    BinaryType: pa.binary(),
+    UnknownType: pa.null(),
+}
+
+
+def to_arrow_schema(schema: Schema, *, field_ids: bool = False) -> pa.Schema:
+    """The Arrow schema of an Iceberg schema; with `field_ids`, ids and docs at every level.
+
+    Raises `UnsupportedFeatureError` naming the column for variant, geometry and geography.
+    """
+    return pa.schema([to_arrow_field(f, field_ids=field_ids) for f in schema.fields])
+
+
+def to_arrow_field(field: NestedField, *, field_ids: bool = False, path: str = "") -> pa.Field:
+    """One field with everything below it; `path` is what an error calls its parent."""
+    metadata: dict[bytes, bytes] | None = None
+    if field_ids:
+        metadata = {FIELD_ID_KEY: str(field.field_id).encode()}
+        if field.doc is not None:
+            metadata[DOC_KEY] = field.doc.encode()
+    name = f"{path}.{field.name}" if path else field.name
+    return pa.field(
+        field.name,
+        _arrow_type(field.type, name, field_ids),
+        # `unknown` holds nothing but nulls, whatever the schema claims
+        nullable=field.optional or isinstance(field.type, UnknownType),
+        metadata=metadata,
+    )
+
+
+def arrow_type(type_: Type) -> pa.DataType:
+    """The Arrow type of an Iceberg type, without field ids."""
+    return _arrow_type(type_, str(type_), field_ids=False)
+
+
+def _arrow_type(type_: Type, name: str, field_ids: bool) -> pa.DataType:
+    match type_:
+        case DecimalType(precision=precision, scale=scale):
+            return pa.decimal128(precision, scale)
+        case FixedType(length=length):
+            return pa.binary(length)
+        case StructType(fields=fields):
+            return pa.struct([to_arrow_field(f, field_ids=field_ids, path=name) for f in fields])
+        case ListType():
+            return pa.list_(to_arrow_field(type_.element, field_ids=field_ids, path=name))
+        case MapType():
+            return pa.map_(
+                to_arrow_field(type_.key, field_ids=field_ids, path=name),
+                to_arrow_field(type_.value, field_ids=field_ids, path=name),
+            )
+        case PrimitiveType():
+            found = _ARROW_BY_CLASS.get(type(type_))
+            if found is None:
+                raise UnsupportedFeatureError(
+                    f"column '{name}' has type {type_}, which cannot be read or written yet; "
+                    "select the other columns"
+                )
+            return found
+
+
+def field_id_of(field: pa.Field) -> int | None:
+    """The field id in an Arrow field's metadata, or None."""
+    text = (field.metadata or {}).get(FIELD_ID_KEY)
+    if text is None:
+        return None
+    field_id = int(text)
+    # Parquet files without ids show -1 in some readers' schemas
+    return field_id if field_id >= 0 else None
+
+
+def from_arrow_schema(arrow_schema: pa.Schema, *, schema_id: int = 0) -> Schema:
+    """The Iceberg schema of an Arrow schema.
+
+    Ids come from the field metadata when every field has one, else all are fresh from 1: the fields
+    of a struct first, then what is nested in them, as Java assigns them. Types without an exact
+    Iceberg counterpart widen (int8 to int, uint32 to long) or are refused by name.
+    """
+    found = [field_id_of(f) for f in _walk(arrow_schema)]
+    with_ids = bool(found) and None not in found
+    if not with_ids and any(i is not None for i in found):
+        raise InvalidRequestError(
+            f"some columns of the Arrow schema have a field id and some have none; give "
+            f"{FIELD_ID_KEY.decode()} to all fields, nested ones too, or to none"
+        )
+    fields = _Ids(with_ids=with_ids).struct_fields(list(arrow_schema), "")
+    schema = Schema(schema_id=schema_id, fields=fields)
+    try:
+        _ = schema.field_by_id
+    except InvalidMetadataError as e:
+        raise InvalidRequestError(f"Arrow schema: {e}") from e
+    return schema
+
+
+def _walk(fields: pa.Schema | list[pa.Field]) -> list[pa.Field]:
+    found: list[pa.Field] = []
+    for f in fields:
+        found.append(f)
+        found.extend(_walk(_children(f.type)))
+    return found
+
+
+def _children(type_: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(type_):
+        return [type_.key_field, type_.item_field]
+    if pa.types.is_struct(type_):
+        return [type_.field(i) for i in range(type_.num_fields)]
+    if is_list_like(type_):
+        return [type_.value_field]
+    return []
+
+
+def is_list_like(type_: pa.DataType) -> bool:
+    """Whether Arrow knows the type as any kind of list (maps excluded)."""
+    return bool(
+        pa.types.is_list(type_)
+        or pa.types.is_large_list(type_)
+        or pa.types.is_fixed_size_list(type_)
+        or pa.types.is_list_view(type_)
+        or pa.types.is_large_list_view(type_)
+    )
+
+
+class _Ids:
+    """Walks an Arrow schema in Java's order of fresh ids."""
+
+    def __init__(self, *, with_ids: bool) -> None:
+        self._fresh = None if with_ids else count(1)
+
+    def struct_fields(self, fields: list[pa.Field], path: str) -> tuple[NestedField, ...]:
+        ids = [self._id(f) for f in fields]
+        return tuple(
+            NestedField(
+                field_id=field_id,
+                name=f.name,
+                type=self._type(f.type, f"{path}{f.name}"),
+                required=not f.nullable,
+                doc=_doc(f),
+            )
+            for field_id, f in zip(ids, fields, strict=True)
+        )
+
+    def _id(self, field: pa.Field) -> int:
+        if self._fresh is not None:
+            return next(self._fresh)
+        field_id = field_id_of(field)
+        assert field_id is not None
+        return field_id
+
+    def _type(self, type_: pa.DataType, name: str) -> Type:
+        if pa.types.is_struct(type_):
+            return StructType(self.struct_fields(_children(type_), f"{name}."))
+        if pa.types.is_map(type_):
+            key, value = _children(type_)
+            key_id, value_id = self._id(key), self._id(value)
+            return MapType(
+                key_id=key_id,
+                key_type=self._type(key.type, f"{name}.key"),
+                value_id=value_id,
+                value_type=self._type(value.type, f"{name}.value"),
+                value_required=not value.nullable,
+            )
+        if is_list_like(type_):
+            element = type_.value_field
+            return ListType(
+                element_id=self._id(element),
+                element_type=self._type(element.type, f"{name}.element"),
+                element_required=not element.nullable,
+            )
+        return primitive_of_arrow(type_, name)
+
+
+def _doc(field: pa.Field) -> str | None:
+    doc = (field.metadata or {}).get(DOC_KEY)
+    return None if doc is None else doc.decode()
+
+
+def primitive_of_arrow(type_: pa.DataType, name: str) -> PrimitiveType:
+    """The Iceberg type that holds all values of a primitive Arrow type; errors say `name`."""
+    t = pa.types
+    if t.is_dictionary(type_):
+        return primitive_of_arrow(type_.value_type, name)
+    if isinstance(type_, pa.BaseExtensionType):
+        if type_.extension_name == "arrow.uuid":
+            return UUIDType()
+        return primitive_of_arrow(type_.storage_type, name)
+    if t.is_decimal(type_) and type_.precision <= 38 and 0 <= type_.scale <= type_.precision:
+        return DecimalType(type_.precision, type_.scale)
+    if t.is_fixed_size_binary(type_):
+        return FixedType(type_.byte_width)
+    if t.is_timestamp(type_):
+        if type_.unit == "ns":
+            return TimestampNsType() if type_.tz is None else TimestamptzNsType()
+        return TimestampType() if type_.tz is None else TimestamptzType()
+    for accepts, primitive in (
+        (t.is_boolean, BooleanType()),
+        (t.is_int64, LongType()),
+        (t.is_uint32, LongType()),
+        (t.is_float64, DoubleType()),
+        (t.is_floating, FloatType()),
+        (t.is_date, DateType()),
+        (t.is_time, TimeType()),
+        (t.is_string, StringType()),
+        (t.is_large_string, StringType()),
+        (t.is_string_view, StringType()),
+        (t.is_binary, BinaryType()),
+        (t.is_large_binary, BinaryType()),
+        (t.is_binary_view, BinaryType()),
+        (t.is_null, UnknownType()),
+    ):
+        if accepts(type_):
+            return primitive
+    if t.is_integer(type_) and type_.bit_width <= 32:
+        return IntegerType()
+    raise InvalidRequestError(
+        f"column '{name}' has Arrow type {type_}, which no Iceberg type holds; cast it first"
+    )
