@@ -1,0 +1,186 @@
+"""What a schema, partition spec or sort order must satisfy before it may enter table metadata.
+
+Specification, "Schemas and Data Types" (types per version, identifier fields, reserved ids), "Default
+Values", "Partitioning" and "Sorting". Reading is lenient with what older writers left behind; this is
+the strict side.
+"""
+
+from __future__ import annotations
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID, Schema
+from iceberg_pyspark.spec.sorting import SortOrder
+from iceberg_pyspark.spec.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+    accepts,
+)
+from iceberg_pyspark.spec.types import (
+    MIN_FORMAT_VERSION,
+    DoubleType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    UnknownType,
+    VariantType,
+)
+
+DEFAULTS_MIN_FORMAT_VERSION = 3
+_NULL_DEFAULT_ONLY = (UnknownType, VariantType, GeometryType, GeographyType)
+
+
+def check_schema(schema: Schema, format_version: int) -> None:
+    """Refuse a schema that a table of this format version must not be given."""
+    if len(schema.id_by_name) != len(schema.field_by_id):
+        names = list(schema.name_by_id.values())
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidRequestError(f"column name '{twice}' occurs twice; names must be unique")
+    for field_id, f in schema.field_by_id.items():
+        name = schema.name_by_id[field_id]
+        if not 0 < field_id <= MAX_USER_FIELD_ID:
+            raise InvalidRequestError(
+                f"column '{name}': field id {field_id} is reserved; use 1 to {MAX_USER_FIELD_ID}"
+            )
+        _check_field(f, name, format_version)
+    for field_id in schema.identifier_field_ids:
+        check_identifier_field(schema, field_id)
+
+
+def _check_field(f: NestedField, name: str, format_version: int) -> None:
+    if isinstance(f.type, PrimitiveType):
+        needed = MIN_FORMAT_VERSION.get(type(f.type), 1)
+        if format_version < needed:
+            raise InvalidRequestError(
+                f"column '{name}': type {f.type} needs format version {needed}, "
+                f"the table has {format_version}; upgrade the table or choose another type"
+            )
+    if isinstance(f.type, UnknownType) and f.required:
+        raise InvalidRequestError(f"column '{name}': a column of type unknown must be optional")
+    if f.initial_default is None and f.write_default is None:
+        return
+    if format_version < DEFAULTS_MIN_FORMAT_VERSION:
+        raise InvalidRequestError(
+            f"column '{name}': default values need format version {DEFAULTS_MIN_FORMAT_VERSION}, "
+            f"the table has {format_version}"
+        )
+    if isinstance(f.type, _NULL_DEFAULT_ONLY):
+        raise InvalidRequestError(f"column '{name}': a {f.type} must default to null")
+    for default in (f.initial_default, f.write_default):
+        if isinstance(f.type, StructType) and default not in (None, {}):
+            raise InvalidRequestError(
+                f"column '{name}': a struct defaults to null or to {{}}; set defaults on its fields"
+            )
+
+
+def check_identifier_field(schema: Schema, field_id: int) -> None:
+    """Refuse an identifier field that cannot identify a row ("Identifier Field IDs")."""
+    f = schema.field_by_id.get(field_id)
+    if f is None:
+        raise InvalidRequestError(f"identifier field id {field_id} is not in the schema")
+    name = schema.name_by_id[field_id]
+    refused = f"column '{name}' cannot be an identifier field: "
+    if not isinstance(f.type, PrimitiveType):
+        raise InvalidRequestError(refused + "it is not of a primitive type")
+    if isinstance(f.type, FloatType | DoubleType):
+        raise InvalidRequestError(refused + f"{f.type} values cannot be compared exactly")
+    if f.optional:
+        raise InvalidRequestError(refused + "it is optional")
+    parent_id = schema.parent_by_id.get(field_id)
+    while parent_id is not None:
+        parent = schema.field_by_id[parent_id]
+        if not isinstance(parent.type, StructType):
+            raise InvalidRequestError(refused + "it is nested in a list or map")
+        if parent.optional:
+            raise InvalidRequestError(refused + f"it is nested in the optional '{parent.name}'")
+        parent_id = schema.parent_by_id.get(parent_id)
+
+
+def check_spec(spec: PartitionSpec, schema: Schema, format_version: int) -> None:
+    """Refuse a new partition spec that this schema cannot be partitioned by."""
+    names: set[str] = set()
+    partitions: dict[tuple[tuple[int, ...], str], str] = {}
+    for i, f in enumerate(spec.fields):
+        if not f.name:
+            raise InvalidRequestError("a partition field needs a name")
+        if f.name in names:
+            raise InvalidRequestError(f"partition field name '{f.name}' occurs twice")
+        names.add(f.name)
+        if format_version == 1 and f.field_id != 1000 + i:
+            raise InvalidRequestError(
+                f"partition field '{f.name}' has id {f.field_id}; version 1 tables number the "
+                f"fields of a spec from 1000, so it must be {1000 + i}"
+            )
+        check_partition_source(f, schema)
+        _check_partition_name(f, schema)
+        if isinstance(f.transform, VoidTransform):
+            continue
+        key = (f.source_ids, _redundancy_name(f.transform))
+        if key in partitions:
+            raise InvalidRequestError(
+                f"partition field '{f.name}' is redundant with '{partitions[key]}'"
+            )
+        partitions[key] = f.name
+
+
+def _redundancy_name(transform: Transform) -> str:
+    # days(ts) beside hours(ts) splits nothing further
+    if isinstance(transform, YearTransform | MonthTransform | DayTransform | HourTransform):
+        return "time"
+    return str(transform)
+
+
+def check_partition_source(f: PartitionField, schema: Schema) -> None:
+    """Refuse a partition field whose source column is missing or does not fit its transform."""
+    if isinstance(f.transform, VoidTransform | UnknownTransform):
+        return
+    _check_source(f"partition field '{f.name}'", f.source_ids, f.transform, schema)
+
+
+def _check_source(
+    what: str, source_ids: tuple[int, ...], transform: Transform, schema: Schema
+) -> None:
+    if len(source_ids) != 1:
+        raise InvalidRequestError(f"{what}: transform '{transform}' takes one source column")
+    source = schema.field_by_id.get(source_ids[0])
+    if source is None:
+        raise InvalidRequestError(
+            f"{what}: its source column (id {source_ids[0]}) is not in the schema"
+        )
+    if not accepts(transform, source.type):
+        raise InvalidRequestError(
+            f"{what}: transform '{transform}' does not take '{source.name}' of type {source.type}"
+        )
+    parent_id = schema.parent_by_id.get(source.field_id)
+    while parent_id is not None:
+        if not isinstance(schema.field_by_id[parent_id].type, StructType):
+            raise InvalidRequestError(f"{what}: '{source.name}' is nested in a list or map")
+        parent_id = schema.parent_by_id.get(parent_id)
+
+
+def _check_partition_name(f: PartitionField, schema: Schema) -> None:
+    column = schema.id_by_name.get(f.name)
+    if column is None:
+        return
+    if isinstance(f.transform, IdentityTransform | VoidTransform) and f.source_ids == (column,):
+        return
+    raise InvalidRequestError(
+        f"partition field '{f.name}' has the name of a column; only the identity of that column "
+        "may be called so"
+    )
+
+
+def check_sort_order(order: SortOrder, schema: Schema) -> None:
+    """Refuse a sort order whose source columns are missing or do not fit their transforms."""
+    for i, f in enumerate(order.fields):
+        if not isinstance(f.transform, VoidTransform | UnknownTransform):
+            _check_source(f"sort field {i + 1}", f.source_ids, f.transform, schema)
