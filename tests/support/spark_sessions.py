@@ -1,0 +1,218 @@
+"""Spark for tests: a session in this process, a standalone cluster, a Connect server.
+
+Everything listens on 127.0.0.1 only and runs with this Python and with the Java of
+`jobs/find_java.py`. The daemons are processes of their own, ended at the end of the `with`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from jobs.find_java import find_java_home
+
+SPARK_HOME = Path(pyspark.__file__).parent
+START_TIMEOUT_SECONDS = 120
+
+
+def spark_environment() -> dict[str, str]:
+    """Return the environment for every Spark process of a test, the pytest process included."""
+    return {
+        **os.environ,
+        "JAVA_HOME": str(find_java_home()),
+        # A SPARK_HOME of the person at the machine would mix two releases of Spark.
+        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        # Spark collects timestamps in the time zone of the Python process.
+        "TZ": "UTC",
+    }
+
+
+def session_conf(scratch: Path) -> dict[str, str]:
+    """Return the settings of every session in a test; `scratch` takes what Spark leaves behind."""
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.local.dir": str(scratch / "local"),
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def start_session(scratch: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """Start a classic session on `local[2]` in this process; whoever starts it stops it."""
+    os.environ.update(spark_environment())
+    time.tzset()
+    builder = SparkSession.builder.master("local[2]").appName("iceberg-pyspark tests")
+    for key, value in {**session_conf(scratch), **(conf or {})}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def run_driver(
+    scratch: Path,
+    script: Path,
+    *arguments: str,
+    master: str,
+    conf: Mapping[str, str] | None = None,
+    timeout_seconds: float = 240,
+) -> str:
+    """Run a driver program by spark-submit and return its stdout; fail with its stderr."""
+    settings = {**session_conf(scratch), "spark.executor.memory": "512m", **(conf or {})}
+    options = [part for item in settings.items() for part in ("--conf", "=".join(item))]
+    command = [
+        str(SPARK_HOME / "bin/spark-submit"),
+        *("--master", master),
+        *options,
+        str(script),
+        *arguments,
+    ]
+    return run_process(command, timeout_seconds)
+
+
+def run_python(script: Path, *arguments: str, timeout_seconds: float = 240) -> str:
+    """Run a program, for example a Connect client, and return its stdout; fail with its stderr.
+
+    A process of its own, because one Python process has either classic or Connect sessions.
+    """
+    return run_process([sys.executable, str(script), *arguments], timeout_seconds)
+
+
+def run_process(command: Sequence[str], timeout_seconds: float) -> str:
+    """Run a command in the environment of the tests and return its stdout."""
+    done = subprocess.run(
+        command,
+        env=spark_environment(),
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise AssertionError(
+            f"{command[0]} ... exited with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
+    return done.stdout
+
+
+@contextmanager
+def standalone_cluster(scratch: Path, workers: int = 1, cores: int = 2) -> Iterator[str]:
+    """Start a standalone master with workers and yield its URL, spark://127.0.0.1:PORT."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    spark_class = str(SPARK_HOME / "bin/spark-class")
+    listen = ["--host", "127.0.0.1", "--webui-port", "0"]
+    master_command = [
+        spark_class,
+        "org.apache.spark.deploy.master.Master",
+        *listen,
+        *("--port", str(port)),
+    ]
+    worker_command = [
+        spark_class,
+        "org.apache.spark.deploy.worker.Worker",
+        *listen,
+        *("--port", "0", "--cores", str(cores), "--memory", "1g"),
+        *("--work-dir", str(scratch / "work")),
+        url,
+    ]
+    with ExitStack() as daemons:
+        log = scratch / "master.log"
+        daemons.enter_context(daemon(master_command, log, lambda text: "New state: ALIVE" in text))
+        for number in range(workers):
+            log = scratch / f"worker-{number}.log"
+            daemons.enter_context(
+                daemon(worker_command, log, lambda text: "Successfully registered" in text)
+            )
+        yield url
+
+
+@contextmanager
+def connect_server(scratch: Path, conf: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Start a Spark Connect server on `local[2]` and yield its URL, sc://127.0.0.1:PORT."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    settings = {
+        **session_conf(scratch),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        **(conf or {}),
+    }
+    command = [
+        str(SPARK_HOME / "bin/spark-submit"),
+        *("--master", "local[2]"),
+        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+        *[part for item in settings.items() for part in ("--conf", "=".join(item))],
+        "spark-internal",
+    ]
+    with daemon(command, scratch / "connect.log", lambda _log: is_listening(port)):
+        yield f"sc://127.0.0.1:{port}"
+
+
+@contextmanager
+def daemon(
+    command: Sequence[str], log_file: Path, is_ready: Callable[[str], bool]
+) -> Iterator[None]:
+    """Run a command until the end of the `with`, which begins once `is_ready(log text)` holds.
+
+    A session of its own: the executors that a worker starts end together with it.
+    """
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            env=spark_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
+        while not is_ready(log_file.read_text(encoding="utf-8", errors="replace")):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(
+                    f"{' '.join(command[:2])} ... did not start\n"
+                    f"{log_file.read_text(encoding='utf-8', errors='replace')}"
+                )
+            time.sleep(0.2)
+        yield
+    finally:
+        for kind in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, kind)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=10)
+
+
+def free_port() -> int:
+    """Return a TCP port of the loopback interface that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def is_listening(port: int) -> bool:
+    """Tell whether something accepts connections on this port of the loopback interface."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
