@@ -1,7 +1,7 @@
 """What a catalog is: names to metadata, and one atomic swap.
 
-A catalog returns values, never a `Table`. Commits are the REST catalog's: requirements that must hold
-and updates to apply, so that every catalog is asked the same question.
+A catalog returns values, never a `Table`. Commits are the REST catalog's: requirements that must
+hold and updates to apply, so that every catalog is asked the same question.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class LoadedTable:
 class Catalog(Protocol):
     """The operations every catalog answers; errors are those of `errors.py`.
 
-    `commit_table` ends in one of three ways: it returns (done), raises `CommitConflictError` (refused,
-    nothing happened) or raises `CommitStateUnknownError` (look, never delete).
+    `commit_table` ends in one of three ways: it returns (done), raises `CommitConflictError`
+    (refused, nothing happened) or raises `CommitStateUnknownError` (look, never delete).
     """
 
     @property

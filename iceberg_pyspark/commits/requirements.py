@@ -1,6 +1,8 @@
-"""What must still be true of the current metadata for a commit to go ahead: the REST catalog's requirements.
+"""What must still be true of the current metadata for a commit to go ahead: the REST catalog's
+requirements.
 
-A requirement that fails raises `CommitConflictError`: the writer refreshes, decides anew and retries.
+A requirement that fails raises `CommitConflictError`: the writer refreshes, decides anew and
+retries.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The changes a commit makes to table metadata, as values: the REST catalog's updates, applied by `apply.py`."""
+"""The changes a commit makes to table metadata, as values: the REST catalog's updates, applied by
+`apply.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 
 LAST_ADDED = -1
-"""As an id in `SetCurrentSchema`, `SetDefaultSpec`, `SetDefaultSortOrder`: the one this commit added last."""
+"""As an id in `SetCurrentSchema`, `SetDefaultSpec`, `SetDefaultSortOrder`: the one this commit
+added last.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,10 @@ class DeleteFileRef:
 class ScanTask:
     """Rows of one data file in the byte range [start, start + length).
 
-    A row group belongs to the range that holds its first byte. `partition` is the file's tuple under
-    spec `spec_id`. `first_row_id` None means row ids are null. `filter_satisfied` says that the
-    partition values alone prove the scan's predicate for every row, so no row filter is needed.
+    A row group belongs to the range that holds its first byte. `partition` is the file's tuple
+    under spec `spec_id`. `first_row_id` None means row ids are null. `filter_satisfied` says that
+    the partition values alone prove the scan's predicate for every row, so no row filter is
+    needed.
     """
 
     file_path: str
@@ -85,6 +86,6 @@ class ScanContext:
     projection: Schema
     schemas: tuple[Schema, ...]
     specs: Mapping[int, PartitionSpec]
-    predicate: Predicate = AlwaysTrue()
+    predicate: Predicate = field(default_factory=AlwaysTrue)
     name_mapping: NameMapping | None = None
     storage_properties: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -1,1 +1,3 @@
-"""The specification as values and pure functions: standard library only, no file, clock or chance."""
+"""The specification as values and pure functions: standard library only, no file, clock or
+chance.
+"""

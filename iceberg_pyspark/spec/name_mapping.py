@@ -1,4 +1,6 @@
-"""Name mapping: field ids for data files that carry none. Specification, "Column Projection" and "Name Mapping Serialization"."""
+"""Name mapping: field ids for data files that carry none. Specification, "Column Projection" and
+"Name Mapping Serialization".
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class NameMapping:
 
 
 def find_mapped(fields: tuple[MappedField, ...], name: str) -> MappedField | None:
-    """The mapped field that one of its names says; list parts are `element`, map parts `key`, `value`."""
+    """The mapped field that one of its names says; list parts are `element`, map parts `key`,
+    `value`.
+    """
     return next((f for f in fields if name in f.names), None)
 
 

@@ -1,7 +1,8 @@
 """Partition specs: how rows map to partition tuples.
 
-Specification, "Partitioning" and Appendix C "Partition Specs". Evolving a spec is `commits/spec_changes.py`.
-A partition tuple is a plain tuple of values in the order of the spec's fields.
+Specification, "Partitioning" and Appendix C "Partition Specs". Evolving a spec is
+`commits/spec_changes.py`. A partition tuple is a plain tuple of values in the order of the spec's
+fields.
 """
 
 from __future__ import annotations
@@ -124,9 +125,7 @@ def identity_source_ids(spec: PartitionSpec) -> dict[int, int]:
 def partition_field_to_json(f: PartitionField) -> dict[str, Any]:
     """A partition field as metadata JSON; `source-ids` only for several sources."""
     source: dict[str, Any] = (
-        {"source-id": f.source_id}
-        if len(f.source_ids) == 1
-        else {"source-ids": list(f.source_ids)}
+        {"source-id": f.source_id} if len(f.source_ids) == 1 else {"source-ids": list(f.source_ids)}
     )
     return {**source, "field-id": f.field_id, "name": f.name, "transform": str(f.transform)}
 

@@ -1,7 +1,7 @@
 """A schema: an id, fields, and look-ups over everything nested in them.
 
-Specification, "Schemas and Data Types", "Schema Evolution" (ids) and Appendix C "Schemas". Changing a schema
-is a commit and lives in `commits/schema_changes.py`.
+Specification, "Schemas and Data Types", "Schema Evolution" (ids) and Appendix C "Schemas".
+Changing a schema is a commit and lives in `commits/schema_changes.py`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ MAX_USER_FIELD_ID = 2147483447
 class Schema:
     """An immutable table schema.
 
-    `field_by_id`, `name_by_id` and `id_by_name` cover nested fields too; a nested field's name is its
-    path joined by dots, list elements under `element`, map parts under `key` and `value`.
+    `field_by_id`, `name_by_id` and `id_by_name` cover nested fields too; a nested field's name is
+    its path joined by dots, list elements under `element`, map parts under `key` and `value`.
     """
 
     fields: tuple[NestedField, ...]
@@ -98,7 +98,9 @@ class Schema:
         return self.field_by_id[field_id]
 
     def select(self, names: Iterable[str], *, case_sensitive: bool = True) -> Schema:
-        """The schema with only those columns, in the order asked; a dotted name keeps only that child."""
+        """The schema with only those columns, in the order asked; a dotted name keeps only that
+        child.
+        """
         wanted = [self.find(name, case_sensitive=case_sensitive).field_id for name in names]
         keep = set(wanted)
         for field_id in wanted:
@@ -136,7 +138,8 @@ def _collect_names(type_: Type, prefix: str, names: dict[int, str]) -> None:
 
 
 def prune_fields(struct: StructType, keep: Collection[int]) -> StructType:
-    """A struct with only the fields whose id is in `keep`, or that enclose one; map keys stay whole.
+    """A struct with only the fields whose id is in `keep`, or that enclose one; map keys stay
+    whole.
 
     A map or list whose element is kept keeps its shape; a map with a kept value keeps its entire
     key (specification, "Schema Evolution": key structs never change).
@@ -147,7 +150,9 @@ def prune_fields(struct: StructType, keep: Collection[int]) -> StructType:
         if pruned is not None:
             kept.append(replace(f, type=pruned))
         elif f.field_id in keep:
-            kept.append(f if not isinstance(f.type, StructType) else replace(f, type=StructType(())))
+            kept.append(
+                f if not isinstance(f.type, StructType) else replace(f, type=StructType(()))
+            )
     return StructType(tuple(kept))
 
 

@@ -1,6 +1,7 @@
 """Snapshots, references to them, and the two logs.
 
-Specification, "Snapshots", "Snapshot References" and Appendix C. Which snapshots may be expired is `commits/retention.py`.
+Specification, "Snapshots", "Snapshot References" and Appendix C. Which snapshots may be expired is
+`commits/retention.py`.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def snapshot_from_json(data: Any, path: str, format_version: int) -> Snapshot:
     for key in ("snapshot-id", "timestamp-ms"):
         if not isinstance(data.get(key), int):
             raise InvalidMetadataError(f"{path}.{key}: required integer")
-    # a v1 snapshot may stay behind in an upgraded table, so v2's requirements are not enforced on it
+    # a v1 snapshot may stay behind in an upgraded table, so v2's requirements are not enforced on
+    # it
     if data.get("manifest-list") is None and data.get("manifests") is None:
         raise InvalidMetadataError(f"{path}.manifest-list: required since v2")
     summary = data.get("summary") or {}

@@ -1,4 +1,6 @@
-"""Table and partition statistics files listed in table metadata. Specification, "Table Statistics" and "Partition Statistics"."""
+"""Table and partition statistics files listed in table metadata. Specification, "Table Statistics"
+and "Partition Statistics".
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Table metadata and its JSON form for format versions 1, 2 and 3.
 
-Specification, "Table Metadata", Appendix C "Table Metadata and Snapshots" and Appendix E. Reading is
-lenient where older writers were (defaults of v1), strict where a guess could return wrong rows. Files,
-gzip and locations are `storage/metadata_files.py`; changes are `commits/`.
+Specification, "Table Metadata", Appendix C "Table Metadata and Snapshots" and Appendix E. Reading
+is lenient where older writers were (defaults of v1), strict where a guess could return wrong rows.
+Files, gzip and locations are `storage/metadata_files.py`; changes are `commits/`.
 """
 
 from __future__ import annotations
@@ -193,9 +193,7 @@ def metadata_to_json(metadata: TableMetadata) -> dict[str, Any]:
     out["refs"] = {name: ref_to_json(ref) for name, ref in m.refs.items()}
     out["snapshots"] = [snapshot_to_json(s) for s in m.snapshots]
     out["statistics"] = [statistics_to_json(s) for s in m.statistics]
-    out["partition-statistics"] = [
-        partition_statistics_to_json(s) for s in m.partition_statistics
-    ]
+    out["partition-statistics"] = [partition_statistics_to_json(s) for s in m.partition_statistics]
     out["snapshot-log"] = [
         {"timestamp-ms": e.timestamp_ms, "snapshot-id": e.snapshot_id} for e in m.snapshot_log
     ]
@@ -301,9 +299,7 @@ def _require(data: Mapping[str, Any], key: str, type_: type) -> None:
 
 def _schemas_from_json(data: Mapping[str, Any], version: int) -> tuple[tuple[Schema, ...], int]:
     if data.get("schemas"):
-        schemas = tuple(
-            schema_from_json(s, f"schemas[{i}]") for i, s in enumerate(data["schemas"])
-        )
+        schemas = tuple(schema_from_json(s, f"schemas[{i}]") for i, s in enumerate(data["schemas"]))
         current = data.get("current-schema-id")
         if current is None:
             raise InvalidMetadataError("current-schema-id: required with schemas")
@@ -371,7 +367,9 @@ def _refs_from_json(
         name: ref_from_json(ref, f"refs.{name}") for name, ref in (data.get("refs") or {}).items()
     }
     if current_snapshot_id is not None and current_snapshot_id not in snapshot_ids:
-        raise InvalidMetadataError(f"current-snapshot-id: {current_snapshot_id} is not in snapshots")
+        raise InvalidMetadataError(
+            f"current-snapshot-id: {current_snapshot_id} is not in snapshots"
+        )
     for name, ref in refs.items():
         if ref.snapshot_id not in snapshot_ids:
             raise InvalidMetadataError(

@@ -1,7 +1,8 @@
 """Partition transforms: parsing, result types, values and their readable form.
 
-Specification, "Partition Transforms" and Appendix B. Applying a transform to columns of rows is done in
-`arrow/partition_batches.py`; projecting predicates through one is `expressions/projection.py`.
+Specification, "Partition Transforms" and Appendix B. Applying a transform to columns of rows is
+done in `arrow/partition_batches.py`; projecting predicates through one is
+`expressions/projection.py`.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.spec.values import decimal_of, unscaled_value
 
 _MICROS_PER_DAY = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - zone-free arithmetic; zones are in the types
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,8 @@ def result_type(transform: Transform, source: Type) -> Type:
         case BucketTransform() | YearTransform() | MonthTransform() | HourTransform():
             return IntegerType()
         case DayTransform():
-            # the specification says int; Java and its Avro files say date, which has the same values
+            # the specification says int; Java and its Avro files say date, which has the same
+            # values
             return DateType()
         case UnknownTransform():
             return StringType()
@@ -313,7 +316,8 @@ def civil_from_days(days: int) -> tuple[int, int]:
 
 
 def human_value(transform: Transform, source: Type, value: Any) -> str:
-    """A partition value as partition paths show it: `null`, `2017-11`, `2017-11-16-22`, base64 bytes.
+    """A partition value as partition paths show it: `null`, `2017-11`, `2017-11-16-22`, base64
+    bytes.
 
     >>> human_value(MonthTransform(), DateType(), 574)
     '2017-11'
@@ -375,6 +379,6 @@ def _java_time(nanos: int) -> str:
 
 def _java_timestamp(nanos: int) -> str:
     seconds, fraction = divmod(nanos, 1_000_000_000)
-    moment = datetime(1970, 1, 1) + timedelta(seconds=seconds)
+    moment = _EPOCH + timedelta(seconds=seconds)
     of_day = moment.hour * 3600 + moment.minute * 60 + moment.second
     return f"{moment.date().isoformat()}T{_java_time(of_day * 1_000_000_000 + fraction)}"

@@ -1,8 +1,8 @@
 """Iceberg's data types and their JSON form.
 
 Decides how a type is represented, compared, printed and parsed (specification, "Schemas and Data
-Types" and Appendix C "Schemas"). Values of these types are in `values.py`; schemas with ids and lookups in
-`schema.py`; Arrow and Spark conversions live in `arrow/` and `spark/` on purpose.
+Types" and Appendix C "Schemas"). Values of these types are in `values.py`; schemas with ids and
+lookups in `schema.py`; Arrow and Spark conversions live in `arrow/` and `spark/` on purpose.
 """
 
 from __future__ import annotations
@@ -311,7 +311,9 @@ def primitive_from_string(text: str) -> PrimitiveType:
 
 
 def walk_fields(type_: Type) -> Iterator[NestedField]:
-    """Every field below a type, parents first: struct fields, list elements, map keys and values."""
+    """Every field below a type, parents first: struct fields, list elements, map keys and
+    values.
+    """
     children: tuple[NestedField, ...]
     match type_:
         case StructType(fields=fields):

@@ -2,10 +2,10 @@
 
 How this package holds a value in Python, everywhere outside Arrow:
 
-    boolean bool · int, long int · float, double float · decimal decimal.Decimal of exactly the type's scale
-    date int (days) · time int (us) · timestamp, timestamptz int (us) · timestamp_ns, timestamptz_ns int (ns)
-    string str · uuid bytes (16, big-endian) · fixed, binary, geometry, geography, variant bytes
-    struct dict by field id · list list · map list of (key, value)
+    boolean bool · int, long int · float, double float · decimal decimal.Decimal of exactly the
+    type's scale date int (days) · time int (us) · timestamp, timestamptz int (us) · timestamp_ns,
+    timestamptz_ns int (ns) string str · uuid bytes (16, big-endian) · fixed, binary, geometry,
+    geography, variant bytes struct dict by field id · list list · map list of (key, value)
 
 These compare and hash as the specification orders them, except NaN and -0.0, which callers handle.
 """
@@ -50,7 +50,7 @@ from iceberg_pyspark.spec.types import (
 )
 
 _EPOCH_DATE = date(1970, 1, 1)
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - zone-free arithmetic; zones are in the types
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -270,8 +270,7 @@ def value_from_json(type_: Type, data: Any) -> Any:
 
 
 def _time_text(micros: int) -> str:
-    text = (_EPOCH + timedelta(microseconds=micros)).time().isoformat()
-    return text
+    return (_EPOCH + timedelta(microseconds=micros)).time().isoformat()
 
 
 def _timestamp_text(micros: int, nanos: int = 0) -> str:
@@ -282,7 +281,9 @@ def _timestamp_text(micros: int, nanos: int = 0) -> str:
 
 
 def _pad_fraction(text: str) -> tuple[str, int]:
-    """Text with exactly six fraction digits (what Python 3.10 parses), and the nanoseconds cut off."""
+    """Text with exactly six fraction digits (what Python 3.10 parses), and the nanoseconds cut
+    off.
+    """
     head, dot, tail = text.partition(".")
     if not dot:
         return text, 0

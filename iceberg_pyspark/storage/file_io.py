@@ -1,7 +1,8 @@
 """The one door to files: what every store must be able to do.
 
-Implementations: `local.py` (POSIX), `fsspec_io.py` (anything fsspec knows), chosen by location in `open_storage.py`. A location
-is the string that metadata holds (`file:/a/b`, `/a/b`, `s3://bucket/key`), never rewritten.
+Implementations: `local.py` (POSIX), `fsspec_io.py` (anything fsspec knows), chosen by location in
+`open_storage.py`. A location is the string that metadata holds (`file:/a/b`, `/a/b`,
+`s3://bucket/key`), never rewritten.
 """
 
 from __future__ import annotations

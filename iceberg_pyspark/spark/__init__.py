@@ -1,0 +1,1 @@
+"""Glue to pyspark: translates and delegates; no Iceberg rule lives here."""

@@ -1,0 +1,220 @@
+"""Iceberg types as Spark types and back, as Iceberg's own connector maps them.
+
+    timestamptz ↔ TimestampType · timestamp ↔ TimestampNTZType · uuid → StringType
+    fixed → BinaryType · unknown ↔ NullType
+
+Types Spark has no value for (nanosecond timestamps, variant and geo for now) are refused by the
+name of the column; the `columns` option reads a table around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.spec import types as ice
+from iceberg_pyspark.spec.schema import Schema
+
+_SPARK_BY_ICEBERG: dict[type[ice.PrimitiveType], Callable[[], spark_types.DataType]] = {
+    ice.BooleanType: spark_types.BooleanType,
+    ice.IntegerType: spark_types.IntegerType,
+    ice.LongType: spark_types.LongType,
+    ice.FloatType: spark_types.FloatType,
+    ice.DoubleType: spark_types.DoubleType,
+    ice.DateType: spark_types.DateType,
+    ice.TimeType: lambda: spark_types.TimeType(6),
+    ice.TimestampType: spark_types.TimestampNTZType,
+    ice.TimestamptzType: spark_types.TimestampType,
+    ice.StringType: spark_types.StringType,
+    ice.UUIDType: spark_types.StringType,
+    ice.FixedType: spark_types.BinaryType,
+    ice.BinaryType: spark_types.BinaryType,
+    ice.UnknownType: spark_types.NullType,
+}
+
+_ICEBERG_BY_SPARK: dict[type[spark_types.DataType], Callable[[], ice.PrimitiveType]] = {
+    spark_types.BooleanType: ice.BooleanType,
+    spark_types.ByteType: ice.IntegerType,
+    spark_types.ShortType: ice.IntegerType,
+    spark_types.IntegerType: ice.IntegerType,
+    spark_types.LongType: ice.LongType,
+    spark_types.FloatType: ice.FloatType,
+    spark_types.DoubleType: ice.DoubleType,
+    spark_types.DateType: ice.DateType,
+    spark_types.TimeType: ice.TimeType,
+    spark_types.TimestampType: ice.TimestamptzType,
+    spark_types.TimestampNTZType: ice.TimestampType,
+    spark_types.StringType: ice.StringType,
+    spark_types.CharType: ice.StringType,
+    spark_types.VarcharType: ice.StringType,
+    spark_types.BinaryType: ice.BinaryType,
+    spark_types.NullType: ice.UnknownType,
+}
+
+
+def to_spark_schema(schema: Schema) -> spark_types.StructType:
+    """The Spark schema of an Iceberg schema; raises `UnsupportedFeatureError` naming the column."""
+    return _to_spark_struct(schema.as_struct, "")
+
+
+def _to_spark_struct(struct: ice.StructType, prefix: str) -> spark_types.StructType:
+    return spark_types.StructType(
+        [
+            spark_types.StructField(
+                f.name,
+                _to_spark_type(f.type, prefix + f.name),
+                nullable=f.optional,
+                metadata={"comment": f.doc} if f.doc else None,
+            )
+            for f in struct.fields
+        ]
+    )
+
+
+def _to_spark_type(type_: ice.Type, path: str) -> spark_types.DataType:
+    match type_:
+        case ice.DecimalType(precision=precision, scale=scale):
+            return spark_types.DecimalType(precision, scale)
+        case ice.StructType():
+            return _to_spark_struct(type_, f"{path}.")
+        case ice.ListType():
+            return spark_types.ArrayType(
+                _to_spark_type(type_.element_type, f"{path}.element"), not type_.element_required
+            )
+        case ice.MapType():
+            return spark_types.MapType(
+                _to_spark_type(type_.key_type, f"{path}.key"),
+                _to_spark_type(type_.value_type, f"{path}.value"),
+                not type_.value_required,
+            )
+    make = _SPARK_BY_ICEBERG.get(type(type_))
+    if make is None:
+        raise UnsupportedFeatureError(
+            f"column '{path}' has type {type_}, for which Spark has no type here; "
+            "read the other columns with the option columns='a,b,...'"
+        )
+    return make()
+
+
+def from_spark_schema(schema: spark_types.StructType) -> Schema:
+    """An Iceberg schema of a DataFrame's, with provisional ids that a new table's will replace."""
+    return Schema(fields=_FromSpark().struct(schema, "").fields)
+
+
+class _FromSpark:
+    """Numbers fields while converting: every id only has to be unique."""
+
+    def __init__(self) -> None:
+        self._last_id = 0
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def struct(self, struct: spark_types.StructType, prefix: str) -> ice.StructType:
+        names = [f.name for f in struct.fields]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidRequestError(
+                    f"column '{prefix}{name}' occurs twice in the DataFrame; rename one of them"
+                )
+        return ice.StructType(
+            tuple(
+                ice.NestedField(
+                    field_id=self._next_id(),
+                    name=f.name,
+                    type=self.type(f.dataType, prefix + f.name),
+                    required=not f.nullable,
+                    doc=(f.metadata or {}).get("comment"),
+                )
+                for f in struct.fields
+            )
+        )
+
+    def type(self, type_: spark_types.DataType, path: str) -> ice.Type:
+        match type_:
+            case spark_types.DecimalType():
+                return ice.DecimalType(type_.precision, type_.scale)
+            case spark_types.StructType():
+                return self.struct(type_, f"{path}.")
+            case spark_types.ArrayType():
+                return ice.ListType(
+                    element_id=self._next_id(),
+                    element_type=self.type(type_.elementType, f"{path}.element"),
+                    element_required=not type_.containsNull,
+                )
+            case spark_types.MapType():
+                return ice.MapType(
+                    key_id=self._next_id(),
+                    key_type=self.type(type_.keyType, f"{path}.key"),
+                    value_id=self._next_id(),
+                    value_type=self.type(type_.valueType, f"{path}.value"),
+                    value_required=not type_.valueContainsNull,
+                )
+        make = _ICEBERG_BY_SPARK.get(type(type_))
+        if make is None:
+            raise UnsupportedFeatureError(
+                f"column '{path}': Spark type {type_.simpleString()} has no Iceberg type here; "
+                "cast the column before writing"
+            )
+        return make()
+
+
+def project_like(table_schema: Schema, wanted: spark_types.StructType) -> Schema:
+    """The table's columns that a user-given Spark schema names, in its order, nested ones too.
+
+    Types must be those the table has; a difference raises `InvalidRequestError` naming the column.
+    """
+    struct = _project_struct(table_schema.as_struct, wanted, "")
+    return Schema(fields=struct.fields, schema_id=table_schema.schema_id)
+
+
+def _project_struct(
+    struct: ice.StructType, wanted: spark_types.StructType, prefix: str
+) -> ice.StructType:
+    fields = []
+    for want in wanted.fields:
+        found = struct.field_named(want.name) or _only_match(struct, want.name)
+        if found is None:
+            known = ", ".join(f.name for f in struct.fields)
+            raise InvalidRequestError(
+                f"the schema asks for column '{prefix}{want.name}'; the table has: {known}"
+            )
+        type_ = _project_type(found.type, want.dataType, f"{prefix}{found.name}")
+        if found.optional and not want.nullable:
+            raise InvalidRequestError(
+                f"the schema asks for column '{prefix}{want.name}' NOT NULL, the table allows nulls"
+            )
+        fields.append(replace(found, type=type_, required=not want.nullable))
+    return ice.StructType(tuple(fields))
+
+
+def _only_match(struct: ice.StructType, name: str) -> ice.NestedField | None:
+    matches = [f for f in struct.fields if f.name.lower() == name.lower()]
+    return matches[0] if len(matches) == 1 else None
+
+
+def _project_type(type_: ice.Type, wanted: spark_types.DataType, path: str) -> ice.Type:
+    match (type_, wanted):
+        case (ice.StructType(), spark_types.StructType()):
+            return _project_struct(type_, wanted, f"{path}.")
+        case (ice.ListType(), spark_types.ArrayType()):
+            inner = _project_type(type_.element_type, wanted.elementType, f"{path}.element")
+            return replace(type_, element_type=inner, element_required=not wanted.containsNull)
+        case (ice.MapType(), spark_types.MapType()):
+            return replace(
+                type_,
+                key_type=_project_type(type_.key_type, wanted.keyType, f"{path}.key"),
+                value_type=_project_type(type_.value_type, wanted.valueType, f"{path}.value"),
+                value_required=not wanted.valueContainsNull,
+            )
+    has = _to_spark_type(type_, path)
+    if has != wanted:
+        raise InvalidRequestError(
+            f"the schema asks for column '{path}' as {wanted.simpleString()}, "
+            f"the table has {has.simpleString()}; read it as it is and cast afterwards"
+        )
+    return type_
