@@ -1,0 +1,286 @@
+"""Files of the local file system, or of one mounted there.
+
+A location is a path, with or without `file:` or `file://` before it. Its characters are the file's
+name as they stand: nothing is percent-decoded, because Java writes Hadoop paths so, and a partition
+folder `a=%2F` is named just that. Every write is synced to disk: a commit that was acknowledged
+survives a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import stat
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
+from iceberg_pyspark.storage.file_io import FileInfo
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+_BUFFER_BYTES = 1 << 20
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+_NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+def is_local(location: str) -> bool:
+    """Whether the location is one of the local file system: no scheme, or `file:`."""
+    return location.startswith("/") or location[:5].lower() == "file:"
+
+
+def local_path(location: str) -> str:
+    """The absolute path of a location of the local file system, character by character.
+
+    >>> local_path("file:/tmp/a b%20c"), local_path("file:///tmp/x"), local_path("/tmp/x")
+    ('/tmp/a b%20c', '/tmp/x', '/tmp/x')
+    """
+    path = location
+    if location[:5].lower() == "file:":
+        path = location[5:]
+        if path.startswith("//"):
+            host, slash, rest = path[2:].partition("/")
+            if host not in ("", "localhost"):
+                raise StorageError(
+                    f"{location}: a file of host '{host}' cannot be reached; mount it"
+                )
+            path = slash + rest
+    if not path.startswith("/"):
+        raise StorageError(
+            f"{location}: not an absolute path; say where it starts, as /a/b or file:/a/b"
+        )
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFileIO:
+    """Reads, exclusive creates and deletes of local files."""
+
+    def open_input(self, location: str) -> BinaryIO:
+        """A seekable stream, whose `name` is the path; the caller closes it."""
+        with _errors("read", location):
+            return io.BufferedReader(_Input(local_path(location), location), _BUFFER_BYTES)
+
+    def read_bytes(self, location: str) -> bytes:
+        """The whole file."""
+        with _errors("read", location), _Input(local_path(location), location) as file:
+            return file.readall()
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        with _errors("read", location), _Input(local_path(location), location) as file:
+            size = os.fstat(file.fileno()).st_size
+            # before any memory is taken: offsets come from metadata, which may be damaged
+            if offset < 0 or length < 0 or offset + length > size:
+                raise StorageError(
+                    f"cannot read {location}: bytes {offset} to {offset + length} "
+                    f"are outside the file of {size} bytes"
+                )
+            parts = []
+            while length > 0:
+                part = os.pread(file.fileno(), length, offset)
+                if not part:
+                    raise StorageError(
+                        f"cannot read {location}: it became shorter while it was read"
+                    )
+                parts.append(part)
+                offset += len(part)
+                length -= len(part)
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def size(self, location: str) -> int:
+        """Size in bytes."""
+        with _errors("read", location):
+            status = os.stat(local_path(location))
+        if stat.S_ISDIR(status.st_mode):
+            raise StorageError(f"cannot read {location}: it is a folder")
+        return status.st_size
+
+    def exists(self, location: str) -> bool:
+        """Whether the file is there; a folder is none."""
+        with _errors("look for", location):
+            try:
+                return not stat.S_ISDIR(os.stat(local_path(location)).st_mode)
+            except OSError as e:
+                if e.errno in _ABSENT:
+                    return False
+                raise
+
+    def open_output(self, location: str) -> BinaryIO:
+        """A stream to a new file; the file is complete, and safe on disk, once closed."""
+        with _errors("create", location):
+            path = local_path(location)
+            _make_folder(os.path.dirname(path))
+            return io.BufferedWriter(_Output(path, location), _BUFFER_BYTES)
+
+    def create_exclusive(self, location: str, data: bytes) -> None:
+        """Publish a whole file atomically, or raise `FileAlreadyExistsError`.
+
+        The bytes go to a file of another name, which link() then gives its own: link() refuses a
+        name that is taken, where rename() would replace it, and shows the whole file or none.
+        """
+        with _errors("create", location):
+            path = local_path(location)
+            temporary = _write_temporary(path, location, data)
+            try:
+                _link(temporary, path, location)
+            finally:
+                # by now the file is published or not; a leftover changes neither
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+            _sync_folder(os.path.dirname(path))
+
+    def write_bytes(self, location: str, data: bytes) -> None:
+        """Write or replace a whole file; readers see the old bytes or the new ones."""
+        with _errors("write", location):
+            path = local_path(location)
+            temporary = _write_temporary(path, location, data)
+            try:
+                os.replace(temporary, path)
+            except OSError:
+                os.unlink(temporary)
+                raise
+            _sync_folder(os.path.dirname(path))
+
+    def delete(self, location: str) -> None:
+        """Delete a file; one that is not there is no error."""
+        with _errors("delete", location):
+            try:
+                os.unlink(local_path(location))
+            except OSError as e:
+                if e.errno not in _ABSENT:
+                    raise
+
+    def list_files(self, prefix: str) -> Iterator[FileInfo]:
+        """All files below a folder, spelled as the folder is; links to folders are not followed."""
+        folders = [prefix.rstrip("/")]
+        while folders:
+            folder = folders.pop()
+            for name, status in _folder_entries(f"{folder}/"):
+                if stat.S_ISDIR(status.st_mode):
+                    folders.append(f"{folder}/{name}")
+                else:
+                    yield FileInfo(
+                        location=f"{folder}/{name}",
+                        size=status.st_size,
+                        modified_ms=status.st_mtime_ns // 1_000_000,
+                    )
+
+
+def _folder_entries(folder: str) -> list[tuple[str, os.stat_result]]:
+    found = []
+    with _errors("list", folder):
+        try:
+            with os.scandir(local_path(folder)) as entries:
+                for entry in sorted(entries, key=lambda e: e.name):
+                    # a file may go between the listing and the look at it
+                    with contextlib.suppress(FileNotFoundError):
+                        found.append((entry.name, _status(entry)))
+        except OSError as e:
+            if e.errno not in _ABSENT:
+                raise
+    return found
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result:
+    status = entry.stat(follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode) and not entry.is_dir():
+        return entry.stat()
+    return status
+
+
+def _make_folder(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError as e:
+        raise StorageError(f"cannot make the folder {folder}: a file has that name") from e
+
+
+def _write_temporary(path: str, location: str, data: bytes) -> str:
+    folder = os.path.dirname(path)
+    _make_folder(folder)
+    temporary = os.path.join(folder, f".{uuid.uuid4()}.tmp")
+    try:
+        with io.BufferedWriter(_Output(temporary, location), _BUFFER_BYTES) as file:
+            file.write(data)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    return temporary
+
+
+def _link(temporary: str, path: str, location: str) -> None:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        # over a network the answer to a link() that worked may be lost, and its repetition fails
+        if os.stat(temporary).st_nlink < 2:
+            raise
+    except OSError as e:
+        if e.errno in _NO_HARD_LINKS:
+            raise StorageError(
+                f"cannot create {location} exclusively: this file system has no hard links "
+                f"({os.strerror(e.errno)}), so racing commits could overwrite each other; "
+                "keep tables on another one"
+            ) from e
+        raise
+
+
+def _sync_folder(folder: str) -> None:
+    # not every file system can sync a folder, and the file is published already
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _errors(action: str, location: str) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError as e:
+        raise FileAlreadyExistsError(f"cannot {action} {location}: it exists already") from e
+    except OSError as e:
+        raise StorageError(f"cannot {action} {location}: {e.strerror or e}") from e
+    except ValueError as e:  # a zero byte, or what the file system's encoding cannot say
+        raise StorageError(f"cannot {action} {location!r}: no name for a file ({e})") from e
+
+
+class _Input(io.FileIO):
+    def __init__(self, path: str, location: str) -> None:
+        super().__init__(path, "rb")
+        self._location = location
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:  # type: ignore[override]
+        with _errors("read", self._location):
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        with _errors("read", self._location):
+            return super().readall()
+
+
+class _Output(io.FileIO):
+    def __init__(self, path: str, location: str) -> None:
+        super().__init__(path, "xb")
+        self._location = location
+
+    def write(self, data: ReadableBuffer, /) -> int | None:
+        with _errors("write", self._location):
+            return super().write(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            with _errors("write", self._location):
+                try:
+                    os.fsync(self.fileno())
+                finally:
+                    super().close()

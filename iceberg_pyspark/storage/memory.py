@@ -1,0 +1,100 @@
+"""Files in the memory of this process: a working store for tests and for short-lived tables.
+
+It keeps the same contract as every other store (`tests/support/file_io_contract.py`). Any string is
+a location; nothing is normalised. It does not pickle: its files are its own.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
+from iceberg_pyspark.storage.file_io import FileInfo
+
+
+class MemoryFileIO:
+    """Files by location in a dict, behind a lock; `modified_ms` is never known."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, bytes] = {}
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"MemoryFileIO({len(self._files)} files)"
+
+    def open_input(self, location: str) -> BinaryIO:
+        """A seekable stream; the caller closes it."""
+        return io.BytesIO(self.read_bytes(location))
+
+    def read_bytes(self, location: str) -> bytes:
+        """The whole file."""
+        try:
+            return self._files[location]
+        except KeyError:
+            raise StorageError(f"cannot read {location}: no such file") from None
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        data = self.read_bytes(location)
+        if offset < 0 or length < 0 or offset + length > len(data):
+            raise StorageError(
+                f"cannot read {location}: bytes {offset} to {offset + length} "
+                f"are outside the file of {len(data)} bytes"
+            )
+        return data[offset : offset + length]
+
+    def size(self, location: str) -> int:
+        """Size in bytes."""
+        return len(self.read_bytes(location))
+
+    def exists(self, location: str) -> bool:
+        """Whether the file is there."""
+        return location in self._files
+
+    def open_output(self, location: str) -> BinaryIO:
+        """A stream to a new file, which appears when the stream is closed."""
+        if location in self._files:
+            raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
+        return _MemoryOutput(self, location)
+
+    def create_exclusive(self, location: str, data: bytes) -> None:
+        """Publish a whole file atomically, or raise `FileAlreadyExistsError`."""
+        with self._lock:
+            if location in self._files:
+                raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
+            self._files[location] = bytes(data)
+
+    def write_bytes(self, location: str, data: bytes) -> None:
+        """Write or replace a whole file."""
+        with self._lock:
+            self._files[location] = bytes(data)
+
+    def delete(self, location: str) -> None:
+        """Delete a file; one that is not there is no error."""
+        with self._lock:
+            self._files.pop(location, None)
+
+    def list_files(self, prefix: str) -> Iterator[FileInfo]:
+        """All files below a folder, in the order of their names."""
+        folder = prefix.rstrip("/") + "/"
+        with self._lock:
+            found = sorted((name, len(data)) for name, data in self._files.items())
+        for name, size in found:
+            if name.startswith(folder):
+                yield FileInfo(location=name, size=size, modified_ms=None)
+
+
+class _MemoryOutput(io.BytesIO):
+    def __init__(self, store: MemoryFileIO, location: str) -> None:
+        super().__init__()
+        self._store = store
+        self._location = location
+
+    def close(self) -> None:
+        if not self.closed:
+            data = self.getvalue()
+            super().close()
+            self._store.create_exclusive(self._location, data)
