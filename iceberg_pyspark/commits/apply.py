@@ -1,9 +1,9 @@
 """Apply updates to table metadata: the one place where a change becomes the next metadata.
 
-Specification, "Table Metadata" and its parts. Every update sees what the ones before it did. Whether
-the changes may be applied to this metadata at all is `requirements.py`; which changes an operation
-needs is decided by its own module (`schema_changes.py`, `snapshot_changes.py`, ...). Catalogs that
-own their metadata call `apply_updates`.
+Specification, "Table Metadata" and its parts. Every update sees what the ones before it did.
+Whether the changes may be applied to this metadata at all is `requirements.py`; which changes an
+operation needs is decided by its own module (`schema_changes.py`, `snapshot_changes.py`, ...).
+Catalogs that own their metadata call `apply_updates`.
 """
 
 from __future__ import annotations
@@ -75,9 +75,10 @@ def apply_updates(
 ) -> TableMetadata:
     """The metadata after the updates; the very object given when they change nothing.
 
-    `metadata` None creates a table from its updates alone. `previous_metadata_location` is where the
-    given metadata was read from and becomes an entry of the metadata log. What can never be applied is
-    an `InvalidRequestError`; a snapshot overtaken by another commit is a `CommitConflictError`.
+    `metadata` None creates a table from its updates alone. `previous_metadata_location` is where
+    the given metadata was read from and becomes an entry of the metadata log. What can never be
+    applied is an `InvalidRequestError`; a snapshot overtaken by another commit is a
+    `CommitConflictError`.
     """
     base = metadata if metadata is not None else _empty_metadata(now_ms)
     commit = _Commit(metadata=base, now_ms=now_ms, current_before=base.current_snapshot_id)

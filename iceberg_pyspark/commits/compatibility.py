@@ -1,8 +1,8 @@
 """What a schema, partition spec or sort order must satisfy before it may enter table metadata.
 
-Specification, "Schemas and Data Types" (types per version, identifier fields, reserved ids), "Default
-Values", "Partitioning" and "Sorting". Reading is lenient with what older writers left behind; this is
-the strict side.
+Specification, "Schemas and Data Types" (types per version, identifier fields, reserved ids),
+"Default Values", "Partitioning" and "Sorting". Reading is lenient with what older writers left
+behind; this is the strict side.
 """
 
 from __future__ import annotations

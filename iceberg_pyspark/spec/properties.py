@@ -1,7 +1,8 @@
 """Table properties: names and defaults of the reference implementation, and how their text is read.
 
-A property is read where it is used: `COMMIT_NUM_RETRIES.of(metadata.properties)`. A value that cannot be
-read is an error that names the property, never the default. Specification, "Table Metadata".
+A property is read where it is used: `COMMIT_NUM_RETRIES.of(metadata.properties)`. A value that
+cannot be read is an error that names the property, never the default. Specification, "Table
+Metadata".
 """
 
 from __future__ import annotations
