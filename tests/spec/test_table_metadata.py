@@ -1,0 +1,218 @@
+"""Appendix C and E: metadata JSON of three versions (conformance lines 59, 83-87, 90)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
+from iceberg_pyspark.spec.table_metadata import (
+    metadata_from_bytes,
+    metadata_from_json,
+    metadata_to_bytes,
+    metadata_to_json,
+)
+
+FIELD = {"id": 1, "name": "x", "required": True, "type": "long"}
+PARTITION = {"name": "x", "transform": "identity", "source-id": 1, "field-id": 1000}
+
+
+def v1() -> dict[str, Any]:
+    """The least a v1 file holds."""
+    return {
+        "format-version": 1,
+        "location": "s3://bucket/t",
+        "last-updated-ms": 1,
+        "last-column-id": 1,
+        "schema": {"type": "struct", "fields": [FIELD]},
+        "partition-spec": [{"name": "x", "transform": "identity", "source-id": 1}],
+    }
+
+
+def v2() -> dict[str, Any]:
+    return {
+        "format-version": 2,
+        "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        "location": "s3://bucket/t",
+        "last-sequence-number": 34,
+        "last-updated-ms": 1602638573590,
+        "last-column-id": 1,
+        "current-schema-id": 1,
+        "schemas": [
+            {"type": "struct", "schema-id": 0, "fields": [FIELD]},
+            {
+                "type": "struct",
+                "schema-id": 1,
+                "identifier-field-ids": [1],
+                "fields": [{**FIELD, "doc": "comment"}],
+            },
+        ],
+        "default-spec-id": 0,
+        "partition-specs": [{"spec-id": 0, "fields": [PARTITION]}],
+        "last-partition-id": 1000,
+        "default-sort-order-id": 3,
+        "sort-orders": [
+            {
+                "order-id": 3,
+                "fields": [
+                    {
+                        "transform": "bucket[4]",
+                        "source-id": 1,
+                        "direction": "desc",
+                        "null-order": "nulls-last",
+                    }
+                ],
+            }
+        ],
+        "properties": {"k": "v"},
+        "current-snapshot-id": 3055729675574597004,
+        "snapshots": [
+            {
+                "snapshot-id": 3055729675574597004,
+                "timestamp-ms": 1555100955770,
+                "sequence-number": 1,
+                "summary": {"operation": "append"},
+                "manifest-list": "s3://a/b/2.avro",
+                "schema-id": 1,
+            }
+        ],
+        "snapshot-log": [{"snapshot-id": 3055729675574597004, "timestamp-ms": 1555100955770}],
+        "metadata-log": [{"metadata-file": "s3://a/1.json", "timestamp-ms": 1}],
+        "refs": {"v": {"snapshot-id": 3055729675574597004, "type": "tag", "max-ref-age-ms": 10}},
+        "statistics": [
+            {
+                "snapshot-id": 3055729675574597004,
+                "statistics-path": "s3://a/b/stats.puffin",
+                "file-size-in-bytes": 413,
+                "file-footer-size-in-bytes": 42,
+                "blob-metadata": [
+                    {
+                        "type": "boring-type",
+                        "snapshot-id": 3055729675574597004,
+                        "sequence-number": 2,
+                        "fields": [1],
+                        "properties": {"p": "v"},
+                    }
+                ],
+            }
+        ],
+        "partition-statistics": [
+            {
+                "snapshot-id": 3055729675574597004,
+                "statistics-path": "s3://a/b/p.parquet",
+                "file-size-in-bytes": 43,
+            }
+        ],
+    }
+
+
+def v3() -> dict[str, Any]:
+    data = v2()
+    data["format-version"] = 3
+    data["next-row-id"] = 5
+    data["snapshots"][0] |= {"first-row-id": 0, "added-rows": 5}
+    return data
+
+
+def test_v1_minimum_fills_what_is_absent() -> None:
+    m = metadata_from_json(v1())
+    assert m.table_uuid is None
+    assert m.current_schema.field_by_id[1].name == "x"
+    assert m.partition_specs[0].fields[0].field_id == 1000
+    assert m.last_partition_id == 1000
+    assert m.sort_orders[0].order_id == 0
+    assert m.current_snapshot is None
+    assert m.last_sequence_number == 0
+
+
+def test_v1_is_written_with_the_old_and_the_new_keys() -> None:
+    out = metadata_to_json(metadata_from_json(v1()))
+    assert out["schema"]["fields"] == [FIELD]
+    assert out["schemas"][0]["fields"] == [FIELD]
+    assert out["partition-spec"] == [PARTITION]
+    assert "last-sequence-number" not in out
+    assert out["current-snapshot-id"] == -1
+
+
+@pytest.mark.parametrize("make", [v1, v2, v3])
+def test_round_trip(make: Any) -> None:
+    m = metadata_from_json(make())
+    assert metadata_from_bytes(metadata_to_bytes(m), "x") == m
+
+
+def test_v2_fields() -> None:
+    m = metadata_from_json(v2())
+    assert m.current_schema.identifier_field_ids == (1,)
+    assert m.default_sort_order.fields[0].direction == "desc"
+    assert m.refs["main"].snapshot_id == 3055729675574597004
+    assert m.refs["v"].max_ref_age_ms == 10
+    assert m.statistics[0].blob_metadata[0].fields == (1,)
+    out = metadata_to_json(m)
+    for key in ("statistics", "partition-statistics", "snapshot-log", "metadata-log"):
+        assert out[key] == v2()[key]
+
+
+def test_v3_row_lineage_fields() -> None:
+    m = metadata_from_json(v3())
+    assert (m.next_row_id, m.snapshots[0].first_row_id, m.snapshots[0].added_rows) == (5, 0, 5)
+    assert metadata_to_json(m)["next-row-id"] == 5
+
+
+def test_a_v3_table_without_snapshot_writes_null_not_minus_one() -> None:
+    data = {**v3(), "current-snapshot-id": -1, "snapshots": [], "refs": {}}
+    m = metadata_from_json(data)
+    assert m.current_snapshot_id is None
+    assert metadata_to_json(m)["current-snapshot-id"] is None
+
+
+def test_ids_beyond_double_precision_survive() -> None:
+    text = json.dumps(v2()).replace("3055729675574597004", "9223372036854775807")
+    m = metadata_from_bytes(text.encode(), "x")
+    assert m.current_snapshot_id == 9223372036854775807
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"location": None}, "location: required"),
+        ({"table-uuid": None}, "table-uuid: required"),
+        ({"schemas": None}, "schemas: required in v2"),
+        ({"current-schema-id": 9}, "current-schema-id: 9 is not in schemas"),
+        ({"default-spec-id": 9}, "default-spec-id: 9 is not in partition-specs"),
+        ({"default-sort-order-id": 9}, "default-sort-order-id: 9"),
+        ({"current-snapshot-id": 9}, "current-snapshot-id: 9 is not in snapshots"),
+        ({"refs": {"b": {"snapshot-id": 9, "type": "branch"}}}, r"refs\.b\.snapshot-id"),
+        ({"refs": {"b": {"snapshot-id": 3055729675574597004, "type": "x"}}}, "branch or tag"),
+        ({"snapshots": [{"snapshot-id": 1, "timestamp-ms": 1}]}, r"snapshots\[0\].manifest-list"),
+    ],
+)
+def test_damage_is_named_by_its_json_path(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidMetadataError, match=message):
+        metadata_from_json({**v2(), **change})
+
+
+def test_duplicate_field_ids_are_refused() -> None:
+    data = v2()
+    data["schemas"][0]["fields"] = [FIELD, {**FIELD, "name": "y"}]
+    with pytest.raises(InvalidMetadataError, match="field id 1 is used by both 'x' and 'y'"):
+        metadata_from_json(data)
+
+
+def test_an_unknown_version_is_refused_by_number() -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"meta\.json: format-version 4"):
+        metadata_from_bytes(json.dumps({**v2(), "format-version": 4}).encode(), "meta.json")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b"\xff", b"[" * 100_000, b'{"format-version":2}']
+)
+def test_bytes_that_are_no_metadata_name_the_file(data: bytes) -> None:
+    with pytest.raises(InvalidMetadataError, match=r"^meta\.json: "):
+        metadata_from_bytes(data, "meta.json")
+
+
+def test_every_truncation_of_a_metadata_file_is_a_typed_error() -> None:
+    data = metadata_to_bytes(metadata_from_json(v3()))
+    for end in range(len(data)):
+        with pytest.raises(InvalidMetadataError):
+            metadata_from_bytes(data[:end], "meta.json")
