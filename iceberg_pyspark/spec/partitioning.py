@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import isnan
+from typing import Any, TypeAlias
 from urllib.parse import quote_plus
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
@@ -26,6 +27,8 @@ from iceberg_pyspark.spec.transforms import (
 from iceberg_pyspark.spec.types import NestedField, StructType, Type, UnknownType
 
 FIRST_PARTITION_FIELD_ID = 1000
+
+PartitionKey: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,19 @@ def partition_path(spec: PartitionSpec, schemas: Sequence[Schema], values: Seque
 def _java_url_encode(text: str) -> str:
     # Java's URLEncoder keeps letters, digits and ".-*_", and writes a space as "+"
     return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def partition_key(values: Sequence[Any]) -> PartitionKey:
+    """What is equal exactly for equal partition tuples: NaN is itself, 0.0 and -0.0 differ.
+
+    >>> partition_key([float("nan")]) == partition_key([-float("nan")])
+    True
+    """
+    return tuple(_float_key(v) if isinstance(v, float) else v for v in values)
+
+
+def _float_key(value: float) -> tuple[str, str]:
+    return ("float", "nan" if isnan(value) else value.hex())
 
 
 def check_writable(spec: PartitionSpec) -> None:

@@ -1,0 +1,165 @@
+"""Whether commits made since an operation read the table touch what it read.
+
+Specification, "Optimistic Concurrency", "Commit Conflict Resolution and Retry". Isolation is a
+choice of the writer: `serializable` also refuses new data that the operation would have read,
+`snapshot` does not. A conflict is a `ConcurrentChangeError`: trying again with the same files
+cannot help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from iceberg_pyspark.commits.manifest_changes import SnapshotBase
+from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
+from iceberg_pyspark.spec.manifests import (
+    DataFile,
+    EntryStatus,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+)
+from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+IsolationLevel = Literal["serializable", "snapshot"]
+FileTest: TypeAlias = Callable[[DataFile], bool]
+"""Whether a file may hold rows the operation read (an inclusive answer)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TouchedFile:
+    """A data file whose rows the operation rewrites or deletes from."""
+
+    file_path: str
+    spec_id: int
+    partition: tuple[object, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConflictChecks:
+    """What must not have happened since the snapshot that was read; None there: an empty table.
+
+    `no_new_data` and `no_removed_data`: data files that pass the test were not added, not
+    removed. `still_live`: these data files were not removed. `no_new_deletes_for`: no delete
+    applies to these that was not seen; equality deletes are left out with
+    `equality_deletes_still_apply`, when the new files keep the old data sequence number.
+    """
+
+    base_snapshot_id: int | None
+    no_new_data: FileTest | None = None
+    no_removed_data: FileTest | None = None
+    still_live: frozenset[str] = frozenset()
+    no_new_deletes_for: tuple[TouchedFile, ...] = ()
+    equality_deletes_still_apply: bool = False
+
+
+def isolation_level(text: str, name: str) -> IsolationLevel:
+    """Parse an isolation level that the option or property `name` holds."""
+    lowered = text.strip().lower()
+    if lowered == "serializable":
+        return "serializable"
+    if lowered == "snapshot":
+        return "snapshot"
+    raise InvalidRequestError(f"'{name}': '{text}' is neither serializable nor snapshot")
+
+
+def snapshots_since(
+    metadata: TableMetadata, head: Snapshot | None, base_snapshot_id: int | None
+) -> Iterator[Snapshot]:
+    """Snapshots from the head back to the base, without the base.
+
+    Raises `ConcurrentChangeError` when the base is not an ancestor: rolled back or expired.
+    """
+    current = head
+    while current is not None and current.snapshot_id != base_snapshot_id:
+        yield current
+        parent_id = current.parent_snapshot_id
+        if parent_id is None:
+            current = None
+            continue
+        current = metadata.snapshot_by_id.get(parent_id)
+        if current is None and parent_id != base_snapshot_id:
+            raise ConcurrentChangeError(
+                f"table {metadata.location}: snapshot {parent_id} is gone, so what changed since "
+                f"snapshot {base_snapshot_id} cannot be told; run the operation again"
+            )
+        if current is None:
+            return
+    if current is None and base_snapshot_id is not None:
+        raise ConcurrentChangeError(
+            f"table {metadata.location}: snapshot {base_snapshot_id}, which was read, is not an "
+            "ancestor of the current one; the table was rolled back: run the operation again"
+        )
+
+
+def check_conflicts(checks: ConflictChecks, base: SnapshotBase) -> None:
+    """Raise `ConcurrentChangeError` if a snapshot since the base breaks one of the checks."""
+    touched = {f.file_path: f for f in checks.no_new_deletes_for}
+    scopes = {(f.spec_id, partition_key(f.partition)) for f in checks.no_new_deletes_for}
+    for snapshot in snapshots_since(base.metadata, base.parent, checks.base_snapshot_id):
+        # a replace adds and removes files, but no rows
+        rows_change = snapshot.operation != "replace"
+        for entry in _changes_of(base, snapshot, ManifestContent.DATA):
+            f = entry.data_file
+            if entry.status is EntryStatus.ADDED:
+                if rows_change and checks.no_new_data is not None and checks.no_new_data(f):
+                    raise _conflict(base, snapshot, f"added {f.file_path}, which may hold rows")
+            elif f.file_path in checks.still_live:
+                raise _conflict(base, snapshot, f"removed {f.file_path}, which holds rows")
+            elif rows_change and checks.no_removed_data is not None and checks.no_removed_data(f):
+                raise _conflict(base, snapshot, f"removed {f.file_path}, which may hold rows")
+        if not touched:
+            continue
+        for entry in _changes_of(base, snapshot, ManifestContent.DELETES):
+            f = entry.data_file
+            if entry.status is EntryStatus.ADDED and _may_apply(
+                f, touched, scopes, base, checks.equality_deletes_still_apply
+            ):
+                raise _conflict(base, snapshot, f"added deletes in {f.file_path} for rows")
+
+
+def _may_apply(
+    f: DataFile,
+    touched: dict[str, TouchedFile],
+    scopes: set[tuple[int, PartitionKey]],
+    base: SnapshotBase,
+    equality_deletes_still_apply: bool,
+) -> bool:
+    if f.referenced_data_file is not None:
+        return f.referenced_data_file in touched
+    if f.content is FileContent.EQUALITY_DELETES:
+        if equality_deletes_still_apply:
+            return False
+        spec = base.metadata.spec_by_id.get(f.spec_id)
+        if spec is None or spec.is_unpartitioned:
+            return True
+    return (f.spec_id, partition_key(f.partition)) in scopes
+
+
+def _changes_of(
+    base: SnapshotBase, snapshot: Snapshot, content: ManifestContent
+) -> Iterator[ManifestEntry]:
+    """Entries the snapshot itself added or deleted."""
+    for manifest in base.read_manifests(snapshot):
+        if manifest.content is not content or manifest.added_snapshot_id != snapshot.snapshot_id:
+            continue
+        if manifest.added_files_count == 0 and manifest.deleted_files_count == 0:
+            continue
+        for entry in base.read_entries(manifest):
+            if (
+                entry.status is not EntryStatus.EXISTING
+                and entry.snapshot_id == snapshot.snapshot_id
+            ):
+                yield entry
+
+
+def _conflict(base: SnapshotBase, snapshot: Snapshot, what: str) -> ConcurrentChangeError:
+    return ConcurrentChangeError(
+        f"table {base.metadata.location}: snapshot {snapshot.snapshot_id} "
+        f"({snapshot.operation or 'unknown operation'}) {what} this operation reads; "
+        "run the operation again"
+    )

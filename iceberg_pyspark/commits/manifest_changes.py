@@ -1,0 +1,393 @@
+"""What a commit does to manifests: which stay, which are written anew, and with which entries.
+
+Specification, "Manifests", "Manifest Entry Fields" and "Sequence Number Inheritance". Everything
+here is planned before a byte is written; `table/commit_snapshot.py` writes what the plan says. A
+planned manifest has a key that says what it is made of: a retry that plans the same key reuses
+the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
+from iceberg_pyspark.spec.manifests import (
+    DataFile,
+    EntryStatus,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+Operation = Literal["append", "replace", "overwrite", "delete"]
+Match = Literal["all", "some", "none"]
+ReadEntries: TypeAlias = Callable[[ManifestFile], Iterable[ManifestEntry]]
+DeleteFileId: TypeAlias = tuple[str, int | None]
+"""Path and content offset: several deletion vectors share one Puffin file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotBase:
+    """What a commit builds on: the metadata, the branch's head and its manifests.
+
+    `read_entries` gives a manifest's entries with inherited numbers filled in;
+    `read_manifests` the manifests of an earlier snapshot.
+    """
+
+    metadata: TableMetadata
+    parent: Snapshot | None
+    manifests: tuple[ManifestFile, ...]
+    read_entries: ReadEntries
+    read_manifests: Callable[[Snapshot], Sequence[ManifestFile]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewManifest:
+    """A manifest to write; `key` is equal exactly when a manifest of an earlier attempt will do."""
+
+    key: tuple[object, ...]
+    content: ManifestContent
+    spec_id: int
+    entries: tuple[ManifestEntry, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotPlan:
+    """A snapshot in the making: manifests to write, manifests that stay, and what changed."""
+
+    operation: Operation
+    new: tuple[NewManifest, ...]
+    kept: tuple[ManifestFile, ...]
+    replaced_count: int = 0
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    merge: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveNothing:
+    """Every file stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveAll:
+    """Every data and delete file goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovePartitions:
+    """Everything in these partitions goes: spec id and `partition_key` of the tuple."""
+
+    partitions: frozenset[tuple[int, PartitionKey]]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveWhere:
+    """Data files all of whose rows match go; one of which only some do is an error.
+
+    `match` answers for a data file; `description` is the filter as the user wrote it.
+    """
+
+    match: Callable[[DataFile], Match]
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveFiles:
+    """Exactly these files go; one that is not live any more is a `ConcurrentChangeError`."""
+
+    data_paths: frozenset[str] = frozenset()
+    delete_files: frozenset[DeleteFileId] = frozenset()
+
+
+Removal: TypeAlias = RemoveNothing | RemoveAll | RemovePartitions | RemoveWhere | RemoveFiles
+
+
+def delete_file_id(f: DataFile) -> DeleteFileId:
+    """What tells one delete file or deletion vector from another."""
+    return (f.file_path, f.content_offset)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filtered:
+    """The parent's manifests after a removal."""
+
+    rewritten: tuple[NewManifest, ...]
+    kept: tuple[ManifestFile, ...]
+    replaced_count: int
+    removed: tuple[DataFile, ...]
+
+
+def remove_files(base: SnapshotBase, removal: Removal, snapshot_id: int) -> Filtered:
+    """Mark the files to remove as DELETED; manifests without any of them stay as they are.
+
+    Deletion vectors and file-scoped position deletes go with their data file.
+    """
+    if isinstance(removal, RemoveNothing):
+        live = tuple(m for m in base.manifests if m.has_live_files)
+        return Filtered(rewritten=(), kept=live, replaced_count=0, removed=())
+    data = [m for m in base.manifests if m.content is ManifestContent.DATA]
+    deletes = [m for m in base.manifests if m.content is ManifestContent.DELETES]
+    data_result = _filter(data, base.read_entries, _data_file_test(removal), snapshot_id)
+    gone = frozenset(f.file_path for f in data_result.removed)
+    delete_result = _filter(
+        deletes, base.read_entries, _delete_file_test(removal, gone), snapshot_id
+    )
+    if isinstance(removal, RemoveFiles):
+        _check_all_found(removal, data_result.removed, delete_result.removed)
+    return Filtered(
+        rewritten=data_result.rewritten + delete_result.rewritten,
+        kept=data_result.kept + delete_result.kept,
+        replaced_count=data_result.replaced_count + delete_result.replaced_count,
+        removed=data_result.removed + delete_result.removed,
+    )
+
+
+def _data_file_test(removal: Removal) -> Callable[[DataFile], bool]:
+    match removal:
+        case RemoveAll():
+            return lambda f: True
+        case RemovePartitions(partitions=partitions):
+            return lambda f: (f.spec_id, partition_key(f.partition)) in partitions
+        case RemoveWhere(match=match, description=description):
+            return lambda f: _matches_entirely(f, match, description)
+        case RemoveFiles(data_paths=paths):
+            return lambda f: f.file_path in paths
+        case RemoveNothing():
+            return lambda f: False
+
+
+def _matches_entirely(f: DataFile, match: Callable[[DataFile], Match], description: str) -> bool:
+    answer = match(f)
+    if answer == "some":
+        raise InvalidRequestError(
+            f"cannot remove whole files where {description}: {f.file_path} holds rows that match "
+            "and may hold rows that do not; delete the rows instead"
+        )
+    return answer == "all"
+
+
+def _delete_file_test(removal: Removal, gone: frozenset[str]) -> Callable[[DataFile], bool]:
+    def dangles(f: DataFile) -> bool:
+        return f.referenced_data_file is not None and f.referenced_data_file in gone
+
+    match removal:
+        case RemoveAll():
+            return lambda f: True
+        case RemovePartitions(partitions=partitions):
+            return lambda f: (f.spec_id, partition_key(f.partition)) in partitions or dangles(f)
+        case RemoveFiles(delete_files=ids):
+            return lambda f: delete_file_id(f) in ids or dangles(f)
+        case _:
+            return dangles
+
+
+def _filter(
+    manifests: Sequence[ManifestFile],
+    read_entries: ReadEntries,
+    goes: Callable[[DataFile], bool],
+    snapshot_id: int,
+) -> Filtered:
+    rewritten: list[NewManifest] = []
+    kept: list[ManifestFile] = []
+    removed: list[DataFile] = []
+    replaced = 0
+    for manifest in manifests:
+        if not manifest.has_live_files:
+            continue
+        live = [e for e in read_entries(manifest) if e.is_live]
+        going = [goes(e.data_file) for e in live]
+        if not any(going):
+            kept.append(manifest)
+            continue
+        replaced += 1
+        gone = [e.data_file for e, out in zip(live, going, strict=True) if out]
+        removed.extend(gone)
+        rewritten.append(
+            NewManifest(
+                key=(
+                    "filtered",
+                    manifest.manifest_path,
+                    frozenset(delete_file_id(f) for f in gone),
+                ),
+                content=manifest.content,
+                spec_id=manifest.partition_spec_id,
+                entries=tuple(
+                    as_deleted(e, snapshot_id) if out else as_existing(e)
+                    for e, out in zip(live, going, strict=True)
+                ),
+            )
+        )
+    return Filtered(
+        rewritten=tuple(rewritten),
+        kept=tuple(kept),
+        replaced_count=replaced,
+        removed=tuple(removed),
+    )
+
+
+def as_existing(entry: ManifestEntry) -> ManifestEntry:
+    """The entry carried over: its own snapshot id and sequence numbers, written out."""
+    return replace(entry, status=EntryStatus.EXISTING)
+
+
+def as_deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
+    """The entry deleted by a snapshot: that snapshot's id, the file's own sequence numbers."""
+    return replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
+
+
+def _check_all_found(
+    removal: RemoveFiles, data: Sequence[DataFile], deletes: Sequence[DataFile]
+) -> None:
+    missing = removal.data_paths - {f.file_path for f in data}
+    missing |= {path for path, _ in removal.delete_files - {delete_file_id(f) for f in deletes}}
+    if missing:
+        raise ConcurrentChangeError(
+            f"{len(missing)} of the files to remove are not in the table any more, among them "
+            f"{min(missing)}; another commit removed them: run the operation again"
+        )
+
+
+def added_manifests(
+    files: Sequence[DataFile],
+    snapshot_id: int,
+    *,
+    target_size: int,
+    sequence_number: int | None = None,
+) -> tuple[NewManifest, ...]:
+    """Manifests of ADDED entries, one or more per content and spec.
+
+    `sequence_number` is for files that keep the data sequence number of those they replace.
+    """
+    groups: dict[tuple[ManifestContent, int], list[DataFile]] = {}
+    for f in files:
+        content = ManifestContent.DATA if f.content is FileContent.DATA else ManifestContent.DELETES
+        groups.setdefault((content, f.spec_id), []).append(f)
+    manifests: list[NewManifest] = []
+    for (content, spec_id), members in sorted(groups.items(), key=lambda item: item[0]):
+        for i, chunk in enumerate(_chunks(members, target_size)):
+            manifests.append(
+                NewManifest(
+                    key=("added", content, spec_id, i),
+                    content=content,
+                    spec_id=spec_id,
+                    entries=tuple(
+                        ManifestEntry(
+                            status=EntryStatus.ADDED,
+                            snapshot_id=snapshot_id,
+                            sequence_number=(
+                                sequence_number if content is ManifestContent.DATA else None
+                            ),
+                            data_file=f,
+                        )
+                        for f in chunk
+                    ),
+                )
+            )
+    return tuple(manifests)
+
+
+def _chunks(files: Sequence[DataFile], target_size: int) -> Iterable[list[DataFile]]:
+    chunk: list[DataFile] = []
+    size = 0
+    for f in files:
+        size += _estimated_size(f)
+        if chunk and size > target_size:
+            yield chunk
+            chunk, size = [], _estimated_size(f)
+        chunk.append(f)
+    if chunk:
+        yield chunk
+
+
+def _estimated_size(f: DataFile) -> int:
+    """About what an entry takes in a manifest: only where to cut depends on it."""
+    counts = (f.column_sizes, f.value_counts, f.null_value_counts, f.nan_value_counts)
+    bounds = (f.lower_bounds, f.upper_bounds)
+    return (
+        60
+        + len(f.file_path)
+        + sum(5 * len(m) for m in counts if m)
+        + sum(3 + len(v) for m in bounds if m for v in m.values())
+    )
+
+
+def plan_merge(
+    manifests: Sequence[ManifestFile], *, target_size: int, min_count: int, newest: int
+) -> tuple[tuple[ManifestFile, ...], ...]:
+    """Groups of manifests, in order; a group of several is to be written as one.
+
+    Manifests of one spec and content are packed to `target_size` from the oldest on, so that
+    groups stay as they are while new manifests come. The group that holds the newest one waits
+    until it has `min_count` members. `newest` is how many at the front were written by this
+    commit.
+    """
+    groups: dict[tuple[ManifestContent, int], list[int]] = {}
+    for i, m in enumerate(manifests):
+        groups.setdefault((m.content, m.partition_spec_id), []).append(i)
+    bins: list[list[int]] = []
+    for members in groups.values():
+        packed = _pack_from_end(members, [m.manifest_length for m in manifests], target_size)
+        for one in packed:
+            too_few = members[0] in one and members[0] < max(newest, 1) and len(one) < min_count
+            bins.extend([[i] for i in one] if too_few else [one])
+    return tuple(tuple(manifests[i] for i in one) for one in sorted(bins))
+
+
+def _pack_from_end(
+    members: Sequence[int], sizes: Sequence[int], target_size: int
+) -> list[list[int]]:
+    packed: list[list[int]] = []
+    current: list[int] = []
+    size = 0
+    for i in reversed(members):
+        if current and size + sizes[i] > target_size:
+            packed.append(current[::-1])
+            current, size = [], 0
+        current.append(i)
+        size += sizes[i]
+    if current:
+        packed.append(current[::-1])
+    return packed
+
+
+def merged_manifest(
+    group: Sequence[ManifestFile], read_entries: ReadEntries, snapshot_id: int
+) -> NewManifest:
+    """One manifest in place of several: what this snapshot added or deleted still says so."""
+    entries: list[ManifestEntry] = []
+    for manifest in group:
+        for e in read_entries(manifest):
+            ours = e.snapshot_id == snapshot_id
+            if e.status is EntryStatus.DELETED:
+                if ours:
+                    entries.append(e)
+            elif e.status is EntryStatus.ADDED and ours:
+                entries.append(as_added_again(e))
+            else:
+                entries.append(as_existing(e))
+    return NewManifest(
+        key=("merged", *(m.manifest_path for m in group)),
+        content=group[0].content,
+        spec_id=group[0].partition_spec_id,
+        entries=tuple(entries),
+    )
+
+
+def as_added_again(entry: ManifestEntry) -> ManifestEntry:
+    """An entry of this very commit with unassigned sequence numbers left to inheritance."""
+    return replace(
+        entry,
+        sequence_number=(
+            None
+            if entry.sequence_number is not None and entry.sequence_number < 0
+            else entry.sequence_number
+        ),
+        file_sequence_number=None,
+    )

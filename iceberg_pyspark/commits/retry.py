@@ -1,0 +1,62 @@
+"""How long to wait between attempts, as numbers: `commit.retry.*` and `commit.status-check.*`.
+
+The waiting itself, the clock and the random number are the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iceberg_pyspark.spec.properties import (
+    COMMIT_MAX_WAIT_MS,
+    COMMIT_MIN_WAIT_MS,
+    COMMIT_NUM_RETRIES,
+    COMMIT_TOTAL_TIMEOUT_MS,
+    STATUS_CHECK_MAX_WAIT_MS,
+    STATUS_CHECK_MIN_WAIT_MS,
+    STATUS_CHECK_NUM_RETRIES,
+    STATUS_CHECK_TOTAL_TIMEOUT_MS,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """Exponential back-off: doubling from `min_wait_ms`, at most `max_wait_ms`, plus a tenth."""
+
+    num_retries: int
+    min_wait_ms: int
+    max_wait_ms: int
+    total_timeout_ms: int
+
+    def wait_ms(self, retry: int, *, elapsed_ms: float, jitter: float) -> float | None:
+        """How long to wait before retry number `retry` (from 1), or None to give up.
+
+        `elapsed_ms` is the time since the first attempt, `jitter` a random number in [0, 1) that
+        keeps competing writers from meeting again.
+        """
+        if retry > self.num_retries or (retry > 1 and elapsed_ms > self.total_timeout_ms):
+            return None
+        # 2 ** 40 ms is decades: a larger exponent would only overflow
+        base: int = min(self.min_wait_ms * 2 ** min(retry - 1, 40), self.max_wait_ms)
+        return base * (1 + jitter / 10)
+
+
+def commit_retry_policy(properties: Mapping[str, str]) -> RetryPolicy:
+    """The policy after a conflict, from table properties."""
+    return RetryPolicy(
+        num_retries=COMMIT_NUM_RETRIES.of(properties),
+        min_wait_ms=COMMIT_MIN_WAIT_MS.of(properties),
+        max_wait_ms=COMMIT_MAX_WAIT_MS.of(properties),
+        total_timeout_ms=COMMIT_TOTAL_TIMEOUT_MS.of(properties),
+    )
+
+
+def status_check_policy(properties: Mapping[str, str]) -> RetryPolicy:
+    """The policy for asking what became of a commit in unknown state, from table properties."""
+    return RetryPolicy(
+        num_retries=STATUS_CHECK_NUM_RETRIES.of(properties),
+        min_wait_ms=STATUS_CHECK_MIN_WAIT_MS.of(properties),
+        max_wait_ms=STATUS_CHECK_MAX_WAIT_MS.of(properties),
+        total_timeout_ms=STATUS_CHECK_TOTAL_TIMEOUT_MS.of(properties),
+    )

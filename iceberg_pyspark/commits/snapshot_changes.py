@@ -1,0 +1,271 @@
+"""The actions that make a snapshot, as values with one question: given this base, what changes?
+
+Specification, "Snapshots" (operations) and "Scan Planning" for what a removed file takes along. A
+retry asks again with fresh metadata; the files of an action never change. Conflicts with what
+others committed are `conflicts.py`, manifests are `manifest_changes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from iceberg_pyspark.commits.conflicts import ConflictChecks, check_conflicts
+from iceberg_pyspark.commits.manifest_changes import (
+    DeleteFileId,
+    Filtered,
+    Operation,
+    Removal,
+    RemoveAll,
+    RemoveFiles,
+    RemoveNothing,
+    RemovePartitions,
+    SnapshotBase,
+    SnapshotPlan,
+    added_manifests,
+    delete_file_id,
+    remove_files,
+)
+from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
+from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
+from iceberg_pyspark.spec.partitioning import check_writable, partition_key
+from iceberg_pyspark.spec.properties import MANIFEST_TARGET_SIZE
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendFiles:
+    """Add data files; never conflicts. `merge` False leaves small manifests alone (fast append)."""
+
+    data_files: tuple[DataFile, ...]
+    merge: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverwriteFiles:
+    """Remove files and add data files in one step.
+
+    `RemoveAll` is a static overwrite of the table, `RemoveFiles` a copy-on-write rewrite; the
+    dynamic overwrite is `overwrite_partitions`.
+    """
+
+    removal: Removal
+    data_files: tuple[DataFile, ...] = ()
+    checks: ConflictChecks | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverwritePartitions:
+    """Replace whatever is in the partitions that the new data files are in (dynamic overwrite)."""
+
+    data_files: tuple[DataFile, ...]
+    checks: ConflictChecks | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowDelta:
+    """Add delete files or deletion vectors, and data files, against what was read.
+
+    `removed_data_paths` are files all of whose rows are gone, `removed_deletes` delete files and
+    vectors that the new ones replace.
+    """
+
+    data_files: tuple[DataFile, ...] = ()
+    delete_files: tuple[DataFile, ...] = ()
+    removed_data_paths: frozenset[str] = frozenset()
+    removed_deletes: frozenset[DeleteFileId] = frozenset()
+    checks: ConflictChecks
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteFiles:
+    """Remove whole data files and nothing else."""
+
+    removal: Removal
+    checks: ConflictChecks | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteFiles:
+    """Replace files by others that hold the same rows: compaction.
+
+    With `data_sequence_number` the new data files keep it, so that equality deletes committed
+    meanwhile still apply to them.
+    """
+
+    removed_data_paths: frozenset[str] = frozenset()
+    removed_deletes: frozenset[DeleteFileId] = frozenset()
+    data_files: tuple[DataFile, ...] = ()
+    delete_files: tuple[DataFile, ...] = ()
+    data_sequence_number: int | None = None
+    checks: ConflictChecks
+
+
+SnapshotAction: TypeAlias = (
+    AppendFiles | OverwriteFiles | OverwritePartitions | RowDelta | DeleteFiles | RewriteFiles
+)
+
+
+def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) -> SnapshotPlan:
+    """What the action does to the base, as a snapshot with that id."""
+    added = files_of(action)
+    check_added_files(added, base.metadata)
+    removal, operation = _removal_and_operation(action, base.metadata)
+    if not isinstance(action, AppendFiles) and action.checks is not None:
+        check_conflicts(action.checks, base)
+    filtered = remove_files(base, removal, snapshot_id)
+    _check_one_vector_per_file(added, base, filtered)
+    manifests = added_manifests(
+        added,
+        snapshot_id,
+        target_size=MANIFEST_TARGET_SIZE.of(base.metadata.properties),
+        sequence_number=action.data_sequence_number if isinstance(action, RewriteFiles) else None,
+    )
+    return SnapshotPlan(
+        operation=operation,
+        new=manifests + filtered.rewritten,
+        kept=filtered.kept,
+        replaced_count=filtered.replaced_count,
+        added=added,
+        removed=filtered.removed,
+        merge=action.merge if isinstance(action, AppendFiles) else True,
+    )
+
+
+def files_of(action: SnapshotAction) -> tuple[DataFile, ...]:
+    """Every file the action adds."""
+    match action:
+        case RowDelta(data_files=data, delete_files=deletes):
+            return data + deletes
+        case RewriteFiles(data_files=data, delete_files=deletes):
+            return data + deletes
+        case DeleteFiles():
+            return ()
+        case _:
+            return action.data_files
+
+
+def _removal_and_operation(
+    action: SnapshotAction, metadata: TableMetadata
+) -> tuple[Removal, Operation]:
+    match action:
+        case AppendFiles():
+            return RemoveNothing(), "append"
+        case OverwriteFiles(removal=removal, data_files=data):
+            if isinstance(removal, RemoveNothing):
+                return removal, "append"
+            return removal, "overwrite" if data else "delete"
+        case OverwritePartitions(data_files=data):
+            return _partitions_of(data, metadata), "overwrite"
+        case DeleteFiles(removal=removal):
+            return removal, "delete"
+        case RewriteFiles():
+            return (
+                RemoveFiles(
+                    data_paths=action.removed_data_paths, delete_files=action.removed_deletes
+                ),
+                "replace",
+            )
+        case RowDelta():
+            removes_data = bool(action.removed_data_paths)
+            removal = (
+                RemoveFiles(
+                    data_paths=action.removed_data_paths, delete_files=action.removed_deletes
+                )
+                if removes_data or action.removed_deletes
+                else RemoveNothing()
+            )
+            if not action.data_files:
+                return removal, "delete"
+            only_adds = not action.delete_files and not removes_data
+            return removal, "append" if only_adds else "overwrite"
+
+
+def _partitions_of(data_files: Sequence[DataFile], metadata: TableMetadata) -> Removal:
+    if not data_files:
+        return RemoveNothing()
+    if any(metadata.spec_by_id[f.spec_id].is_unpartitioned for f in data_files):
+        return RemoveAll()
+    return RemovePartitions(frozenset((f.spec_id, partition_key(f.partition)) for f in data_files))
+
+
+def check_added_files(files: Iterable[DataFile], metadata: TableMetadata) -> None:
+    """Refuse files that this table cannot hold, and a file that is offered twice."""
+    seen: set[DeleteFileId] = set()
+    vectors: set[str] = set()
+    for f in files:
+        if delete_file_id(f) in seen:
+            raise InvalidRequestError(f"{f.file_path} is added twice in one commit")
+        seen.add(delete_file_id(f))
+        spec = metadata.spec_by_id.get(f.spec_id)
+        if spec is None:
+            raise InvalidRequestError(
+                f"{f.file_path} is written with partition spec {f.spec_id}, which the table "
+                f"{metadata.location} does not have"
+            )
+        check_writable(spec)
+        if len(f.partition) != len(spec.fields):
+            raise InvalidRequestError(
+                f"{f.file_path} has {len(f.partition)} partition values, "
+                f"spec {f.spec_id} has {len(spec.fields)} fields"
+            )
+        if f.content is not FileContent.DATA:
+            _check_delete_file(f, metadata, vectors)
+
+
+def _check_delete_file(f: DataFile, metadata: TableMetadata, vectors: set[str]) -> None:
+    version = metadata.format_version
+    if version < 2:
+        raise InvalidRequestError(
+            f"{f.file_path} is a delete file; version 1 tables have none: upgrade the table"
+        )
+    if f.content is FileContent.EQUALITY_DELETES:
+        if not f.equality_ids:
+            raise InvalidRequestError(f"{f.file_path}: equality deletes need equality ids")
+        return
+    if f.is_deletion_vector:
+        if version < 3:
+            raise InvalidRequestError(
+                f"{f.file_path} holds a deletion vector; version {version} tables have none"
+            )
+        target = f.referenced_data_file
+        if target is None or f.content_offset is None or f.content_size_in_bytes is None:
+            raise InvalidRequestError(
+                f"{f.file_path}: a deletion vector needs its data file, offset and size"
+            )
+        if target in vectors:
+            raise InvalidRequestError(
+                f"two deletion vectors are added for {target}; merge them into one"
+            )
+        vectors.add(target)
+    elif version >= 3:
+        raise InvalidRequestError(
+            f"{f.file_path}: position delete files are not written to version {version} tables; "
+            "write deletion vectors"
+        )
+
+
+def _check_one_vector_per_file(
+    added: Sequence[DataFile], base: SnapshotBase, filtered: Filtered
+) -> None:
+    """A data file has at most one vector (specification, "Deletion Vectors")."""
+    targets = {f.referenced_data_file for f in added if f.is_deletion_vector}
+    if not targets:
+        return
+    removed = {delete_file_id(f) for f in filtered.removed}
+    for manifest in base.manifests:
+        if manifest.content is not ManifestContent.DELETES or not manifest.has_live_files:
+            continue
+        for entry in base.read_entries(manifest):
+            f = entry.data_file
+            if (
+                entry.is_live
+                and f.is_deletion_vector
+                and f.referenced_data_file in targets
+                and delete_file_id(f) not in removed
+            ):
+                raise ConcurrentChangeError(
+                    f"{f.referenced_data_file} already has a deletion vector in {f.file_path}; "
+                    "another commit added it: run the operation again"
+                )

@@ -1,0 +1,148 @@
+"""Snapshot summaries. Specification, Appendix F; keys and their conditions are Java's.
+
+Values are strings. A total is written only where the parent's summary has it: a wrong total is
+worse than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from iceberg_pyspark.commits.manifest_changes import Operation
+from iceberg_pyspark.spec.manifests import DataFile, FileContent
+from iceberg_pyspark.spec.snapshots import Snapshot
+
+WRITE_ID = "iceberg-pyspark.write-id"
+"""Our own summary key: the uuid of the write, by which a commit is found again."""
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What a set of files adds up to."""
+
+    files_size: int = 0
+    data_files: int = 0
+    delete_files: int = 0
+    equality_delete_files: int = 0
+    position_delete_files: int = 0
+    dvs: int = 0
+    records: int = 0
+    position_deletes: int = 0
+    equality_deletes: int = 0
+
+    def add(self, f: DataFile) -> None:
+        """Count one file."""
+        if f.is_deletion_vector and f.content_size_in_bytes is not None:
+            self.files_size += f.content_size_in_bytes
+        else:
+            self.files_size += f.file_size_in_bytes
+        match f.content:
+            case FileContent.DATA:
+                self.data_files += 1
+                self.records += f.record_count
+            case FileContent.POSITION_DELETES:
+                self.delete_files += 1
+                self.position_deletes += f.record_count
+                if f.is_deletion_vector:
+                    self.dvs += 1
+                else:
+                    self.position_delete_files += 1
+            case FileContent.EQUALITY_DELETES:
+                self.delete_files += 1
+                self.equality_delete_files += 1
+                self.equality_deletes += f.record_count
+
+
+class _Changes:
+    """Added and removed counts, of the table or of one partition."""
+
+    def __init__(self) -> None:
+        self.added = _Counts()
+        self.removed = _Counts()
+
+    def entries(self) -> dict[str, int]:
+        """Summary keys and values, only those above zero."""
+        added, removed = self.added, self.removed
+        found = {
+            "added-files-size": added.files_size,
+            "removed-files-size": removed.files_size,
+            "added-data-files": added.data_files,
+            "deleted-data-files": removed.data_files,
+            "added-equality-delete-files": added.equality_delete_files,
+            "removed-equality-delete-files": removed.equality_delete_files,
+            "added-position-delete-files": added.position_delete_files,
+            "removed-position-delete-files": removed.position_delete_files,
+            "added-dvs": added.dvs,
+            "removed-dvs": removed.dvs,
+            "added-delete-files": added.delete_files,
+            "removed-delete-files": removed.delete_files,
+            "added-records": added.records,
+            "deleted-records": removed.records,
+            "added-position-deletes": added.position_deletes,
+            "removed-position-deletes": removed.position_deletes,
+            "added-equality-deletes": added.equality_deletes,
+            "removed-equality-deletes": removed.equality_deletes,
+        }
+        return {key: value for key, value in found.items() if value > 0}
+
+
+_TOTALS = (
+    ("total-records", "added-records", "deleted-records"),
+    ("total-files-size", "added-files-size", "removed-files-size"),
+    ("total-data-files", "added-data-files", "deleted-data-files"),
+    ("total-delete-files", "added-delete-files", "removed-delete-files"),
+    ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
+    ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
+)
+
+
+def snapshot_summary(
+    operation: Operation,
+    added: Iterable[DataFile],
+    removed: Iterable[DataFile],
+    *,
+    parent: Snapshot | None,
+    partition_path: Callable[[DataFile], str],
+    partition_limit: int,
+    manifest_counts: Mapping[str, int],
+    properties: Mapping[str, str],
+) -> dict[str, str]:
+    """The summary of a new snapshot.
+
+    `manifest_counts` holds `manifests-created`, `-kept` and `-replaced`; `properties` what the
+    user asks to be written too, which cannot override what is counted.
+    """
+    table = _Changes()
+    partitions: dict[str, _Changes] = {}
+    for f in added:
+        table.added.add(f)
+        partitions.setdefault(partition_path(f), _Changes()).added.add(f)
+    for f in removed:
+        table.removed.add(f)
+        partitions.setdefault(partition_path(f), _Changes()).removed.add(f)
+    changes = table.entries()
+    summary: dict[str, str] = {"operation": operation}
+    summary |= {key: str(value) for key, value in changes.items()}
+    summary["changed-partition-count"] = str(len(partitions))
+    if 0 < len(partitions) <= partition_limit:
+        summary["partition-summaries-included"] = "true"
+        for path, partition in partitions.items():
+            summary[f"partitions.{path}"] = ",".join(
+                f"{key}={value}" for key, value in partition.entries().items()
+            )
+    summary |= {key: str(value) for key, value in manifest_counts.items()}
+    summary |= _totals(changes, parent)
+    return {**properties, **summary}
+
+
+def _totals(changes: Mapping[str, int], parent: Snapshot | None) -> dict[str, str]:
+    totals: dict[str, str] = {}
+    for total, plus, minus in _TOTALS:
+        before = "0" if parent is None else parent.summary.get(total, "")
+        if not before.isdecimal():
+            continue
+        after = int(before) + changes.get(plus, 0) - changes.get(minus, 0)
+        if after >= 0:
+            totals[total] = str(after)
+    return totals
