@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from iceberg_pyspark.spec.types import PrimitiveType
+from iceberg_pyspark.spec.types import Type
 
 Comparison = Literal["lt", "lt_eq", "gt", "gt_eq", "eq", "not_eq", "starts_with", "not_starts_with"]
 Test = Literal["is_null", "not_null", "is_nan", "not_nan"]
@@ -79,15 +79,16 @@ class SetPredicate:
 
 @dataclass(frozen=True, slots=True)
 class BoundColumn:
-    """A primitive column by id: what predicates are evaluated on.
+    """A column by id: what predicates are evaluated on.
 
     `name` is the full dotted name in the schema it was bound to. `required` is true only when the
-    column and everything that encloses it is.
+    column and everything that encloses it is. Only `is_null` and `not_null` meet a column whose
+    type is not primitive.
     """
 
     field_id: int
     name: str
-    type: PrimitiveType
+    type: Type
     required: bool
 
 

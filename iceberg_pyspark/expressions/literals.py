@@ -1,0 +1,279 @@
+"""Where a plain Python literal lies among the values of an Iceberg type.
+
+`id < 1.5` on an int column is decided by arithmetic, not by rounding the literal: a literal is
+either a value of the type, or lies between two of them, or beyond them all. `binding.py` turns each
+case into a predicate that is exact. A wrong kind of literal raises `TypeError`, an unreadable one
+`ValueError`.
+
+Zones: a text or datetime without a zone means UTC wherever a zone is needed, and a datetime with
+one is compared with a column without zone by its UTC clock, which is Spark's rule for the session
+zone UTC.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+import struct
+import uuid
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from datetime import time as clock_time
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any, Literal
+
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UUIDType,
+)
+from iceberg_pyspark.spec.values import decimal_of, value_from_json
+
+_NANOS_PER_DAY = 86_400_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_INT_RANGE = (-(2**31), 2**31 - 1)
+_LONG_RANGE = (-(2**63), 2**63 - 1)
+_TEXT_TIMESTAMP = re.compile(
+    r"(?P<date>\d{4}-\d{1,2}-\d{1,2})"
+    r"(?:[T ](?P<clock>\d{1,2}:\d{2}(?::\d{2})?)(?:\.(?P<fraction>\d{1,9}))?"
+    r"\s?(?P<zone>Z|UTC|[+-]\d{2}:?\d{2})?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A literal's place: at a value, just after the value `at` and before the next, or outside.
+
+    `below` and `above` mean less or greater than every value of the type; `nan` only with float and
+    double, where it is the greatest value.
+    """
+
+    where: Literal["at", "after", "below", "above", "nan"]
+    at: Any = None
+
+
+_BELOW = Placed("below")
+_ABOVE = Placed("above")
+
+
+def place_literal(type_: Type, literal: Any) -> Placed:
+    """Find a non-null literal's place among the values of a primitive type.
+
+    >>> place_literal(IntegerType(), 1.5)
+    Placed(where='after', at=1)
+    >>> place_literal(DateType(), datetime(1970, 1, 2, 12))
+    Placed(where='after', at=1)
+    """
+    match type_:
+        case BooleanType() if isinstance(literal, bool):
+            return Placed("at", literal)
+        case IntegerType() | LongType():
+            return _place_number(_number(literal), 1, integer_range(type_))
+        case DecimalType(precision=precision, scale=scale):
+            number = _decimal(literal)
+            limit = 10**precision - 1
+            placed = _place_number(number, 10**scale, (-limit, limit))
+            return (
+                placed if placed.at is None else Placed(placed.where, decimal_of(placed.at, scale))
+            )
+        case DoubleType():
+            return _place_double(_number(literal))
+        case FloatType():
+            return _place_float(_place_double(_number(literal)))
+        case DateType():
+            return _place_nanos(_nanos(literal, text=_DATE_ONLY), _NANOS_PER_DAY, _INT_RANGE)
+        case TimestampType():
+            return _place_nanos(_nanos(literal, text=_WITHOUT_ZONE), 1000, _LONG_RANGE)
+        case TimestamptzType():
+            return _place_nanos(_nanos(literal, text=_ANY_ZONE), 1000, _LONG_RANGE)
+        case TimestampNsType():
+            return _place_nanos(_nanos(literal, text=_WITHOUT_ZONE), 1, _LONG_RANGE)
+        case TimestamptzNsType():
+            return _place_nanos(_nanos(literal, text=_ANY_ZONE), 1, _LONG_RANGE)
+        case TimeType() if isinstance(literal, str | clock_time):
+            return Placed("at", _micros_of_day(literal))
+        case StringType() if isinstance(literal, str):
+            return Placed("at", literal)
+        case UUIDType() if isinstance(literal, uuid.UUID | str):
+            parsed = uuid.UUID(literal) if isinstance(literal, str) else literal
+            return Placed("at", parsed.bytes)
+        case BinaryType() | FixedType() | UUIDType() if isinstance(
+            literal, bytes | bytearray | memoryview
+        ):
+            return Placed("at", _sized(type_, bytes(literal)))
+        case _:
+            raise TypeError(f"{type(literal).__name__} cannot be compared with {type_}")
+
+
+def integer_range(type_: Type) -> tuple[int, int]:
+    """The smallest and the largest value of int (and date) or long (and time, timestamps)."""
+    return _INT_RANGE if isinstance(type_, IntegerType | DateType) else _LONG_RANGE
+
+
+def _number(literal: Any) -> int | float | Decimal:
+    if isinstance(literal, bool):
+        raise TypeError("a boolean is not a number")
+    if isinstance(literal, Decimal):
+        return literal
+    if isinstance(literal, numbers.Integral):
+        return int(literal)
+    if isinstance(literal, numbers.Real):
+        return float(literal)
+    raise TypeError(f"{type(literal).__name__} is not a number")
+
+
+def _decimal(literal: Any) -> int | float | Decimal:
+    if isinstance(literal, str):
+        try:
+            parsed = Decimal(literal.strip())
+        except InvalidOperation:
+            raise ValueError(f"{literal!r} is not a decimal number") from None
+        if not parsed.is_finite():
+            raise ValueError(f"{literal!r} is not a decimal number")
+        return parsed
+    number = _number(literal)
+    # 0.1 means one tenth, as Spark has it when it compares a decimal with a double
+    return Decimal(repr(number)) if isinstance(number, float) and math.isfinite(number) else number
+
+
+def _place_number(number: int | float | Decimal, per_unit: int, limits: tuple[int, int]) -> Placed:
+    """Place a number on the grid of multiples of 1/per_unit; `at` is the multiple."""
+    if number != number or number == math.inf:
+        return _ABOVE  # Spark compares with NaN as double, where it is the greatest
+    if number == -math.inf:
+        return _BELOW
+    if isinstance(number, Decimal) and number and abs(number.adjusted()) > 100:
+        # far outside, or far smaller than the grid: do not build the enormous fraction
+        sign = -1 if number.is_signed() else 1
+        number = Decimal(sign * 10**100) if number.adjusted() > 0 else Decimal(sign).scaleb(-100)
+    exact = Fraction(number) * per_unit
+    floor = math.floor(exact)
+    low, high = limits
+    if exact > high:
+        return _ABOVE
+    if exact < low:
+        return _BELOW
+    return Placed("at" if exact == floor else "after", floor)
+
+
+def _place_double(number: int | float | Decimal) -> Placed:
+    """Place a number among doubles as Spark casts it: to the nearest one."""
+    try:
+        value = float(number)
+    except OverflowError:
+        value = math.inf if number > 0 else -math.inf
+    return Placed("nan") if math.isnan(value) else Placed("at", value)
+
+
+def _place_float(double: Placed) -> Placed:
+    """Place a double among floats; Spark compares the two as doubles, so nothing is rounded."""
+    if double.where == "nan":
+        return double
+    value: float = double.at
+    try:
+        nearest: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        nearest = math.copysign(math.inf, value)
+    if nearest == value:
+        return Placed("at", nearest)
+    return Placed("after", nearest if nearest < value else _float_before(nearest))
+
+
+def _float_before(value: float) -> float:
+    """The largest 32-bit float less than one that is not -infinity."""
+    bits: int = struct.unpack("<i", struct.pack("<f", value))[0]
+    if value == 0:
+        bits = -0x80000000 + 1  # the smallest negative subnormal
+    else:
+        bits += -1 if value > 0 else 1
+    before: float = struct.unpack("<f", struct.pack("<i", bits))[0]
+    return before
+
+
+_DATE_ONLY = "a date, as in '2026-01-31'"
+_WITHOUT_ZONE = "a timestamp without zone, as in '2026-01-31 10:00:00'"
+_ANY_ZONE = "a timestamp, as in '2026-01-31T10:00:00+00:00'"
+
+
+def _nanos(literal: Any, *, text: str) -> int:
+    """Nanoseconds from 1970 of a date, datetime or text; `text` says which texts are allowed."""
+    match literal:
+        case datetime():
+            aware = literal if literal.tzinfo else literal.replace(tzinfo=timezone.utc)
+            micros: int = (aware - _EPOCH) // timedelta(microseconds=1)
+            return micros * 1000
+        case date():
+            return (literal - _EPOCH.date()).days * _NANOS_PER_DAY
+        case str():
+            nanos, has_clock, has_zone = parse_timestamp(literal)
+            if (text is _DATE_ONLY and has_clock) or (text is _WITHOUT_ZONE and has_zone):
+                raise ValueError(f"{literal!r} is not {text}")
+            return nanos
+        case _:
+            raise TypeError(f"{type(literal).__name__} is not a date or timestamp")
+
+
+def parse_timestamp(text: str) -> tuple[int, bool, bool]:
+    """Nanoseconds from 1970 in UTC of an ISO text, whether it has a time of day, whether a zone.
+
+    >>> parse_timestamp("1970-01-01T01:00:00.000000001+01:00")
+    (1, True, True)
+    """
+    m = _TEXT_TIMESTAMP.fullmatch(text.strip())
+    if m is None:
+        raise ValueError(f"{text!r} is not a date or timestamp, as in '2026-01-31 10:00:00'")
+    year, month, day = map(int, m["date"].split("-"))
+    hour, minute, second, *_ = [*map(int, (m["clock"] or "0").split(":")), 0, 0]
+    moment = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
+    nanos = (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+    nanos += int((m["fraction"] or "").ljust(9, "0"))
+    zone = m["zone"]
+    if zone and zone[0] in "+-":
+        offset = int(zone[1:3]) * 60 + int(zone[-2:])
+        nanos -= (offset if zone[0] == "+" else -offset) * 60_000_000_000
+    return nanos, m["clock"] is not None, zone is not None
+
+
+def _place_nanos(nanos: int, per_unit: int, limits: tuple[int, int]) -> Placed:
+    floor, rest = divmod(nanos, per_unit)
+    low, high = limits
+    if floor > high or (floor == high and rest):
+        return _ABOVE
+    if floor < low:
+        return _BELOW
+    return Placed("after" if rest else "at", floor)
+
+
+def _micros_of_day(literal: str | clock_time) -> int:
+    if isinstance(literal, str):
+        if len(literal.partition(".")[2]) > 6:
+            raise ValueError(f"{literal!r} is finer than microseconds")
+        micros: int = value_from_json(TimeType(), literal.strip())
+        return micros
+    if literal.tzinfo is not None:
+        raise ValueError(f"{literal} has a zone, a time column has none")
+    seconds = (literal.hour * 60 + literal.minute) * 60 + literal.second
+    return seconds * 1_000_000 + literal.microsecond
+
+
+def _sized(type_: Type, value: bytes) -> bytes:
+    length = type_.length if isinstance(type_, FixedType) else 16
+    if not isinstance(type_, BinaryType) and len(value) != length:
+        raise ValueError(f"{value.hex()} has {len(value)} bytes, {type_} has {length}")
+    return value

@@ -1,0 +1,60 @@
+"""Filtering data and delete files by the metrics their manifest entries carry.
+
+Specification, "Scan Planning" and "Data File Fields". The rule itself is in `value_ranges.py`; here
+is what counts and bounds say about a column. The planner filters whole columns of entries at once
+(`planning/`) and is tested to agree with this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from iceberg_pyspark.expressions.predicates import BoundColumn, Predicate
+from iceberg_pyspark.expressions.value_ranges import (
+    ValueRange,
+    compile_range_filter,
+    decode_bound,
+)
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.types import DoubleType, FloatType
+
+_V = TypeVar("_V")
+
+
+def compile_metrics_filter(
+    predicate: Predicate, *, strict: bool = False
+) -> Callable[[DataFile], bool]:
+    """A function telling whether some row of a file may match; strictly, whether every row does."""
+    matches = compile_range_filter(predicate, strict=strict)
+
+    def file_matches(file: DataFile) -> bool:
+        # imported files of old writers have a negative record count: unknown
+        if file.record_count == 0:
+            return strict
+        return matches(lambda column: column_range(file, column))
+
+    return file_matches
+
+
+def column_range(file: DataFile, column: BoundColumn) -> ValueRange:
+    """What a file's metrics say of a column; a map or an entry that is missing is unknown."""
+    field_id = column.field_id
+    values = _get(file.value_counts, field_id)
+    nulls = _get(file.null_value_counts, field_id)
+    nans = _get(file.nan_value_counts, field_id)
+    if not isinstance(column.type, FloatType | DoubleType):
+        nans = 0
+    # value_counts include nulls and NaNs; a row that no count speaks of has a null somewhere above
+    uncounted = values is not None and values < file.record_count
+    return ValueRange(
+        lower=decode_bound(column.type, _get(file.lower_bounds, field_id)),
+        upper=decode_bound(column.type, _get(file.upper_bounds, field_id)),
+        may_be_null=nulls != 0 or uncounted,
+        may_be_nan=nans != 0 and (values is None or nulls is None or nulls < values),
+        may_be_value=values is None or (nulls or 0) + (nans or 0) < values,
+    )
+
+
+def _get(metrics: Mapping[int, _V] | None, field_id: int) -> _V | None:
+    return None if metrics is None else metrics.get(field_id)

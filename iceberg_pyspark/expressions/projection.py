@@ -1,0 +1,300 @@
+"""Projecting a row predicate through a partition spec.
+
+Specification, "Scan Planning". The inclusive projection is true for every partition that may hold a
+matching row, the strict one only for partitions in which every row matches. Every manifest is
+filtered with the projection for its own spec.
+
+The result looks at partition fields: column id = partition field id, type = the transform's result
+type. Unknown and void transforms, and those over several columns, say nothing: true, strictly
+false.
+
+Some old writers cut times before 1970 towards zero and so wrote hours, days, months and years one
+too high (conformance line 55). A time transform's stored value is therefore taken as t or, for t <
+0, t + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from iceberg_pyspark.expressions.literals import integer_range
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BoundColumn,
+    BoundLeaf,
+    BoundLiteral,
+    BoundSet,
+    BoundUnary,
+    Comparison,
+    Not,
+    Or,
+    Predicate,
+)
+from iceberg_pyspark.expressions.rewriting import (
+    and_,
+    none_of,
+    not_bound,
+    not_null,
+    one_of,
+    or_,
+    push_not,
+)
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    accepts,
+    apply_transform,
+)
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    Type,
+)
+from iceberg_pyspark.spec.values import decimal_of, unscaled_value
+
+_ProjectLeaf: TypeAlias = Callable[[BoundLeaf], Predicate]
+
+
+def project_inclusive(
+    predicate: Predicate, spec: PartitionSpec, partition_type: StructType
+) -> Predicate:
+    """The predicate over partition fields that no partition with a matching row fails."""
+
+    def project(leaf: BoundLeaf) -> Predicate:
+        return and_(*(_inclusive(f, leaf, c) for f, c in _fields_of(leaf, spec, partition_type)))
+
+    return _project(predicate, project)
+
+
+def project_strict(
+    predicate: Predicate, spec: PartitionSpec, partition_type: StructType
+) -> Predicate:
+    """The predicate over partition fields that holds only where every row matches."""
+
+    def project(leaf: BoundLeaf) -> Predicate:
+        return or_(*(_strict(f, leaf, c) for f, c in _fields_of(leaf, spec, partition_type)))
+
+    return _project(predicate, project)
+
+
+def _project(predicate: Predicate, project_leaf: _ProjectLeaf) -> Predicate:
+    match predicate:
+        case And(left, right):
+            return and_(_project(left, project_leaf), _project(right, project_leaf))
+        case Or(left, right):
+            return or_(_project(left, project_leaf), _project(right, project_leaf))
+        case Not():
+            return _project(push_not(predicate), project_leaf)
+        case AlwaysTrue() | AlwaysFalse():
+            return predicate
+        case BoundUnary() | BoundLiteral() | BoundSet():
+            return project_leaf(predicate)
+        case _:
+            raise not_bound(predicate)
+
+
+def _fields_of(
+    leaf: BoundLeaf, spec: PartitionSpec, partition_type: StructType
+) -> list[tuple[Transform, BoundColumn]]:
+    """The transforms of the leaf's column that say something, and the fields they fill."""
+    return [
+        (f.transform, _partition_column(f, partition_type))
+        for f in spec.fields
+        if f.source_ids == (leaf.column.field_id,)
+        and not isinstance(f.transform, VoidTransform | UnknownTransform)
+        and accepts(f.transform, leaf.column.type)
+    ]
+
+
+def _partition_column(field: PartitionField, partition_type: StructType) -> BoundColumn:
+    types = {f.field_id: f.type for f in partition_type.fields}
+    return BoundColumn(
+        field_id=field.field_id, name=field.name, type=types[field.field_id], required=False
+    )
+
+
+def _inclusive(transform: Transform, leaf: BoundLeaf, target: BoundColumn) -> Predicate:
+    if isinstance(leaf, BoundUnary):
+        return replace(leaf, column=target)
+    exact = _exact(transform, leaf, target)
+    if exact is not None:
+        return exact
+    projected = _inclusive_values(transform, leaf, target)
+    # whatever a comparison selects is not null, and only null has the partition value null
+    return not_null(target) if projected is None else projected
+
+
+def _strict(transform: Transform, leaf: BoundLeaf, target: BoundColumn) -> Predicate:
+    if isinstance(leaf, BoundUnary):
+        return replace(leaf, column=target)
+    exact = _exact(transform, leaf, target)
+    if exact is not None:
+        return exact
+    projected = _strict_values(transform, leaf, target)
+    return AlwaysFalse() if projected is None else projected
+
+
+def _exact(
+    transform: Transform, leaf: BoundLiteral | BoundSet, target: BoundColumn
+) -> Predicate | None:
+    """The projection that is inclusive and strict at once, where there is one."""
+    if isinstance(transform, IdentityTransform):
+        return replace(leaf, column=target)
+    if isinstance(transform, DayTransform) and isinstance(leaf.column.type, DateType):
+        return replace(leaf, column=target)
+    if (
+        isinstance(transform, TruncateTransform)
+        and isinstance(leaf, BoundLiteral)
+        and isinstance(leaf.column.type, StringType | BinaryType)
+    ):
+        return _exact_prefix(transform.width, leaf, target)
+    return None
+
+
+def _exact_prefix(width: int, leaf: BoundLiteral, target: BoundColumn) -> Predicate | None:
+    """What the first `width` characters decide alone.
+
+    A value and its prefix lie on the same side of any text that is shorter, and `<` and `>=` cannot
+    tell them apart by one as long as the prefix either.
+    """
+    length = len(leaf.literal)
+    if length < width or (length == width and leaf.op in ("lt", "gt_eq")):
+        return replace(leaf, column=target)
+    if length == width and leaf.op == "starts_with":
+        return replace(leaf, op="eq", column=target)
+    if length == width and leaf.op == "not_starts_with":
+        return replace(leaf, op="not_eq", column=target)
+    return None
+
+
+def _inclusive_values(
+    transform: Transform, leaf: BoundLiteral | BoundSet, target: BoundColumn
+) -> Predicate | None:
+    source = leaf.column.type
+
+    def stored(value: Any) -> set[Any]:
+        """The partition values a row of that value may have."""
+        t = apply_transform(transform, source, value)
+        return {t, t + 1} if _may_be_one_too_high(transform) and t < 0 else {t}
+
+    match leaf:
+        case BoundSet(op="in", literals=literals):
+            return _checked(one_of, target, set().union(*map(stored, literals)))
+        case BoundLiteral(op="eq" | "starts_with", literal=literal):
+            return _checked(one_of, target, stored(literal))
+        case BoundLiteral() if isinstance(transform, BucketTransform):
+            return None
+        case BoundLiteral(op="lt" | "lt_eq" as op, literal=literal):
+            last = literal if op == "lt_eq" else _neighbour(source, literal, -1)
+            return _checked_bound("lt_eq", target, max(stored(last)))
+        case BoundLiteral(op="gt" | "gt_eq" as op, literal=literal):
+            first = literal if op == "gt_eq" else _neighbour(source, literal, 1)
+            return _checked_bound("gt_eq", target, min(stored(first)))
+        case _:
+            return None
+
+
+def _strict_values(
+    transform: Transform, leaf: BoundLiteral | BoundSet, target: BoundColumn
+) -> Predicate | None:
+    source = leaf.column.type
+    one_too_high = _may_be_one_too_high(transform)
+
+    def apply(value: Any) -> Any:
+        return apply_transform(transform, source, value)
+
+    def stored(value: Any) -> set[Any]:
+        t = apply(value)
+        return {t, t + 1} if one_too_high and t < 0 else {t}
+
+    def after(value: Any) -> Any:
+        """Stored values greater than this hold only values greater than `value`."""
+        return max(stored(value))
+
+    match leaf:
+        case BoundSet(op="not_in", literals=literals):
+            return _checked(none_of, target, set().union(*map(stored, literals)))
+        case BoundLiteral(op="not_eq", literal=literal):
+            return _checked(none_of, target, stored(literal))
+        case BoundLiteral(op="not_starts_with", literal=prefix) if not isinstance(
+            transform, BucketTransform
+        ):
+            return _checked(none_of, target, stored(prefix))
+        case _ if isinstance(transform, BucketTransform):
+            return None
+        case BoundLiteral(op="lt", literal=literal):
+            return _checked_bound("lt", target, apply(literal))
+        case BoundLiteral(op="lt_eq", literal=literal):
+            return _checked_bound("lt", target, apply(_neighbour(source, literal, 1)))
+        case BoundLiteral(op="gt", literal=literal):
+            return _checked_bound("gt", target, after(literal))
+        case BoundLiteral(op="gt_eq", literal=literal):
+            return _checked_bound("gt", target, after(_neighbour(source, literal, -1)))
+        case BoundLiteral(op="eq", literal=literal):
+            return _checked(one_of, target, _alone({literal}, source, apply))
+        case BoundSet(op="in", literals=literals):
+            return _checked(one_of, target, _alone(literals, source, apply))
+        case _:
+            return None
+
+
+def _alone(values: Collection[Any], source: Type, apply: Callable[[Any], Any]) -> set[Any]:
+    """Partition values of those values that have a partition to themselves."""
+    if isinstance(source, StringType | BinaryType):
+        return set()
+    return {
+        apply(v)
+        for v in values
+        if apply(_neighbour(source, v, -1)) < apply(v) < apply(_neighbour(source, v, 1))
+    }
+
+
+def _may_be_one_too_high(transform: Transform) -> bool:
+    return not isinstance(transform, BucketTransform | TruncateTransform)
+
+
+def _neighbour(source: Type, value: Any, step: int) -> Any:
+    """The next value of the type in that direction; of text and bytes, the value itself."""
+    if isinstance(source, DecimalType):
+        return decimal_of(unscaled_value(value) + step, source.scale)
+    return value if isinstance(source, StringType | BinaryType) else value + step
+
+
+def _checked(
+    build: Callable[[BoundColumn, Collection[Any]], Predicate],
+    target: BoundColumn,
+    values: Collection[Any],
+) -> Predicate | None:
+    return build(target, values) if all(_fits(target.type, v) for v in values) else None
+
+
+def _checked_bound(op: Comparison, target: BoundColumn, value: Any) -> Predicate | None:
+    return BoundLiteral(op, target, value) if _fits(target.type, value) else None
+
+
+def _fits(type_: Type, value: Any) -> bool:
+    """Whether a partition field can hold the value: truncating next to the smallest int cannot."""
+    match type_:
+        case IntegerType() | LongType() | DateType():
+            low, high = integer_range(type_)
+            return bool(low <= value <= high)
+        case DecimalType(precision=precision):
+            return isinstance(value, Decimal) and abs(unscaled_value(value)) < 10**precision
+        case _:
+            return True

@@ -1,0 +1,200 @@
+"""Evaluating a bound predicate on what is known of many values: their range, nulls and NaNs.
+
+One rule serves data files (`metrics.py`), manifests (`summaries.py`) and row groups: the values of
+a column are split into nulls, NaNs and the rest, and each part is asked whether some, or all, of it
+is selected. What is not known counts as possible, so a filter built here errs to one side only: an
+inclusive one is false only when no row can match, a strict one is true only when every row does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.expressions.partition_values import evaluate_leaf
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BoundColumn,
+    BoundLeaf,
+    BoundLiteral,
+    BoundSet,
+    BoundUnary,
+    Not,
+    Or,
+    Predicate,
+)
+from iceberg_pyspark.expressions.rewriting import not_bound, push_not
+from iceberg_pyspark.spec.types import DoubleType, FloatType, Type
+from iceberg_pyspark.spec.values import value_from_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueRange:
+    """What is known of a column's values in some set of rows.
+
+    `may_be_value` speaks of values that are neither null nor NaN; `lower` and `upper` bound those,
+    and need not be reached; None is unknown.
+    """
+
+    lower: Any = None
+    upper: Any = None
+    may_be_null: bool = True
+    may_be_nan: bool = True
+    may_be_value: bool = True
+
+
+RangeOf: TypeAlias = Callable[[BoundColumn], ValueRange]
+RangeFilter: TypeAlias = Callable[[RangeOf], bool]
+
+
+def compile_range_filter(predicate: Predicate, *, strict: bool = False) -> RangeFilter:
+    """A function from ranges to "may some row match", or strictly "does every row match"."""
+    match predicate:
+        case AlwaysTrue():
+            return lambda range_of: True
+        case AlwaysFalse():
+            return lambda range_of: False
+        case And(left, right):
+            first = compile_range_filter(left, strict=strict)
+            second = compile_range_filter(right, strict=strict)
+            return lambda range_of: first(range_of) and second(range_of)
+        case Or(left, right):
+            first = compile_range_filter(left, strict=strict)
+            second = compile_range_filter(right, strict=strict)
+            return lambda range_of: first(range_of) or second(range_of)
+        case Not():
+            return compile_range_filter(push_not(predicate), strict=strict)
+        case BoundUnary() | BoundLiteral() | BoundSet():
+            return _strict_leaf(predicate) if strict else _inclusive_leaf(predicate)
+        case _:
+            raise not_bound(predicate)
+
+
+def decode_bound(type_: Type, data: bytes | None) -> Any:
+    """A stored bound as a value of the type, whatever width it has after a promotion.
+
+    None, for unknown, also when it reads as NaN, which some writers stored, or cannot be read at
+    all.
+    """
+    if data is None:
+        return None
+    try:
+        value = value_from_bytes(type_, data)
+    except InvalidMetadataError:
+        return None
+    return value if value == value else None
+
+
+def _inclusive_leaf(leaf: BoundLeaf) -> RangeFilter:
+    column = leaf.column
+    null_matches, nan_matches = _special_matches(leaf)
+
+    def some_row_may_match(range_of: RangeOf) -> bool:
+        known = range_of(column)
+        return (
+            (null_matches and known.may_be_null)
+            or (nan_matches and known.may_be_nan)
+            or (known.may_be_value and _some_value_may_match(leaf, known.lower, known.upper))
+        )
+
+    return some_row_may_match
+
+
+def _strict_leaf(leaf: BoundLeaf) -> RangeFilter:
+    column = leaf.column
+    null_matches, nan_matches = _special_matches(leaf)
+    has_nan = isinstance(column.type, FloatType | DoubleType)
+
+    def every_row_matches(range_of: RangeOf) -> bool:
+        known = range_of(column)
+        return (
+            (null_matches or not known.may_be_null)
+            and (nan_matches or not (has_nan and known.may_be_nan))
+            and (not known.may_be_value or _every_value_matches(leaf, known.lower, known.upper))
+        )
+
+    return every_row_matches
+
+
+def _special_matches(leaf: BoundLeaf) -> tuple[bool, bool]:
+    """Whether the leaf selects null, and NaN where the column can hold it."""
+    has_nan = isinstance(leaf.column.type, FloatType | DoubleType)
+    return (
+        evaluate_leaf(leaf, None) is True,
+        has_nan and evaluate_leaf(leaf, float("nan")) is True,
+    )
+
+
+def _some_value_may_match(leaf: BoundLeaf, lower: Any, upper: Any) -> bool:
+    match leaf:
+        case BoundUnary(op=op):
+            return op in ("not_null", "not_nan")
+        case BoundSet(op="in", literals=literals):
+            return any(_contains(lower, upper, v) for v in literals)
+        case BoundLiteral(op="lt", literal=literal):
+            return lower is None or lower < literal
+        case BoundLiteral(op="lt_eq", literal=literal):
+            return lower is None or lower <= literal
+        case BoundLiteral(op="gt", literal=literal):
+            return upper is None or upper > literal
+        case BoundLiteral(op="gt_eq", literal=literal):
+            return upper is None or upper >= literal
+        case BoundLiteral(op="eq", literal=literal):
+            return _contains(lower, upper, literal)
+        case BoundLiteral(op="starts_with", literal=prefix):
+            # texts with the prefix are contiguous, and the prefix itself is the first of them
+            return (lower is None or lower[: len(prefix)] <= prefix) and (
+                upper is None or upper >= prefix
+            )
+        case BoundLiteral(op="not_starts_with", literal=prefix):
+            return not _all_start_with(lower, upper, prefix)
+        case _:
+            # bounds need not be values, so they never rule out != and NOT IN
+            return True
+
+
+def _every_value_matches(leaf: BoundLeaf, lower: Any, upper: Any) -> bool:
+    match leaf:
+        case BoundUnary(op=op):
+            return op in ("not_null", "not_nan")
+        case BoundSet(op="in", literals=literals):
+            return lower is not None and lower == upper and lower in literals
+        case BoundSet(op="not_in", literals=literals):
+            return not any(_contains(lower, upper, v) for v in literals)
+        case BoundLiteral(op="lt", literal=literal):
+            return upper is not None and upper < literal
+        case BoundLiteral(op="lt_eq", literal=literal):
+            return upper is not None and upper <= literal
+        case BoundLiteral(op="gt", literal=literal):
+            return lower is not None and lower > literal
+        case BoundLiteral(op="gt_eq", literal=literal):
+            return lower is not None and lower >= literal
+        case BoundLiteral(op="eq", literal=literal):
+            return lower is not None and lower == upper == literal
+        case BoundLiteral(op="not_eq", literal=literal):
+            return not _contains(lower, upper, literal)
+        case BoundLiteral(op="starts_with", literal=prefix):
+            return _all_start_with(lower, upper, prefix)
+        case BoundLiteral(op="not_starts_with", literal=prefix):
+            return (upper is not None and upper < prefix) or (
+                lower is not None and lower[: len(prefix)] > prefix
+            )
+        case _:
+            return False
+
+
+def _contains(lower: Any, upper: Any, value: Any) -> bool:
+    return (lower is None or lower <= value) and (upper is None or upper >= value)
+
+
+def _all_start_with(lower: Any, upper: Any, prefix: Any) -> bool:
+    return (
+        lower is not None
+        and upper is not None
+        and lower[: len(prefix)] == prefix
+        and upper[: len(prefix)] == prefix
+    )
