@@ -241,7 +241,10 @@ def bring_jars(artifacts: Sequence[str], folder: Path) -> None:
             found = next(folder.rglob(f"*{jar_name(artifact)}"))
             found.replace(JARS / jar_name(artifact))
     except (OSError, subprocess.SubprocessError, StopIteration) as error:
-        raise OracleUnavailableError(f"cannot download {', '.join(artifacts)}: {error}") from error
+        tool = "mvn" if shutil.which("mvn") else "spark-submit --packages"
+        raise OracleUnavailableError(
+            f"{tool} could not download {', '.join(artifacts)}: {type(error).__name__}"
+        ) from error
 
 
 def run_download(command: Sequence[str]) -> None:

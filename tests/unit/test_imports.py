@@ -1,0 +1,58 @@
+"""What importing the package brings along, and how its parts name each other."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import iceberg_pyspark
+
+PACKAGE = Path(iceberg_pyspark.__file__).parent
+
+
+def loaded_after(statement: str) -> set[str]:
+    """Return the top-level modules loaded in a new process after a statement."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{statement}\nimport sys\nprint(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+def test_the_package_does_not_import_pyspark() -> None:
+    assert {"pyspark", "py4j"}.isdisjoint(loaded_after("import iceberg_pyspark"))
+
+
+def test_the_package_imports_where_pyspark_is_absent() -> None:
+    absent = "import sys; sys.modules['pyspark'] = None; sys.modules['py4j'] = None"
+    assert "iceberg_pyspark" in loaded_after(f"{absent}\nimport iceberg_pyspark")
+
+
+@pytest.mark.parametrize("part", ["spec", "expressions", "commits", "errors"])
+def test_the_kernel_imports_without_arrow_or_avro(part: str) -> None:
+    foreign = {"pyarrow", "numpy", "fastavro", "datafusion", "sqlalchemy", "fsspec", "pyspark"}
+    assert foreign.isdisjoint(loaded_after(f"import iceberg_pyspark.{part}"))
+
+
+def test_nothing_inside_imports_the_top_package() -> None:
+    found = []
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == PACKAGE.name:
+                names = [alias.name for alias in node.names if not is_module(alias.name)]
+                found += [f"{file.relative_to(PACKAGE)}:{node.lineno}: {name}" for name in names]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names if alias.name == PACKAGE.name]
+                found += [f"{file.relative_to(PACKAGE)}:{node.lineno}: {name}" for name in names]
+    assert found == []
+
+
+def is_module(name: str) -> bool:
+    """Tell whether the package has a module of this name, which may be imported from it."""
+    return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()

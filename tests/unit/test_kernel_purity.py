@@ -1,0 +1,83 @@
+"""The kernel opens no file and takes no clock or random number, where an import does not show it.
+
+Which modules the kernel may import at all is a contract of import-linter in pyproject.toml; this
+looks at calls of builtins and at the few impure functions of modules that it may import.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import iceberg_pyspark
+
+PACKAGE = Path(iceberg_pyspark.__file__).parent
+KERNEL = [
+    PACKAGE / "errors.py",
+    *(
+        file
+        for name in ("spec", "expressions", "commits")
+        for file in (PACKAGE / name).rglob("*.py")
+    ),
+]
+IMPURE = {
+    "open",
+    "print",
+    "input",
+    "exec",
+    "eval",
+    "__import__",
+    "datetime.datetime.now",
+    "datetime.datetime.utcnow",
+    "datetime.datetime.today",
+    "datetime.date.today",
+    "io.open",
+    "uuid.uuid1",
+    "uuid.uuid4",
+}
+
+
+def impure_names(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and full name of each impure function that a module names, called or not."""
+    tree = ast.parse(source)
+    imported = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                imported[alias.asname or alias.name.split(".")[0]] = alias.name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                imported[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            root, *rest = ast.unparse(node).split(".")
+            name = ".".join([imported.get(root, root), *rest])
+            if name in IMPURE:
+                yield node.lineno, name
+
+
+def test_no_kernel_module_names_an_impure_function() -> None:
+    assert KERNEL
+    found = [
+        f"{file.relative_to(PACKAGE)}:{line}: {name}"
+        for file in KERNEL
+        for line, name in impure_names(file.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+def test_the_check_sees_through_aliases_and_leaves_pure_names_alone() -> None:
+    source = """
+import datetime as dt, uuid
+from datetime import date
+from uuid import uuid4 as new_id
+def made(clock=dt.datetime.now): return [date.today(), new_id(), open("x"), clock()]
+def pure(handle): return [handle.open(), dt.time(1), uuid.UUID(int=1), date(2026, 1, 1)]
+"""
+    assert sorted(name for _, name in impure_names(source)) == [
+        "datetime.date.today",
+        "datetime.datetime.now",
+        "open",
+        "uuid.uuid4",
+    ]
