@@ -1,0 +1,151 @@
+"""Where new files go and what they are called.
+
+Layouts and names are those of the Java implementation, so that tools which know a table's folders
+(orphan removal, object-store throttling rules) need not know who wrote it. Nothing is opened here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.spec.murmur3 import murmur3_32
+
+_DATA_PATH = "write.data.path"
+_METADATA_PATH = "write.metadata.path"
+_PROVIDER_IMPL = "write.location-provider.impl"
+_OBJECT_STORAGE = "write.object-storage.enabled"
+_PARTITIONED_PATHS = "write.object-storage.partitioned-paths"
+_DEPRECATED = ("write.object-storage.path", "write.folder-storage.path")
+
+_HASH_DIGITS = 20
+_HASH_FOLDER_ENDS = ((0, 4), (4, 8), (8, 12), (12, 20))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocationProvider:
+    """The locations of a table's new files; made by `location_provider`.
+
+    `context` stands between hash and name where the data folder is shared by tables.
+    """
+
+    data_location: str
+    metadata_location: str
+    object_storage: bool = False
+    partitioned_paths: bool = True
+    context: str | None = None
+
+    def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
+        """The location of a new data or delete file.
+
+        `partition_path` is `PartitionSpec.partition_path` of its tuple, None when unpartitioned.
+        """
+        if not self.object_storage:
+            name = _below(partition_path, file_name)
+            return f"{self.data_location}/{name}"
+        name = _below(partition_path, file_name) if self.partitioned_paths else file_name
+        folders = _hash_folders(name)
+        if self.context is not None:
+            return f"{self.data_location}/{folders}/{self.context}/{name}"
+        separator = "/" if self.partitioned_paths else "-"
+        return f"{self.data_location}/{folders}{separator}{name}"
+
+    def new_metadata_location(self, file_name: str) -> str:
+        """The location of a new metadata file, manifest, manifest list or statistics file."""
+        return f"{self.metadata_location}/{file_name}"
+
+
+def location_provider(table_location: str, properties: Mapping[str, str]) -> LocationProvider:
+    """The table's location provider as its properties `write.*` choose it."""
+    if impl := properties.get(_PROVIDER_IMPL):
+        raise UnsupportedFeatureError(
+            f"table {table_location}: {_PROVIDER_IMPL} = {impl} names a Java class, which "
+            f"cannot be loaded here; remove the property, or use {_OBJECT_STORAGE} or {_DATA_PATH}"
+        )
+    for name in _DEPRECATED:
+        if name in properties:
+            raise InvalidRequestError(
+                f"table {table_location}: property {name} is no longer honoured; "
+                f"set {_DATA_PATH} instead and remove it"
+            )
+    table = _without_trailing_slash(table_location)
+    data = _without_trailing_slash(properties.get(_DATA_PATH, f"{table}/data"))
+    metadata = _without_trailing_slash(properties.get(_METADATA_PATH, f"{table}/metadata"))
+    object_storage = _is_true(properties.get(_OBJECT_STORAGE, "false"))
+    return LocationProvider(
+        data_location=data,
+        metadata_location=metadata,
+        object_storage=object_storage,
+        partitioned_paths=_is_true(properties.get(_PARTITIONED_PATHS, "true")),
+        # a plain prefix test, not one on folder boundaries: that is how Java decides
+        context=None if not object_storage or data.startswith(table) else _context(table),
+    )
+
+
+def data_file_name(
+    *,
+    partition_id: int,
+    task_id: int,
+    operation_id: str,
+    file_count: int,
+    extension: str,
+    suffix: str = "",
+) -> str:
+    """A data or delete file's name; `file_count` counts from 1 within the task.
+
+    `operation_id` differs between writes and, in a stream, between epochs: a restarted stream that
+    repeats its names overwrites live files.
+
+    >>> data_file_name(
+    ...     partition_id=0, task_id=12, operation_id="5f", file_count=1, extension="parquet"
+    ... )
+    '00000-12-5f-00001.parquet'
+    """
+    tail = f"-{suffix}" if suffix else ""
+    return f"{partition_id:05d}-{task_id}-{operation_id}-{file_count:05d}{tail}.{extension}"
+
+
+def manifest_file_name(commit_uuid: str, count: int) -> str:
+    """A manifest's name; `count` counts from 0 within the commit."""
+    return f"{commit_uuid}-m{count}.avro"
+
+
+def manifest_list_file_name(snapshot_id: int, attempt: int, commit_uuid: str) -> str:
+    """A manifest list's name; each attempt to commit writes its own."""
+    return f"snap-{snapshot_id}-{attempt}-{commit_uuid}.avro"
+
+
+def statistics_file_name(snapshot_id: int, file_uuid: str) -> str:
+    """The name of a Puffin file of table statistics."""
+    return f"{snapshot_id}-{file_uuid}.stats"
+
+
+def _below(folder: str | None, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _hash_folders(name: str) -> str:
+    digits = format(murmur3_32(name.encode()) & ((1 << _HASH_DIGITS) - 1), f"0{_HASH_DIGITS}b")
+    return "/".join(digits[start:end] for start, end in _HASH_FOLDER_ENDS)
+
+
+def _context(table_location: str) -> str:
+    """The last two folders of the table's path, the authority not among them."""
+    path = table_location
+    if "://" in path:
+        path = path.split("://", 1)[1].partition("/")[2]
+    elif path.lower().startswith("file:"):
+        path = path[5:]
+    return "/".join([part for part in path.split("/") if part][-2:])
+
+
+def _without_trailing_slash(location: str) -> str:
+    stripped = location
+    while stripped.endswith("/") and not stripped.endswith("://"):
+        stripped = stripped[:-1]
+    return stripped
+
+
+def _is_true(text: str) -> bool:
+    return text.strip().lower() == "true"

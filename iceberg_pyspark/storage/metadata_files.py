@@ -1,0 +1,109 @@
+"""Table metadata files: compression, names, exclusive creation.
+
+Specification, "Optimistic Concurrency", Appendix C and the naming of Appendix F. The JSON itself is
+`spec/table_metadata.py`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Literal
+
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.table_metadata import (
+    TableMetadata,
+    metadata_from_bytes,
+    metadata_to_bytes,
+)
+from iceberg_pyspark.storage.file_io import FileIO
+
+MetadataCodec = Literal["none", "gzip"]
+
+MAX_METADATA_BYTES = 256 << 20
+
+_CODEC_PROPERTY = "write.metadata.compression-codec"
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_SUFFIXES = (".gz.metadata.json", ".metadata.json.gz")
+_PIECE_BYTES = 1 << 20
+_VERSION = re.compile(r"(\d+)-")
+
+
+def read_table_metadata(
+    io: FileIO, location: str, max_bytes: int = MAX_METADATA_BYTES
+) -> TableMetadata:
+    """Read a metadata file, gzipped or not whatever its name says; `max_bytes` bounds its JSON."""
+    data = io.read_bytes(location)
+    if data.startswith(_GZIP_MAGIC):
+        data = _gunzip(data, location, max_bytes)
+    elif len(data) > max_bytes:
+        raise _too_large(location, max_bytes)
+    return metadata_from_bytes(data, location)
+
+
+def write_table_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
+    """Create a metadata file, gzipped if its name says so.
+
+    Raises `FileAlreadyExistsError` where the name is taken; any other `StorageError` leaves open
+    whether the file is there.
+    """
+    data = metadata_to_bytes(metadata)
+    if location.endswith(_GZIP_SUFFIXES):
+        data = gzip.compress(data, mtime=0)
+    io.create_exclusive(location, data)
+
+
+def metadata_codec(properties: Mapping[str, str]) -> MetadataCodec:
+    """The codec that table properties ask for; `none` by default."""
+    match properties.get(_CODEC_PROPERTY, "none").lower():
+        case "none":
+            return "none"
+        case "gzip":
+            return "gzip"
+        case other:
+            raise InvalidRequestError(f"{_CODEC_PROPERTY} = {other}: must be none or gzip")
+
+
+def new_metadata_file_name(version: int, file_uuid: str, codec: MetadataCodec = "none") -> str:
+    """The name of a metastore table's metadata file; `version` is the base's plus one, 0 at create.
+
+    >>> new_metadata_file_name(1, "d7", "gzip")
+    '00001-d7.gz.metadata.json'
+    """
+    suffix = ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
+    return f"{version:05d}-{file_uuid}{suffix}"
+
+
+def parse_version(location: str) -> int:
+    """The version in a metastore table's metadata file name; -1 where the name has none.
+
+    >>> parse_version("s3://b/t/00012-d7.metadata.json"), parse_version("/t/v3.metadata.json")
+    (12, -1)
+    """
+    found = _VERSION.match(location.rpartition("/")[2])
+    return int(found.group(1)) if found else -1
+
+
+def _gunzip(data: bytes, location: str, max_bytes: int) -> bytes:
+    pieces: list[bytes] = []
+    room = max_bytes
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(data)) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                room -= len(piece)
+                if room < 0:
+                    raise _too_large(location, max_bytes)
+                pieces.append(piece)
+    except (OSError, EOFError, zlib.error) as e:
+        raise InvalidMetadataError(f"{location}: damaged gzip data ({e})") from e
+    return b"".join(pieces)
+
+
+def _too_large(location: str, max_bytes: int) -> InvalidMetadataError:
+    return InvalidMetadataError(
+        f"{location}: table metadata of more than {max_bytes:,} bytes is refused; "
+        "expire snapshots with the tool that wrote it"
+    )
