@@ -1,0 +1,47 @@
+"""The field summaries of a manifest's partitions: specification, "Manifest Lists"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from iceberg_pyspark.spec.manifests import PartitionFieldSummary
+from iceberg_pyspark.spec.types import DoubleType, FloatType, StructType, Type
+from iceberg_pyspark.spec.values import value_to_bytes
+
+
+def summarise_partitions(
+    partition_type: StructType, partitions: Iterable[tuple[Any, ...]]
+) -> tuple[PartitionFieldSummary, ...]:
+    """One summary per partition field over the tuples of all entries; bounds are not truncated."""
+    values: list[set[Any]] = [set() for _ in partition_type.fields]
+    zeros: list[set[float]] = [set() for _ in partition_type.fields]
+    for partition in partitions:
+        for i, value in enumerate(partition):
+            if value == 0 and isinstance(value, float):
+                # a set would keep only one of -0.0 and 0.0
+                zeros[i].add(math.copysign(1.0, value))
+            else:
+                values[i].add(value)
+    return tuple(_summary(f.type, values[i], zeros[i]) for i, f in enumerate(partition_type.fields))
+
+
+def _summary(
+    type_: Type, values: Collection[Any], zero_signs: Collection[float]
+) -> PartitionFieldSummary:
+    floating = isinstance(type_, FloatType | DoubleType)
+    ordered = [v for v in values if v is not None and not (floating and math.isnan(v))]
+    ordered += [math.copysign(0.0, sign) for sign in zero_signs]
+    # the lower bound must be -0.0 where it occurs, the upper bound +0.0
+    key = _total_order if floating else None
+    return PartitionFieldSummary(
+        contains_null=None in values,
+        contains_nan=floating and any(v is not None and math.isnan(v) for v in values),
+        lower_bound=value_to_bytes(type_, min(ordered, key=key)) if ordered else None,
+        upper_bound=value_to_bytes(type_, max(ordered, key=key)) if ordered else None,
+    )
+
+
+def _total_order(value: float) -> tuple[float, float]:
+    return value, math.copysign(1.0, value)

@@ -1,0 +1,394 @@
+"""Manifests read as columns: one Arrow table per manifest, inheritance resolved.
+
+Specification, "Manifest Entry Fields", "Data File Fields", "Sequence Number Inheritance" and "First
+Row ID Inheritance". The columns are `spec/entry_columns.py`. Two decoders stand behind
+`read_entries`, fastavro for small manifests and DataFusion for large ones; both give the same raw
+table, all rules are applied after it. `storage/manifest_files.py` has manifests as objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spec.entry_columns import (
+    ENTRY_COLUMNS,
+    FILTER_METRICS,
+    METRIC_MAPS,
+    MetricMap,
+    metric_column,
+)
+from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
+from iceberg_pyspark.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+)
+from iceberg_pyspark.storage.avro import AvroFile, damaged, read_avro
+from iceberg_pyspark.storage.file_io import FileIO
+
+LARGE_MANIFEST_ENTRIES = 500
+"""From this many entries on, DataFusion's start-up pays for itself."""
+
+Decoder = Literal["auto", "fastavro", "datafusion"]
+Metrics = Collection[int] | Literal["all"]
+
+_DATA_FILE = 2
+_PARTITION = 102
+_ENTRY_FIELDS: Mapping[str, tuple[int, pa.DataType]] = {
+    "status": (0, pa.int32()),
+    "snapshot_id": (1, pa.int64()),
+    "sequence_number": (3, pa.int64()),
+    "file_sequence_number": (4, pa.int64()),
+}
+_FILE_FIELDS: Mapping[str, tuple[int, pa.DataType]] = {
+    "content": (134, pa.int32()),
+    "file_path": (100, pa.string()),
+    "file_format": (101, pa.string()),
+    "record_count": (103, pa.int64()),
+    "file_size_in_bytes": (104, pa.int64()),
+    "key_metadata": (131, pa.binary()),
+    "split_offsets": (132, pa.list_(pa.int64())),
+    "equality_ids": (135, pa.list_(pa.int32())),
+    "sort_order_id": (140, pa.int32()),
+    "first_row_id": (142, pa.int64()),
+    "referenced_data_file": (143, pa.string()),
+    "content_offset": (144, pa.int64()),
+    "content_size_in_bytes": (145, pa.int64()),
+}
+_REQUIRED = ("status", "file_path", "file_format", "record_count", "file_size_in_bytes")
+_METRIC_IDS: Mapping[MetricMap, int] = {
+    "column_sizes": 108,
+    "value_counts": 109,
+    "null_value_counts": 110,
+    "nan_value_counts": 137,
+    "lower_bounds": 125,
+    "upper_bounds": 128,
+}
+_METRIC_VALUES: Mapping[MetricMap, pa.DataType] = {
+    metric: pa.binary() if metric.endswith("bounds") else pa.int64() for metric in METRIC_MAPS
+}
+_FILE_FORMATS = ("parquet", "avro", "orc", "puffin")
+
+
+def read_entries(
+    file_io: FileIO,
+    manifest: ManifestFile,
+    partition_type: StructType,
+    *,
+    drop_deleted: bool = True,
+    metrics: Metrics = (),
+    decoder: Decoder = "auto",
+) -> pa.Table:
+    """The entries of a manifest in order, as columns, with everything inherited filled in.
+
+    `partition_type` is that of the manifest's own spec. `metrics` asks for the metrics of those
+    field ids, as columns named by `metric_column`, or with "all" for the whole maps. Deleted
+    entries are left out unless asked for.
+    """
+    avro = read_avro(file_io, manifest.manifest_path)
+    return _EntryReader(avro, manifest, _decode(avro, decoder)).table(
+        partition_type, drop_deleted, metrics
+    )
+
+
+def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
+    """The records as a table of columns named `_<field id>`."""
+    large = avro.record_count >= LARGE_MANIFEST_ENTRIES
+    if decoder == "datafusion" or (decoder == "auto" and large):
+        # DataFusion takes a third of a second to import, which small tables need not pay
+        from iceberg_pyspark.storage.datafusion_avro import decode_records  # noqa: PLC0415
+
+        return decode_records(avro)
+    type_ = _raw_type(avro.schema)
+    try:
+        return pa.Table.from_struct_array(pa.array(avro.records(), type_))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
+        raise damaged(avro.location, str(e)) from e
+
+
+def _raw_type(schema: Any) -> pa.DataType:
+    """The Arrow type of a renamed Avro type, as DataFusion gives it but for nullability."""
+    match schema:
+        case {"type": "record", "fields": fields}:
+            return pa.struct([(f["name"], _raw_type(f["type"])) for f in fields])
+        case {"type": "array", "items": items}:
+            return pa.list_(_raw_type(items))
+        case {"type": "map", "values": values}:
+            return pa.map_(pa.string(), _raw_type(values))
+        case {"logicalType": "decimal", "precision": precision, "scale": scale}:
+            return pa.decimal128(precision, scale)
+        case {"type": "fixed"}:
+            return pa.binary(schema["size"])
+        case [*branches]:
+            kept = [b for b in branches if b != "null"]
+            return _raw_type(kept[0]) if kept else pa.null()
+        case _:
+            return _RAW_PRIMITIVES[schema]
+
+
+_RAW_PRIMITIVES: Mapping[str, pa.DataType] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+
+
+def physical_type(type_: Type) -> pa.DataType:
+    """The Arrow type of a partition value in an entry table: what `spec/values.py` holds it as."""
+    match type_:
+        case BooleanType():
+            return pa.bool_()
+        case IntegerType() | DateType():
+            return pa.int32()
+        case (
+            LongType()
+            | TimeType()
+            | TimestampType()
+            | TimestamptzType()
+            | TimestampNsType()
+            | TimestamptzNsType()
+        ):
+            return pa.int64()
+        case FloatType():
+            return pa.float32()
+        case DoubleType():
+            return pa.float64()
+        case DecimalType(precision=precision, scale=scale):
+            return pa.decimal128(precision, scale)
+        case StringType() | UnknownType():
+            return pa.string()
+        case _:
+            return pa.binary()
+
+
+class _EntryReader:
+    """One manifest's raw table on its way to an entry table."""
+
+    def __init__(self, avro: AvroFile, manifest: ManifestFile, raw: pa.Table) -> None:
+        self._location = avro.location
+        self._format_version = avro.metadata.get("format-version", "1")
+        self._manifest = manifest
+        self._rows = raw.num_rows
+        self._entry = {name: raw.column(name).combine_chunks() for name in raw.column_names}
+        data_file = self._entry.get(f"_{_DATA_FILE}")
+        if data_file is None or not pa.types.is_struct(data_file.type) or data_file.null_count:
+            raise damaged(self._location, "an entry without data_file (field 2)")
+        self._file = _children(data_file)
+
+    def table(self, partition_type: StructType, drop_deleted: bool, metrics: Metrics) -> pa.Table:
+        columns = {
+            **{name: self._column(self._entry, name, *f) for name, f in _ENTRY_FIELDS.items()},
+            **{name: self._column(self._file, name, *f) for name, f in _FILE_FIELDS.items()},
+            "partition": self._partition(partition_type),
+            "spec_id": pa.repeat(
+                pa.scalar(self._manifest.partition_spec_id, pa.int32()), self._rows
+            ),
+        }
+        for name in _REQUIRED:
+            if columns[name].null_count:
+                raise damaged(self._location, f"an entry without {name}")
+        self._check_status(columns["status"])
+        columns["content"] = pc.fill_null(columns["content"], 0)
+        columns["file_format"] = self._file_format(columns["file_format"])
+        columns["first_row_id"] = self._first_row_id(columns)
+        columns["snapshot_id"] = _fill(columns["snapshot_id"], self._manifest.added_snapshot_id)
+        table = pa.table({name: columns[name] for name in ENTRY_COLUMNS} | self._metrics(metrics))
+        if drop_deleted and self._manifest.deleted_files_count != 0:
+            table = table.filter(pc.not_equal(table["status"], int(EntryStatus.DELETED)))
+        return self._with_sequence_numbers(table)
+
+    def _column(
+        self, parent: Mapping[str, pa.Array], name: str, field_id: int, type_: pa.DataType
+    ) -> pa.Array:
+        found = parent.get(f"_{field_id}")
+        if found is None:
+            return pa.nulls(self._rows, type_)
+        return self._cast(found, type_, name)
+
+    def _cast(self, array: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
+        if array.type == type_:
+            return array
+        if not _may_cast(array.type, type_):
+            raise damaged(self._location, f"{name} is {array.type} and must be {type_}")
+        try:
+            return array.cast(type_)
+        except pa.ArrowInvalid as e:
+            raise damaged(self._location, f"{name}: {e}") from e
+
+    def _check_status(self, status: pa.Array) -> None:
+        for value in pc.unique(status).to_pylist():
+            if value not in (0, 1, 2):
+                raise damaged(self._location, f"an entry with status {value}")
+
+    def _file_format(self, file_format: pa.Array) -> pa.Array:
+        lower = pc.utf8_lower(file_format)
+        for value in pc.unique(lower).to_pylist():
+            if value not in _FILE_FORMATS:
+                raise UnsupportedFeatureError(
+                    f"{self._location}: file format '{value}' is not supported; "
+                    f"{', '.join(_FILE_FORMATS)} are"
+                )
+        return lower
+
+    def _partition(self, partition_type: StructType) -> pa.Array:
+        written = self._file.get(f"_{_PARTITION}")
+        found = {} if written is None else _children(written)
+        fields = partition_type.fields
+        positional = list(found.values())
+        arrays = []
+        for i, f in enumerate(fields):
+            array = found.get(f"_{f.field_id}")
+            if array is None and self._format_version == "1" and len(positional) == len(fields):
+                # only since v2 must the ids be those of the spec
+                array = positional[i]
+            if array is None and not isinstance(f.type, UnknownType):
+                raise damaged(
+                    self._location,
+                    f"partition field {f.field_id} of spec {self._manifest.partition_spec_id} "
+                    "is not in its schema",
+                )
+            type_ = physical_type(f.type)
+            if array is None:
+                array = pa.nulls(self._rows, type_)
+            elif pa.types.is_string(type_) and not pa.types.is_string(array.type):
+                # a transform or source column that is not known: only equality of values matters
+                array = pa.array([None if v is None else str(v) for v in array.to_pylist()], type_)
+            arrays.append(self._cast(array, type_, f"partition field {f.name}"))
+        if not arrays:
+            return pa.array([{}] * self._rows, pa.struct([]))
+        names = [str(f.field_id) for f in fields]
+        return pa.StructArray.from_arrays(arrays, names)
+
+    def _first_row_id(self, columns: Mapping[str, pa.Array]) -> pa.Array:
+        start = self._manifest.first_row_id
+        if start is None or self._manifest.content is ManifestContent.DELETES:
+            return pa.nulls(self._rows, pa.int64())
+        deleted = pc.equal(columns["status"], int(EntryStatus.DELETED))
+        inherits = pc.and_not(pc.is_null(columns["first_row_id"]), deleted)
+        counts = np.where(_numpy(inherits), _numpy(columns["record_count"]), 0)
+        before = np.cumsum(counts) - counts
+        return pc.if_else(inherits, pa.array(start + before), columns["first_row_id"])
+
+    def _with_sequence_numbers(self, table: pa.Table) -> pa.Table:
+        for field_id, name in ((3, "sequence_number"), (4, "file_sequence_number")):
+            column = table[name]
+            if column.null_count == 0:
+                continue
+            if f"_{field_id}" not in self._entry or self._manifest.sequence_number == 0:
+                inherited = pc.fill_null(column, 0)
+            else:
+                added = pc.equal(table["status"], int(EntryStatus.ADDED))
+                own = pc.if_else(added, self._manifest.sequence_number, None)
+                inherited = pc.coalesce(column, own.cast(pa.int64()))
+            if inherited.null_count:
+                raise damaged(
+                    self._location,
+                    f"an entry that is not ADDED has no {name}; only added files inherit it",
+                )
+            table = table.set_column(table.schema.get_field_index(name), name, inherited)
+        return table
+
+    def _metrics(self, metrics: Metrics) -> dict[str, pa.Array]:
+        if metrics == "all":
+            return {metric: self._whole_map(metric) for metric in METRIC_MAPS}
+        out: dict[str, pa.Array] = {}
+        if metrics:
+            for metric in FILTER_METRICS:
+                out |= self._metric_columns(metric, metrics)
+        return out
+
+    def _metric_parts(self, metric: MetricMap) -> tuple[pa.Array, pa.Array, pa.Array] | None:
+        """The lists of a metric, and all their keys and values; None where the file has none."""
+        lists = self._file.get(f"_{_METRIC_IDS[metric]}")
+        if lists is None:
+            return None
+        if not pa.types.is_list(lists.type) or lists.type.value_type.num_fields != 2:
+            raise damaged(self._location, f"{metric} is {lists.type} and must be a map")
+        keys, values = lists.values.flatten()
+        return (
+            lists,
+            self._cast(keys, pa.int32(), metric),
+            self._cast(values, _METRIC_VALUES[metric], metric),
+        )
+
+    def _whole_map(self, metric: MetricMap) -> pa.Array:
+        type_ = pa.map_(pa.int32(), _METRIC_VALUES[metric])
+        parts = self._metric_parts(metric)
+        if parts is None:
+            return pa.nulls(self._rows, type_)
+        lists, keys, values = parts
+        mask = pc.is_null(lists) if lists.null_count else None
+        return pa.MapArray.from_arrays(lists.offsets, keys, values, type_, mask=mask)
+
+    def _metric_columns(self, metric: MetricMap, field_ids: Collection[int]) -> dict[str, pa.Array]:
+        parts = self._metric_parts(metric)
+        if parts is None:
+            nulls = pa.nulls(self._rows, _METRIC_VALUES[metric])
+            return {metric_column(metric, i): nulls for i in field_ids}
+        lists, keys, values = parts
+        offsets = _numpy(lists.offsets)
+        key_numbers = _numpy(keys)
+        out = {}
+        for field_id in field_ids:
+            found = np.flatnonzero(key_numbers == field_id)
+            at = np.full(self._rows, -1, np.int64)
+            # the entry whose list a key lies in; keys outside every list belong to none
+            row = np.searchsorted(offsets, found, side="right") - 1
+            inside = (row >= 0) & (row < self._rows)
+            at[row[inside]] = found[inside]
+            if lists.null_count:
+                at[_numpy(pc.is_null(lists))] = -1
+            out[metric_column(metric, field_id)] = values.take(pa.array(at, mask=at < 0))
+        return out
+
+
+def _children(struct: pa.StructArray) -> dict[str, pa.Array]:
+    return dict(zip((f.name for f in struct.type), struct.flatten(), strict=True))
+
+
+def _numpy(array: pa.Array) -> np.ndarray[Any, np.dtype[Any]]:
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _fill(column: pa.Array, value: int | None) -> pa.Array:
+    return column if value is None else pc.fill_null(column, value)
+
+
+def _may_cast(written: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a value keeps its meaning: promotions, and widths other writers chose."""
+    if pa.types.is_null(written):
+        return True
+    if pa.types.is_integer(written):
+        return bool(pa.types.is_integer(wanted))
+    if pa.types.is_floating(written):
+        return bool(pa.types.is_floating(wanted))
+    if pa.types.is_decimal(written):
+        return bool(pa.types.is_decimal(wanted)) and written.scale == wanted.scale
+    if pa.types.is_list(written):
+        return bool(pa.types.is_list(wanted)) and _may_cast(written.value_type, wanted.value_type)
+    binary = pa.types.is_binary(written) or pa.types.is_fixed_size_binary(written)
+    return binary and bool(pa.types.is_binary(wanted))

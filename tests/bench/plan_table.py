@@ -1,0 +1,170 @@
+"""A table of many data files that do not exist: 16 columns of metrics, a partition per day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from iceberg_pyspark.spec.manifests import (
+    DataFile,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+)
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, partition_type
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_bytes
+from iceberg_pyspark.spec.transforms import DayTransform
+from iceberg_pyspark.spec.types import (
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+)
+from iceberg_pyspark.spec.values import value_to_bytes
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_files import write_manifest, write_manifest_list
+
+_DECIMAL = DecimalType(15, 2)
+_COLUMNS: tuple[tuple[str, PrimitiveType], ...] = (
+    ("l_orderkey", LongType()),
+    ("l_partkey", LongType()),
+    ("l_suppkey", LongType()),
+    ("l_linenumber", IntegerType()),
+    ("l_quantity", _DECIMAL),
+    ("l_extendedprice", _DECIMAL),
+    ("l_discount", _DECIMAL),
+    ("l_tax", _DECIMAL),
+    ("l_returnflag", StringType()),
+    ("l_linestatus", StringType()),
+    ("l_shipdate", DateType()),
+    ("l_commitdate", DateType()),
+    ("l_receiptdate", DateType()),
+    ("l_shipinstruct", StringType()),
+    ("l_shipmode", StringType()),
+    ("l_comment", StringType()),
+)
+SCHEMA = Schema(
+    fields=tuple(
+        NestedField(field_id=i, name=name, type=type_)
+        for i, (name, type_) in enumerate(_COLUMNS, 1)
+    )
+)
+SPEC = PartitionSpec(
+    spec_id=0,
+    fields=(
+        PartitionField(
+            source_ids=(11,), field_id=1000, name="l_shipdate_day", transform=DayTransform()
+        ),
+    ),
+)
+SNAPSHOT_ID = 4_000_000_000_000_000_001
+
+
+def _bounds(type_: PrimitiveType, number: int, day: int) -> tuple[bytes, bytes]:
+    low: Any
+    high: Any
+    match type_:
+        case LongType():
+            low, high = number * 1000, number * 1000 + 999
+        case IntegerType():
+            low, high = 1, 7
+        case DecimalType():
+            low, high = Decimal("1.00"), Decimal("50000.00")
+        case DateType():
+            low, high = day, day
+        case _:
+            low, high = f"AAAAAAAAAAAAAAA{number % 100}", f"zzzzzzzzzzzzzzz{number % 100}"
+    return value_to_bytes(type_, low), value_to_bytes(type_, high)
+
+
+def _entries(location: str, numbers: range, random: Random) -> Iterator[ManifestEntry]:
+    for number in numbers:
+        day = 8000 + number % 2500
+        bounds = {f.field_id: _bounds(f.type, number, day) for f in SCHEMA.fields}  # type: ignore[arg-type]
+        yield ManifestEntry(
+            status=EntryStatus.ADDED,
+            data_file=DataFile(
+                file_path=f"{location}/data/l_shipdate_day={day}/{number % 1000:05d}-{number}-"
+                f"0e8f9c7a-1111-4a4a-9b9b-{number:012d}-00001.parquet",
+                partition=(day,),
+                record_count=100_000,
+                file_size_in_bytes=16_000_000,
+                column_sizes={i: 1_000_000 + random.randrange(1000) for i in bounds},
+                value_counts=dict.fromkeys(bounds, 100_000),
+                null_value_counts=dict.fromkeys(bounds, 0),
+                lower_bounds={i: low for i, (low, _) in bounds.items()},
+                upper_bounds={i: high for i, (_, high) in bounds.items()},
+                split_offsets=(4,),
+            ),
+        )
+
+
+def make_table(file_io: FileIO, location: str, files: int, files_per_manifest: int) -> str:
+    """Write the table's metadata and return the location of its metadata file."""
+    random = Random(1)
+    manifests = [
+        write_manifest(
+            file_io,
+            f"{location}/metadata/bench-m{start // files_per_manifest}.avro",
+            _entries(location, range(start, min(start + files_per_manifest, files)), random),
+            spec=SPEC,
+            schema=SCHEMA,
+            partition_type=partition_type(SPEC, [SCHEMA]),
+            format_version=2,
+            content=ManifestContent.DATA,
+            snapshot_id=SNAPSHOT_ID,
+        )
+        for start in range(0, files, files_per_manifest)
+    ]
+    manifest_list = f"{location}/metadata/snap-{SNAPSHOT_ID}-1-bench.avro"
+    write_manifest_list(
+        file_io,
+        manifest_list,
+        manifests,
+        format_version=2,
+        snapshot_id=SNAPSHOT_ID,
+        parent_snapshot_id=None,
+        sequence_number=1,
+    )
+    metadata = TableMetadata(
+        format_version=2,
+        table_uuid="7c1bdb4b-7c43-4b0b-8c33-5a4f0fd2f3a1",
+        location=location,
+        last_sequence_number=1,
+        last_updated_ms=1_767_225_600_000,
+        last_column_id=len(_COLUMNS),
+        schemas=(SCHEMA,),
+        current_schema_id=0,
+        partition_specs=(SPEC,),
+        default_spec_id=0,
+        last_partition_id=1000,
+        current_snapshot_id=SNAPSHOT_ID,
+        snapshots=(
+            Snapshot(
+                snapshot_id=SNAPSHOT_ID,
+                sequence_number=1,
+                timestamp_ms=1_767_225_600_000,
+                manifest_list=manifest_list,
+                summary={"operation": "append"},
+                schema_id=0,
+            ),
+        ),
+        refs={MAIN: SnapshotRef(snapshot_id=SNAPSHOT_ID)},
+    )
+    metadata_location = f"{location}/metadata/00000-bench.metadata.json"
+    with file_io.open_output(metadata_location) as stream:
+        stream.write(metadata_to_bytes(metadata))
+    return metadata_location
+
+
+def table_folder(cache: Path, files: int) -> Path:
+    """Where a table of that many files is kept between runs."""
+    return cache / f"plan-bench-{files}"
