@@ -1,0 +1,413 @@
+"""Rows as callers bring them, checked and brought to the table's schema by name.
+
+Decides what a write accepts: columns in any order, missing optional ones (write-default,
+else null; specification, "Default Values"), types that widen without loss, and the several ways in
+which Arrow holds one type. Everything else is refused before a file is opened. The result has the
+schema of the file (`file_schema.py`).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.arrow.file_schema import file_schema, stored_schema
+from iceberg_pyspark.arrow.scalars import scalar_of
+from iceberg_pyspark.arrow.schemas import is_list_like, to_arrow_schema
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UUIDType,
+    walk_fields,
+)
+
+ArrayFunction = Callable[[pa.Array], pa.Array]
+BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def check_write_schema(
+    source: Schema | pa.Schema, schema: Schema, *, table: str, case_sensitive: bool = True
+) -> None:
+    """Raise `InvalidRequestError` with every reason why rows of `source` cannot be written.
+
+    Nullability is not compared: rows are refused for the nulls they hold, not for those they might.
+    """
+    arrow = to_arrow_schema(source) if isinstance(source, Schema) else source
+    compile_conform(arrow, schema, table=table, case_sensitive=case_sensitive)
+
+
+def conform_batch(
+    batch: pa.RecordBatch, schema: Schema, *, table: str, case_sensitive: bool = True
+) -> pa.RecordBatch:
+    """One batch in the schema of the table's files; see `compile_conform`."""
+    return compile_conform(batch.schema, schema, table=table, case_sensitive=case_sensitive)(batch)
+
+
+def compile_conform(
+    source: pa.Schema, schema: Schema, *, table: str, case_sensitive: bool = True
+) -> BatchFunction:
+    """A function that brings batches of schema `source` to `file_schema(schema)`.
+
+    Raises `InvalidRequestError` for a schema that does not fit; the function raises it for a value
+    that does not: a null in a required column, a number or text that the type cannot hold.
+    """
+    target = file_schema(schema)
+    stored = stored_schema(schema)
+    plan = _Plan(case_sensitive=case_sensitive)
+    columns = plan.columns(list(source), schema.fields, list(target), "")
+    if plan.problems:
+        raise InvalidRequestError(
+            f"cannot write to table '{table}': {'; '.join(plan.problems)}. "
+            f"Table: {_describe(to_arrow_schema(stored))}. Rows: {_describe(source)}"
+        )
+    checked = [
+        (i, f) for i, f in enumerate(stored.fields) if f.required or _has_required_below(f.type)
+    ]
+    in_place = source.equals(target) and all(c.is_plain(i) for i, c in enumerate(columns))
+
+    def conform(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not in_place:
+            rows = batch.num_rows
+            arrays = [c.array([*batch.columns], rows) for c in columns]
+            batch = pa.RecordBatch.from_arrays(arrays, schema=target)
+        for i, f in checked:
+            _check_nulls(batch.column(i), f, f.name, table)
+        return batch
+
+    return conform
+
+
+def _describe(schema: pa.Schema) -> str:
+    return ", ".join(f"{f.name} {f.type}" for f in schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Where a column of the result comes from: a column of the rows, or a constant."""
+
+    index: int | None
+    convert: ArrayFunction
+    default: Callable[[int], pa.Array]
+
+    def is_plain(self, index: int) -> bool:
+        return self.index == index and self.convert is _same
+
+    def array(self, columns: Sequence[pa.Array], rows: int) -> pa.Array:
+        return self.default(rows) if self.index is None else self.convert(columns[self.index])
+
+
+@dataclass(slots=True)
+class _Plan:
+    """Compiles the conversion of a schema and gathers all that is wrong with it."""
+
+    case_sensitive: bool
+    problems: list[str] = field(default_factory=list)
+
+    def columns(
+        self,
+        source: Sequence[pa.Field],
+        fields: Sequence[NestedField],
+        target: Sequence[pa.Field],
+        path: str,
+    ) -> list[_Column]:
+        """One column per target field; `target` holds the stored ones of `fields`, in order."""
+        by_name: dict[str, int] = {}
+        for i, f in enumerate(source):
+            if by_name.setdefault(self._key(f.name), i) != i:
+                self.problems.append(f"the rows have column '{path}{f.name}' twice")
+        left = dict(by_name)
+        targets = iter(target)
+        found = []
+        for f in fields:
+            index = left.pop(self._key(f.name), None)
+            name = f"{path}{f.name}"
+            if isinstance(f.type, UnknownType):
+                if index is not None and not pa.types.is_null(source[index].type):
+                    self._refuse(name, source[index].type, f.type, "leave it out or write nulls")
+                continue
+            to = next(targets).type
+            if index is None:
+                if f.required and f.write_default is None:
+                    self.problems.append(
+                        f"required column '{name}' ({f.type}) is missing and has no default: "
+                        "add it to the rows"
+                    )
+                found.append(_Column(None, _same, _default(f, to)))
+            else:
+                convert = self.convert(source[index].type, f.type, to, name)
+                found.append(_Column(index, convert, _default(f, to)))
+        self.problems.extend(
+            f"the table has no column '{path}{source[i].name}': drop it from the rows, or add it "
+            "to the table first"
+            for i in left.values()
+        )
+        return found
+
+    def _key(self, name: str) -> str:
+        return name if self.case_sensitive else name.lower()
+
+    def _refuse(self, path: str, source: pa.DataType, type_: Type, remedy: str = "") -> None:
+        self.problems.append(
+            f"column '{path}' is {source} in the rows and {type_} in the table, and values could "
+            f"be lost: {remedy or f'cast it to {type_} before writing'}"
+        )
+
+    def convert(
+        self, source: pa.DataType, type_: Type, target: pa.DataType, path: str
+    ) -> ArrayFunction:
+        """How arrays of type `source` become `target`, which holds Iceberg's `type_`."""
+        if isinstance(source, pa.DictionaryType):
+            inner = self.convert(source.value_type, type_, target, path)
+            return lambda a: inner(a.dictionary_decode())
+        if source == target:
+            return _same
+        if isinstance(source, pa.BaseExtensionType):
+            inner = self.convert(source.storage_type, type_, target, path)
+            return lambda a: inner(a.storage)
+        if pa.types.is_null(source):
+            return lambda a: pa.nulls(len(a), target)
+        match type_:
+            case StructType():
+                if pa.types.is_struct(source):
+                    return self._struct(source, type_, target, path)
+            case ListType():
+                if is_list_like(source):
+                    return self._list(source, type_, target, path)
+            case MapType():
+                if pa.types.is_map(source):
+                    return self._map(source, type_, target, path)
+            case UUIDType():
+                if _is_text(source):
+                    return lambda a: _uuid_of_text(a, path)
+                if _is_bytes(source):
+                    to_fixed = _fixed(source, 16, path)
+                    return lambda a: pa.ExtensionArray.from_storage(target, to_fixed(a))
+            case FixedType(length=length):
+                if _is_bytes(source):
+                    return _fixed(source, length, path)
+            case _:
+                if _widens(source, type_):
+                    return _cast(target, type_, path)
+        self._refuse(path, source, type_)
+        return _same
+
+    def _struct(
+        self, source: pa.DataType, type_: StructType, target: pa.DataType, path: str
+    ) -> ArrayFunction:
+        columns = self.columns(
+            [source.field(i) for i in range(source.num_fields)],
+            type_.fields,
+            (fields := [target.field(i) for i in range(target.num_fields)]),
+            f"{path}.",
+        )
+
+        def convert(array: pa.StructArray) -> pa.StructArray:
+            children = [array.field(i) for i in range(source.num_fields)]
+            mask = array.is_null() if array.null_count else None
+            return pa.StructArray.from_arrays(
+                [c.array(children, len(array)) for c in columns], fields=fields, mask=mask
+            )
+
+        return convert
+
+    def _list(
+        self, source: pa.DataType, type_: ListType, target: pa.DataType, path: str
+    ) -> ArrayFunction:
+        inner = self.convert(
+            source.value_type, type_.element_type, target.value_type, f"{path}.element"
+        )
+        plain = pa.list_(source.value_field)
+
+        def convert(array: pa.Array) -> pa.ListArray:
+            lists = array if array.type == plain else array.cast(plain)
+            return _with_children(lists, target, inner(lists.values))
+
+        return convert
+
+    def _map(
+        self, source: pa.DataType, type_: MapType, target: pa.DataType, path: str
+    ) -> ArrayFunction:
+        key = self.convert(source.key_type, type_.key_type, target.key_type, f"{path}.key")
+        item = self.convert(source.item_type, type_.value_type, target.item_type, f"{path}.value")
+        fields = [target.key_field, target.item_field]
+
+        def convert(array: pa.MapArray) -> pa.MapArray:
+            entries = pa.StructArray.from_arrays(
+                [key(array.keys), item(array.items)], fields=fields
+            )
+            return _with_children(array, target, entries)
+
+        return convert
+
+
+def _same(array: pa.Array) -> pa.Array:
+    return array
+
+
+def _with_children(array: pa.Array, target: pa.DataType, child: pa.Array) -> pa.Array:
+    """The same lists over a child of another type; nothing is copied, whatever the offset."""
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], offset=array.offset, children=[child]
+    )
+
+
+def _default(f: NestedField, target: pa.DataType) -> Callable[[int], pa.Array]:
+    if f.write_default is None:
+        return lambda rows: pa.nulls(rows, target)
+    if isinstance(f.type, StructType):
+        # a struct's default is {}: its fields take their own (specification, "Default Values")
+        fields = [target.field(i) for i in range(target.num_fields)]
+        kept = [c for c in f.type.fields if not isinstance(c.type, UnknownType)]
+        children = [_default(c, t.type) for c, t in zip(kept, fields, strict=True)]
+        return lambda rows: pa.StructArray.from_arrays([c(rows) for c in children], fields=fields)
+    scalar = scalar_of(f.type, f.write_default)
+    if isinstance(target, pa.BaseExtensionType):
+        return lambda rows: pa.ExtensionArray.from_storage(target, pa.repeat(scalar, rows))
+    return lambda rows: pa.repeat(scalar, rows)
+
+
+def _is_text(source: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_string(source) or t.is_large_string(source) or t.is_string_view(source))
+
+
+def _is_bytes(source: pa.DataType) -> bool:
+    t = pa.types
+    return bool(
+        t.is_binary(source)
+        or t.is_large_binary(source)
+        or t.is_binary_view(source)
+        or t.is_fixed_size_binary(source)
+    )
+
+
+def _widens(source: pa.DataType, type_: Type) -> bool:
+    """Whether every value of the Arrow type fits, or a checked cast tells which does not."""
+    t = pa.types
+    match type_:
+        case BooleanType():
+            return bool(t.is_boolean(source))
+        case IntegerType() | LongType():
+            width = 32 if isinstance(type_, IntegerType) else 64
+            if t.is_unsigned_integer(source):
+                return bool(source.bit_width < width)
+            return bool(t.is_signed_integer(source) and source.bit_width <= width)
+        case FloatType() | DoubleType():
+            width = 32 if isinstance(type_, FloatType) else 64
+            return bool(t.is_floating(source) and source.bit_width <= width)
+        case DecimalType(precision=precision, scale=scale):
+            return bool(
+                t.is_decimal(source)
+                and source.scale <= scale
+                and source.precision - source.scale <= precision - scale
+            )
+        case DateType():
+            return bool(t.is_date32(source))
+        case TimeType():
+            return bool(t.is_time(source))
+        case TimestampType() | TimestampNsType():
+            return bool(t.is_timestamp(source)) and source.tz is None
+        case TimestamptzType() | TimestamptzNsType():
+            return bool(t.is_timestamp(source)) and source.tz is not None
+        case StringType():
+            return _is_text(source)
+        case BinaryType():
+            return _is_bytes(source)
+        case _:
+            return False
+
+
+def _cast(target: pa.DataType, type_: Type, path: str) -> ArrayFunction:
+    def convert(array: pa.Array) -> pa.Array:
+        try:
+            return array.cast(target)
+        except pa.ArrowInvalid as e:
+            raise InvalidRequestError(
+                f"column '{path}' holds a value that {type_} cannot hold: {e}; "
+                f"round or cast it to {type_} before writing"
+            ) from e
+
+    return convert
+
+
+def _fixed(source: pa.DataType, length: int, path: str) -> ArrayFunction:
+    target = pa.binary(length)
+
+    def convert(array: pa.Array) -> pa.Array:
+        if source == target:
+            return array
+        plain = array.cast(pa.binary())
+        lengths = pc.min_max(pc.binary_length(plain)).as_py()
+        if {*lengths.values()} - {None, length}:
+            raise InvalidRequestError(
+                f"column '{path}' takes values of exactly {length} bytes, the rows have some of "
+                f"{lengths['min']} to {lengths['max']}"
+            )
+        return plain.cast(target)
+
+    return convert
+
+
+def _uuid_of_text(array: pa.Array, path: str) -> pa.Array:
+    try:
+        values = [None if text is None else uuid.UUID(text).bytes for text in array.to_pylist()]
+    except ValueError as e:
+        raise InvalidRequestError(
+            f"column '{path}' holds a text that is no uuid: {e}; uuids look like "
+            "f79c3e09-677c-4bbd-a479-3f349cb785e7"
+        ) from e
+    return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
+
+
+def _has_required_below(type_: Type) -> bool:
+    return any(f.required for f in walk_fields(type_))
+
+
+def _check_nulls(array: pa.Array, f: NestedField, path: str, table: str) -> None:
+    if f.required and array.null_count:
+        raise InvalidRequestError(
+            f"column '{path}' of table '{table}' is required, and the rows have "
+            f"{array.null_count} null(s) in it: filter or fill them, or make the column optional"
+        )
+    if not len(array) or not _has_required_below(f.type):
+        return
+    # what is below a null is not there, whatever the child array holds
+    present = array.drop_null() if array.null_count else array
+    match f.type:
+        case StructType(fields=fields):
+            for i, child in enumerate(fields):
+                _check_nulls(present.field(i), child, f"{path}.{child.name}", table)
+        case ListType():
+            _check_nulls(present.flatten(), f.type.element, f"{path}.element", table)
+        case MapType():
+            first, last = (present.offsets[i].as_py() for i in (0, -1))
+            keys, items = present.keys[first:last], present.items[first:last]
+            _check_nulls(keys, f.type.key, f"{path}.key", table)
+            _check_nulls(items, f.type.value, f"{path}.value", table)
+        case _:
+            return

@@ -1,0 +1,98 @@
+"""The Arrow schema of a Parquet data file of an Iceberg schema.
+
+It is `to_arrow_schema` with field ids, except in what files hold otherwise than batches do
+(specification, Appendix A "Parquet"): columns of type `unknown` are left out, and `uuid` carries its
+annotation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.schemas import to_arrow_field
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+    UnknownType,
+    UUIDType,
+)
+
+
+def stored_schema(schema: Schema) -> Schema:
+    """The schema without the `unknown` columns, which files do not hold."""
+    return replace(schema, fields=_stored_fields(schema.fields, ""))
+
+
+def file_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema that rows have when they are written."""
+    fields = stored_schema(schema).fields
+    return pa.schema([_file_field(f, to_arrow_field(f, field_ids=True)) for f in fields])
+
+
+def _stored_fields(fields: tuple[NestedField, ...], path: str) -> tuple[NestedField, ...]:
+    return tuple(
+        replace(f, type=_stored_type(f.type, f"{path}{f.name}"))
+        for f in fields
+        if not isinstance(f.type, UnknownType)
+    )
+
+
+def _stored_type(type_: Type, path: str) -> Type:
+    match type_:
+        case StructType(fields=fields):
+            kept = _stored_fields(fields, f"{path}.")
+            if not kept:
+                raise UnsupportedFeatureError(
+                    f"column '{path}' is a struct without a field that Parquet can hold; "
+                    "add a typed field before writing"
+                )
+            return StructType(kept)
+        case ListType(element_type=element):
+            return replace(type_, element_type=_stored_type(_known(element, path), path))
+        case MapType(key_type=key, value_type=value):
+            return replace(
+                type_,
+                key_type=_stored_type(_known(key, path), path),
+                value_type=_stored_type(_known(value, path), path),
+            )
+        case _:
+            return type_
+
+
+def _known(type_: Type, path: str) -> Type:
+    if isinstance(type_, UnknownType):
+        raise UnsupportedFeatureError(
+            f"column '{path}' is a list or map of type unknown, which Parquet cannot hold; "
+            "give its elements a type before writing"
+        )
+    return type_
+
+
+def _file_field(field: NestedField, arrow: pa.Field) -> pa.Field:
+    match field.type:
+        case UUIDType():
+            return arrow.with_type(pa.uuid())
+        case StructType(fields=fields):
+            return arrow.with_type(
+                pa.struct([_file_field(f, arrow.type.field(i)) for i, f in enumerate(fields)])
+            )
+        case ListType():
+            return arrow.with_type(
+                pa.list_(_file_field(field.type.element, arrow.type.value_field))
+            )
+        case MapType():
+            return arrow.with_type(
+                pa.map_(
+                    _file_field(field.type.key, arrow.type.key_field),
+                    _file_field(field.type.value, arrow.type.item_field),
+                )
+            )
+        case _:
+            return arrow

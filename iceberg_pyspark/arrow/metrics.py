@@ -1,0 +1,234 @@
+"""Metrics of a Parquet data file, as its manifest entry carries them.
+
+Specification, "Data File Fields" and Appendix D "Binary single-value serialization". Most
+come from the footer once the file is written; what it lacks is taken from the rows while they pass:
+NaN counts, and bounds of texts too long for its statistics. Which columns get which is
+`metrics_modes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from iceberg_pyspark.arrow.file_schema import stored_schema
+from iceberg_pyspark.arrow.metrics_modes import NONE, MetricsMode, metrics_modes
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    Type,
+)
+from iceberg_pyspark.spec.values import decimal_of, value_to_bytes
+
+_FOOTER_LIMIT = 4096
+"""Parquet's writer leaves out the statistics of a column chunk with a longer minimum or maximum."""
+
+
+_CUT = (StringType, BinaryType, FixedType)
+"""Types whose bounds are cut to length; a uuid's never are, though it is bytes as well."""
+
+
+class FileMetrics(TypedDict):
+    """The metric fields of a `DataFile`."""
+
+    record_count: int
+    column_sizes: Mapping[int, int]
+    value_counts: Mapping[int, int]
+    null_value_counts: Mapping[int, int]
+    nan_value_counts: Mapping[int, int]
+    lower_bounds: Mapping[int, bytes]
+    upper_bounds: Mapping[int, bytes]
+    split_offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A primitive column, at the position that Parquet gives it: depth first."""
+
+    index: int
+    field_id: int
+    type: Type
+    path: tuple[str, ...]
+    mode: MetricsMode
+
+
+class MetricsCollector:
+    """Gathers the metrics of one file: row groups as they are written, then the footer."""
+
+    def __init__(self, schema: Schema, properties: Mapping[str, str]) -> None:
+        modes = metrics_modes(schema, properties)
+        self._leaves = [
+            _Leaf(i, field_id, type_, path, modes.get(field_id, NONE))
+            for i, (field_id, type_, path) in enumerate(
+                _leaves(stored_schema(schema).as_struct, ())
+            )
+        ]
+        self._floats = [
+            leaf
+            for leaf in self._leaves
+            if leaf.mode.counts and isinstance(leaf.type, FloatType | DoubleType)
+        ]
+        self._texts = [
+            leaf for leaf in self._leaves if leaf.mode.bounds and isinstance(leaf.type, _CUT)
+        ]
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the rows seen: the next file begins."""
+        self._row_groups = 0
+        self._nan_counts = {leaf.field_id: 0 for leaf in self._floats}
+        self._long_texts: dict[tuple[int, int], tuple[bytes, bytes]] = {}
+
+    def observe(self, row_group: pa.Table) -> None:
+        """Take the rows of the row group that is written next."""
+        for leaf in self._floats:
+            nans = pc.sum(pc.is_nan(_column(row_group, leaf))).as_py()
+            self._nan_counts[leaf.field_id] += nans or 0
+        for leaf in self._texts:
+            column = _column(row_group, leaf)
+            if (pc.max(pc.binary_length(column)).as_py() or 0) >= _FOOTER_LIMIT:
+                bounds = pc.min_max(column.cast(pa.large_binary())).as_py()
+                self._long_texts[self._row_groups, leaf.index] = (bounds["min"], bounds["max"])
+        self._row_groups += 1
+
+    def finish(self, footer: pq.FileMetaData) -> FileMetrics:
+        """The metrics of the file with that footer; the collector is then free for the next."""
+        row_groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        sizes: dict[int, int] = {}
+        values: dict[int, int] = {}
+        nulls: dict[int, int] = {}
+        lower: dict[int, bytes] = {}
+        upper: dict[int, bytes] = {}
+        for leaf in self._leaves:
+            chunks = [g.column(leaf.index) for g in row_groups]
+            sizes[leaf.field_id] = sum(c.total_compressed_size for c in chunks)
+            if not leaf.mode.counts:
+                continue
+            values[leaf.field_id] = sum(c.num_values for c in chunks)
+            statistics = [c.statistics for c in chunks]
+            if all(s is not None and s.has_null_count for s in statistics):
+                nulls[leaf.field_id] = sum(s.null_count for s in statistics)
+            if leaf.mode.bounds and (bounds := self._bounds(leaf, chunks)) is not None:
+                low, high = _cut(leaf, *bounds)
+                lower[leaf.field_id] = value_to_bytes(leaf.type, low)
+                if high is not None:
+                    upper[leaf.field_id] = value_to_bytes(leaf.type, high)
+        metrics = FileMetrics(
+            record_count=footer.num_rows,
+            column_sizes=sizes,
+            value_counts=values,
+            null_value_counts=nulls,
+            nan_value_counts=dict(self._nan_counts),
+            lower_bounds=lower,
+            upper_bounds=upper,
+            split_offsets=tuple(_first_byte(g) for g in row_groups),
+        )
+        self.clear()
+        return metrics
+
+    def _bounds(self, leaf: _Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
+        """The least and greatest value, None if there is none or it is not known."""
+        lows, highs = [], []
+        for i, chunk in enumerate(chunks):
+            if (long := self._long_texts.get((i, leaf.index))) is not None:
+                low, high = long
+            elif (s := chunk.statistics) is not None and s.has_min_max:
+                low, high = s.min_raw, s.max_raw
+            elif s is not None and s.has_null_count and s.null_count == chunk.num_values:
+                continue
+            elif isinstance(leaf.type, FloatType | DoubleType):
+                # NaNs only: they are no part of any bound
+                continue
+            else:
+                return None
+            lows.append(_value(leaf.type, low))
+            highs.append(_value(leaf.type, high))
+        return (min(lows), max(highs)) if lows else None
+
+
+def _leaves(type_: Type, path: tuple[str, ...]) -> Iterator[tuple[int, Type, tuple[str, ...]]]:
+    match type_:
+        case StructType(fields=fields):
+            children = fields
+        case ListType():
+            children = (type_.element,)
+        case MapType():
+            children = (type_.key, type_.value)
+        case _:
+            return
+    for f in children:
+        if isinstance(f.type, StructType | ListType | MapType):
+            yield from _leaves(f.type, (*path, f.name))
+        else:
+            yield f.field_id, f.type, (*path, f.name)
+
+
+def _column(table: pa.Table, leaf: _Leaf) -> pa.ChunkedArray:
+    column = table.column(leaf.path[0])
+    return column if len(leaf.path) == 1 else pc.struct_field(column, list(leaf.path[1:]))
+
+
+def _first_byte(row_group: pq.RowGroupMetaData) -> int:
+    column = row_group.column(0)
+    first: int = column.data_page_offset
+    if column.has_dictionary_page and column.dictionary_page_offset is not None:
+        first = min(first, column.dictionary_page_offset)
+    return first
+
+
+def _value(type_: Type, raw: Any) -> Any:
+    """A value of `spec/values.py` from what Parquet stores."""
+    match type_:
+        case StringType():
+            return raw if isinstance(raw, str) else raw.decode("utf-8")
+        case DecimalType(scale=scale):
+            unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
+            return decimal_of(unscaled, scale)
+        case _:
+            return raw
+
+
+def _cut(leaf: _Leaf, low: Any, high: Any) -> tuple[Any, Any]:
+    if leaf.mode.kind != "truncate" or not isinstance(leaf.type, _CUT):
+        return low, high
+    return low[: leaf.mode.length], high_cut(high, leaf.mode.length)
+
+
+def high_cut(value: str | bytes, length: int) -> str | bytes | None:
+    """An upper bound of at most `length` code points or bytes, None if there is none.
+
+    >>> high_cut("abcdef", 3), high_cut("ab", 3), high_cut(b"\\xff\\xff\\x00", 2)
+    ('abd', 'ab', None)
+    """
+    if len(value) <= length:
+        return value
+    return _next_text(value[:length]) if isinstance(value, str) else _next_bytes(value[:length])
+
+
+def _next_text(prefix: str) -> str | None:
+    while prefix:
+        code = ord(prefix[-1]) + 1
+        if code == 0xD800:
+            code = 0xE000  # surrogates are no characters
+        if code <= 0x10FFFF:
+            return prefix[:-1] + chr(code)
+        prefix = prefix[:-1]
+    return None
+
+
+def _next_bytes(prefix: bytes) -> bytes | None:
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

@@ -1,0 +1,138 @@
+"""One Parquet data file in the making, and the table properties that shape it.
+
+Specification, Appendix A "Parquet". The properties are Java's `write.parquet.*`; of them the codec
+and its level and the sizes of row groups, pages and dictionaries are followed; Bloom filters are
+not written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from iceberg_pyspark.arrow.file_schema import file_schema
+from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.spec.properties import IntProperty
+from iceberg_pyspark.spec.schema import Schema, schema_to_json
+from iceberg_pyspark.storage.file_io import FileIO
+
+ROW_GROUP_SIZE = IntProperty("write.parquet.row-group-size-bytes", 134_217_728, 1)
+PAGE_SIZE = IntProperty("write.parquet.page-size-bytes", 1_048_576, 1)
+DICTIONARY_SIZE = IntProperty("write.parquet.dict-size-bytes", 2_097_152, 1)
+COMPRESSION_CODEC = "write.parquet.compression-codec"
+COMPRESSION_LEVEL = "write.parquet.compression-level"
+
+_CODECS = {
+    "zstd": "zstd",
+    "gzip": "gzip",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "brotli": "brotli",
+    "uncompressed": "none",
+    "none": "none",
+}
+
+_GZIP_LEVEL = 6
+"""What Java's codec takes; Arrow's own default of 9 costs several times the time for a percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetOptions:
+    """How the files of one write are laid out; read from the table's properties once."""
+
+    codec: str
+    level: int | None
+    page_size: int
+    dictionary_size: int
+
+    @staticmethod
+    def of(properties: Mapping[str, str]) -> ParquetOptions:
+        """Options from table properties; zstd where the table names no codec, as new tables do."""
+        name = properties.get(COMPRESSION_CODEC, "zstd")
+        codec = _CODECS.get(name.strip().lower())
+        if codec is None:
+            raise InvalidRequestError(
+                f"property '{COMPRESSION_CODEC}': '{name}' is none of {', '.join(_CODECS)}"
+            )
+        level = IntProperty(COMPRESSION_LEVEL, _GZIP_LEVEL if codec == "gzip" else 0)
+        chosen = level.of(properties) if COMPRESSION_LEVEL in properties or level.default else None
+        return ParquetOptions(
+            codec=codec,
+            level=chosen if codec in ("zstd", "gzip", "brotli") else None,
+            page_size=PAGE_SIZE.of(properties),
+            dictionary_size=DICTIONARY_SIZE.of(properties),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A closed Parquet file: where it is, how long, and its footer."""
+
+    location: str
+    file_size_in_bytes: int
+    footer: pq.FileMetaData
+
+
+class ParquetFile:
+    """An open Parquet file with rows of one schema; end it with `close` or `abort`."""
+
+    def __init__(self, io: FileIO, location: str, schema: Schema, options: ParquetOptions) -> None:
+        self.location = location
+        self._io = io
+        self._footers: list[pq.FileMetaData] = []
+        self._stream = io.open_output(location)
+        try:
+            self._writer = pq.ParquetWriter(
+                self._stream,
+                file_schema(schema),
+                compression=options.codec,
+                compression_level=options.level,
+                data_page_size=options.page_size,
+                dictionary_pagesize_limit=options.dictionary_size,
+                store_schema=False,
+                store_decimal_as_integer=True,
+                write_page_index=True,
+                metadata_collector=self._footers,
+            )
+            self._writer.add_key_value_metadata(
+                # as Java's files have it
+                {"iceberg.schema": json.dumps(schema_to_json(schema), separators=(",", ":"))}
+            )
+        except BaseException:
+            self._discard()
+            raise
+
+    @property
+    def bytes_written(self) -> int:
+        """The length of the file so far."""
+        return self._stream.tell()
+
+    def write_row_group(self, rows: pa.Table) -> None:
+        """Write one row group; the rows have the schema of the file."""
+        self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+
+    def close(self) -> WrittenFile:
+        """Write the footer and publish the file."""
+        self._writer.close()
+        size = self._stream.tell()
+        self._stream.close()
+        return WrittenFile(self.location, size, self._footers[0])
+
+    def abort(self) -> None:
+        """Give the file up and remove what of it exists."""
+        # else the writer's finaliser would write a footer to the closed stream
+        self._writer.is_open = False
+        self._discard()
+
+    def _discard(self) -> None:
+        # the failure that led here is the one to report; a file left over is an orphan, not a fault
+        with contextlib.suppress(StorageError, OSError, ValueError):
+            self._stream.close()
+        with contextlib.suppress(StorageError):
+            self._io.delete(self.location)

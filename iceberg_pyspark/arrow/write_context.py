@@ -1,0 +1,53 @@
+"""What every writing task must know, fixed on the driver before the first task runs.
+
+Plain data that pickles small: the counterpart of `planning/scan_tasks.py` for writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spec.manifests import FileFormat
+from iceberg_pyspark.spec.partitioning import PartitionSpec, check_writable
+from iceberg_pyspark.spec.schema import Schema
+
+DEFAULT_TARGET_FILE_SIZE = 536_870_912
+"""`write.target-file-size-bytes` where the table does not say."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteContext:
+    """One write: the table's schema and spec it follows, and where and how files are written.
+
+    `schemas` are the table's other schemas, which type partition sources. `properties` are the
+    table's, with the write's options already laid over them. `write_id` is in every file name.
+    Each task keeps at most `max_open_files` files open and buffers about `buffer_bytes` of
+    rows; `sort_order_id` is what the rows are known to be sorted by.
+    """
+
+    table: str
+    table_location: str
+    schema: Schema
+    spec: PartitionSpec
+    write_id: str
+    schemas: tuple[Schema, ...] = ()
+    sort_order_id: int | None = None
+    format_version: int = 2
+    file_format: FileFormat = "parquet"
+    target_file_size_in_bytes: int = DEFAULT_TARGET_FILE_SIZE
+    max_open_files: int = 100
+    buffer_bytes: int = 134_217_728
+    case_sensitive: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+    storage_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        check_writable(self.spec)
+        if self.file_format != "parquet":
+            raise UnsupportedFeatureError(
+                f"table '{self.table}': data files are written as parquet only, not "
+                f"{self.file_format}; set write.format.default to parquet or pass the option "
+                "write-format=parquet"
+            )
