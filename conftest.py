@@ -1,10 +1,11 @@
-"""Markers and flags of the test suite; fixtures live in the conftest.py of each folder."""
+"""Markers, flags and settings of the test suite; fixtures live in the conftest.py of each folder."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -18,6 +19,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # On a busy machine time says nothing; where CI is set, Hypothesis takes the same examples always.
+    settings.register_profile(
+        "tests",
+        settings.get_profile("ci" if os.environ.get("CI") else "default"),
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("tests")
     config.addinivalue_line(
         "markers", "cluster: starts Spark daemons in processes of their own (some 20 seconds each)"
     )
