@@ -49,12 +49,16 @@ class SnapshotBase:
 
 @dataclass(frozen=True, kw_only=True)
 class NewManifest:
-    """A manifest to write; `key` is equal exactly when a manifest of an earlier attempt will do."""
+    """A manifest to write; `key` is equal exactly when a manifest of an earlier attempt will do.
+
+    `rewrites` is the location of the manifest whose schema it keeps.
+    """
 
     key: tuple[object, ...]
     content: ManifestContent
     spec_id: int
     entries: tuple[ManifestEntry, ...]
+    rewrites: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +68,6 @@ class SnapshotPlan:
     operation: Operation
     new: tuple[NewManifest, ...]
     kept: tuple[ManifestFile, ...]
-    replaced_count: int = 0
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
     merge: bool = True
@@ -120,7 +123,6 @@ class Filtered:
 
     rewritten: tuple[NewManifest, ...]
     kept: tuple[ManifestFile, ...]
-    replaced_count: int
     removed: tuple[DataFile, ...]
 
 
@@ -131,7 +133,7 @@ def remove_files(base: SnapshotBase, removal: Removal, snapshot_id: int) -> Filt
     """
     if isinstance(removal, RemoveNothing):
         live = tuple(m for m in base.manifests if m.has_live_files)
-        return Filtered(rewritten=(), kept=live, replaced_count=0, removed=())
+        return Filtered(rewritten=(), kept=live, removed=())
     data = [m for m in base.manifests if m.content is ManifestContent.DATA]
     deletes = [m for m in base.manifests if m.content is ManifestContent.DELETES]
     data_result = _filter(data, base.read_entries, _data_file_test(removal), snapshot_id)
@@ -144,7 +146,6 @@ def remove_files(base: SnapshotBase, removal: Removal, snapshot_id: int) -> Filt
     return Filtered(
         rewritten=data_result.rewritten + delete_result.rewritten,
         kept=data_result.kept + delete_result.kept,
-        replaced_count=data_result.replaced_count + delete_result.replaced_count,
         removed=data_result.removed + delete_result.removed,
     )
 
@@ -197,7 +198,6 @@ def _filter(
     rewritten: list[NewManifest] = []
     kept: list[ManifestFile] = []
     removed: list[DataFile] = []
-    replaced = 0
     for manifest in manifests:
         if not manifest.has_live_files:
             continue
@@ -206,7 +206,6 @@ def _filter(
         if not any(going):
             kept.append(manifest)
             continue
-        replaced += 1
         gone = [e.data_file for e, out in zip(live, going, strict=True) if out]
         removed.extend(gone)
         rewritten.append(
@@ -218,6 +217,7 @@ def _filter(
                 ),
                 content=manifest.content,
                 spec_id=manifest.partition_spec_id,
+                rewrites=manifest.manifest_path,
                 entries=tuple(
                     as_deleted(e, snapshot_id) if out else as_existing(e)
                     for e, out in zip(live, going, strict=True)
@@ -227,7 +227,6 @@ def _filter(
     return Filtered(
         rewritten=tuple(rewritten),
         kept=tuple(kept),
-        replaced_count=replaced,
         removed=tuple(removed),
     )
 
@@ -360,34 +359,20 @@ def _pack_from_end(
 def merged_manifest(
     group: Sequence[ManifestFile], read_entries: ReadEntries, snapshot_id: int
 ) -> NewManifest:
-    """One manifest in place of several: what this snapshot added or deleted still says so."""
+    """One manifest in place of several: what this snapshot added or deleted still says so.
+
+    `read_entries` must give the entries of this commit's own manifests as they were planned, their
+    sequence numbers not yet assigned.
+    """
     entries: list[ManifestEntry] = []
-    for manifest in group:
-        for e in read_entries(manifest):
-            ours = e.snapshot_id == snapshot_id
-            if e.status is EntryStatus.DELETED:
-                if ours:
-                    entries.append(e)
-            elif e.status is EntryStatus.ADDED and ours:
-                entries.append(as_added_again(e))
-            else:
-                entries.append(as_existing(e))
+    for e in (e for manifest in group for e in read_entries(manifest)):
+        if e.snapshot_id == snapshot_id and e.status is not EntryStatus.EXISTING:
+            entries.append(e)
+        elif e.is_live:
+            entries.append(as_existing(e))
     return NewManifest(
         key=("merged", *(m.manifest_path for m in group)),
         content=group[0].content,
         spec_id=group[0].partition_spec_id,
         entries=tuple(entries),
-    )
-
-
-def as_added_again(entry: ManifestEntry) -> ManifestEntry:
-    """An entry of this very commit with unassigned sequence numbers left to inheritance."""
-    return replace(
-        entry,
-        sequence_number=(
-            None
-            if entry.sequence_number is not None and entry.sequence_number < 0
-            else entry.sequence_number
-        ),
-        file_sequence_number=None,
     )

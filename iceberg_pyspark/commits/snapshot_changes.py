@@ -126,7 +126,6 @@ def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) 
         operation=operation,
         new=manifests + filtered.rewritten,
         kept=filtered.kept,
-        replaced_count=filtered.replaced_count,
         added=added,
         removed=filtered.removed,
         merge=action.merge if isinstance(action, AppendFiles) else True,

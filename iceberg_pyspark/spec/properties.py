@@ -125,6 +125,7 @@ WRITE_METADATA_PATH = "write.metadata.path"
 METADATA_COMPRESSION = StringProperty("write.metadata.compression-codec", "none")
 METADATA_PREVIOUS_VERSIONS_MAX = IntProperty("write.metadata.previous-versions-max", 100)
 METADATA_DELETE_AFTER_COMMIT = BoolProperty("write.metadata.delete-after-commit.enabled", False)
+MANIFEST_COMPRESSION = StringProperty("write.manifest.compression-codec", "gzip")
 SUMMARY_PARTITION_LIMIT = IntProperty("write.summary.partition-limit", 0)
 
 COMMIT_NUM_RETRIES = IntProperty("commit.retry.num-retries", 4, 0)

@@ -1,0 +1,32 @@
+"""What one operation asks of a commit: updates, and what must hold for them to make sense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, TableRequirement
+from iceberg_pyspark.commits.updates import TableUpdate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Updates in order, and their requirements; both empty: nothing to do."""
+
+    updates: tuple[TableUpdate, ...] = ()
+    requirements: tuple[TableRequirement, ...] = ()
+
+
+def combine_requirements(groups: Iterable[Iterable[TableRequirement]]) -> list[TableRequirement]:
+    """The requirements of several operations of one commit.
+
+    Of two about the same thing the first counts: the second was made when the first operation
+    had already changed it.
+    """
+    found: dict[object, TableRequirement] = {}
+    for requirement in (r for group in groups for r in group):
+        key: object = type(requirement)
+        if isinstance(requirement, AssertRefSnapshotId):
+            key = (key, requirement.ref)
+        found.setdefault(key, requirement)
+    return list(found.values())

@@ -1,0 +1,43 @@
+"""What a filter says of whole data files: all their rows match, some may, none can.
+
+Specification, "Scan Planning": partition values first, then metrics. The planner does this for
+columns of entries at once; a commit asks for the few files it looks at one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from iceberg_pyspark.commits.manifest_changes import Match
+from iceberg_pyspark.expressions.metrics import compile_metrics_filter
+from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Predicate
+from iceberg_pyspark.expressions.residuals import compile_residual
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.partitioning import partition_type
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+
+def compile_file_match(
+    predicate: Predicate, metadata: TableMetadata
+) -> Callable[[DataFile], Match]:
+    """A function that tells which rows of a data file match a bound predicate."""
+    residuals: dict[int, Callable[[Sequence[object]], Predicate]] = {}
+    for spec in metadata.partition_specs:
+        type_ = partition_type(spec, metadata.schemas_newest_first)
+        residuals[spec.spec_id] = compile_residual(predicate, spec, type_)
+
+    def match(f: DataFile) -> Match:
+        left = residuals[f.spec_id](f.partition)
+        if isinstance(left, AlwaysTrue):
+            return "all"
+        if isinstance(left, AlwaysFalse) or not compile_metrics_filter(left)(f):
+            return "none"
+        return "all" if compile_metrics_filter(left, strict=True)(f) else "some"
+
+    return match
+
+
+def compile_may_match(predicate: Predicate, metadata: TableMetadata) -> Callable[[DataFile], bool]:
+    """A function that tells whether a data file may hold rows that match a bound predicate."""
+    match = compile_file_match(predicate, metadata)
+    return lambda f: match(f) != "none"
