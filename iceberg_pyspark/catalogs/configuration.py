@@ -1,0 +1,103 @@
+"""Where a catalog's properties come from if not given: PyIceberg's file and environment variables.
+
+Precedence: explicit properties, then `PYICEBERG_CATALOG__<NAME>__<KEY>`, then the first
+`.pyiceberg.yaml` of $PYICEBERG_HOME, the home folder and the working folder. Names of catalogs are
+compared in lower case. In a variable, `__` in the key is a dot and `_` a dash:
+`PYICEBERG_CATALOG__LAKE__S3__ACCESS_KEY_ID` sets `s3.access-key-id` of catalog `lake`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from iceberg_pyspark.errors import InvalidRequestError
+
+DEFAULT_NAME = "default"
+_FILE_NAME = ".pyiceberg.yaml"
+_PREFIX = "PYICEBERG_CATALOG__"
+_DEFAULT_CATALOG = "PYICEBERG_DEFAULT_CATALOG"
+
+
+def configured_properties(name: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """What file and environment say about a catalog; empty if nothing does."""
+    file = _catalogs_of_file(environment).get(name.lower(), {})
+    return {**file, **_catalogs_of_environment(environment).get(name.lower(), {})}
+
+
+def configured_names(environment: Mapping[str, str]) -> list[str]:
+    """The catalogs that file and environment know, sorted."""
+    return sorted({*_catalogs_of_file(environment), *_catalogs_of_environment(environment)})
+
+
+def default_name(environment: Mapping[str, str]) -> str:
+    """The catalog meant when none is named: what `default-catalog` says, else `default`."""
+    for key, value in environment.items():
+        if key.upper() == _DEFAULT_CATALOG and value:
+            return value
+    named = _file(environment).get("default-catalog")
+    return named if isinstance(named, str) and named else DEFAULT_NAME
+
+
+def _catalogs_of_environment(environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for variable, value in environment.items():
+        if not variable.upper().startswith(_PREFIX):
+            continue
+        name, separator, key = variable[len(_PREFIX) :].lower().partition("__")
+        if not (name and separator and key):
+            raise InvalidRequestError(
+                f"environment variable {variable}: expected PYICEBERG_CATALOG__<NAME>__<KEY>"
+            )
+        key = key.replace("__", ".").replace("_", "-")
+        found.setdefault(name.replace("_", "-"), {})[key] = value
+    return found
+
+
+def _catalogs_of_file(environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    catalogs = _file(environment).get("catalog") or {}
+    if not isinstance(catalogs, dict):
+        raise InvalidRequestError(f"{_FILE_NAME}: 'catalog' must map names to properties")
+    found: dict[str, dict[str, str]] = {}
+    for name, properties in catalogs.items():
+        if not isinstance(properties, dict) or not all(
+            isinstance(v, str) for v in properties.values()
+        ):
+            raise InvalidRequestError(
+                f"{_FILE_NAME}: catalog '{name}' must map property names to plain values"
+            )
+        found[str(name).lower()] = {str(k).lower(): v for k, v in properties.items()}
+    return found
+
+
+def _file(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The content of the first configuration file that holds anything; every scalar is text."""
+    for folder in (
+        environment.get("PYICEBERG_HOME"),
+        os.path.expanduser("~"),
+        os.getcwd(),
+    ):
+        if not folder:
+            continue
+        path = os.path.join(folder, _FILE_NAME)
+        try:
+            with open(path, encoding="utf-8") as file:
+                # the base loader makes nothing but text, lists and mappings
+                content = yaml.load(file, Loader=yaml.BaseLoader)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, UnicodeDecodeError) as e:
+            raise InvalidRequestError(f"cannot read the configuration {path}: {e}") from e
+        except yaml.YAMLError as e:
+            # not chained, and only the place: the text may hold secrets
+            mark = getattr(e, "problem_mark", None)
+            place = f" in line {mark.line + 1}" if mark is not None else ""
+            raise InvalidRequestError(f"configuration {path} is no valid YAML{place}") from None
+        if content:
+            if not isinstance(content, dict):
+                raise InvalidRequestError(f"configuration {path} must be a mapping")
+            return {str(k).lower(): v for k, v in content.items()}
+    return {}

@@ -1,0 +1,265 @@
+"""A catalog that is a folder tree, `<warehouse>/<namespace>/<table>`, as Java's HadoopCatalog makes it.
+
+Only for local file systems: there a name can be taken exclusively and folders exist. How a table
+is read and committed is `hadoop_tables.py`. A folder is a table if its `metadata` folder holds a
+version; with other files in that folder it is what a dropped table or an interrupted create left;
+every other folder is a namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.hadoop_tables import (
+    TableVersion,
+    commit_next_version,
+    create_first_version,
+    drop_versions,
+    is_version_file,
+    load_version,
+)
+from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_namespace
+from iceberg_pyspark.catalogs.pointer_swap import created_from_updates
+from iceberg_pyspark.catalogs.properties import (
+    CatalogProperties,
+    required_property,
+    storage_properties,
+)
+from iceberg_pyspark.catalogs.warehouse import LOCATION, WAREHOUSE, absolute_location
+from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
+from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.errors import (
+    FileAlreadyExistsError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.folders import (
+    create_folder,
+    folder_exists,
+    list_folder,
+    remove_empty_folder,
+)
+from iceberg_pyspark.storage.local import is_local
+from iceberg_pyspark.storage.open_storage import open_storage
+
+
+class FilesystemCatalog:
+    """Tables in the folders of a warehouse; `io` None: storage is chosen by location."""
+
+    def __init__(
+        self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
+    ) -> None:
+        warehouse = required_property(name, properties, WAREHOUSE, "the folder of its tables")
+        self._name = name
+        self._warehouse = absolute_location(warehouse)
+        if not is_local(self._warehouse):
+            raise UnsupportedFeatureError(
+                f"catalog '{name}' of type hadoop works on local folders only, not on "
+                f"{self._warehouse}; use a catalog of "
+                "type sql with this warehouse"
+            )
+        self._properties = CatalogProperties({**properties, WAREHOUSE: self._warehouse})
+        self._config = storage_properties(properties)
+        self._io = io
+
+    def __repr__(self) -> str:
+        return f"FilesystemCatalog({self._name!r}, {self._warehouse!r})"
+
+    @property
+    def name(self) -> str:
+        """The name the catalog was configured under."""
+        return self._name
+
+    @property
+    def properties(self) -> CatalogProperties:
+        """Its configuration, storage properties included."""
+        return self._properties
+
+    def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        """Direct children of a namespace."""
+        self._require_namespace(parent)
+        folder = self._folder(parent)
+        return [
+            (*parent, name) for name in _visible_folders(folder) if not _is_used(f"{folder}/{name}")
+        ]
+
+    def create_namespace(
+        self, namespace: Namespace, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Raises `NamespaceAlreadyExistsError`; properties have no place and are refused."""
+        check_namespace(namespace)
+        if properties:
+            raise self._no_properties()
+        for depth in range(1, len(namespace)):
+            self._refuse_table_folder(namespace[:depth])
+        try:
+            create_folder(self._folder(namespace))
+        except FileAlreadyExistsError as e:
+            self._refuse_table_folder(namespace)
+            raise NamespaceAlreadyExistsError(
+                f"namespace {'.'.join(namespace)} is already in catalog '{self._name}'"
+            ) from e
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`: any file counts."""
+        check_namespace(namespace)
+        self._require_namespace(namespace)
+        if not remove_empty_folder(self._folder(namespace)):
+            raise NamespaceNotEmptyError(
+                f"namespace {'.'.join(namespace)} still holds tables, namespaces or files of "
+                "dropped tables "
+                f"in {self._folder(namespace)}"
+            )
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Whether there is a folder that is no table's."""
+        if not namespace:
+            return True
+        folder = self._folder(namespace)
+        return folder_exists(folder) and not _is_used(folder)
+
+    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Its folder as `location`. Raises `NoSuchNamespaceError`."""
+        self._require_namespace(namespace)
+        return {LOCATION: self._folder(namespace)}
+
+    def update_namespace_properties(
+        self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        """Refused: a folder has no place for them."""
+        self._require_namespace(namespace)
+        raise self._no_properties()
+
+    def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Tables directly in a namespace; raises `NoSuchNamespaceError`."""
+        self._require_namespace(namespace)
+        folder = self._folder(namespace)
+        return [
+            TableIdentifier(namespace=namespace, name=name)
+            for name in _visible_folders(folder)
+            if any(map(is_version_file, list_folder(f"{folder}/{name}/metadata")[1]))
+        ]
+
+    def table_exists(self, identifier: TableIdentifier) -> bool:
+        """Whether the table is there."""
+        folder = self.default_table_location(identifier)
+        return any(map(is_version_file, list_folder(f"{folder}/metadata")[1]))
+
+    def load_table(self, identifier: TableIdentifier) -> LoadedTable:
+        """Raises `NoSuchTableError`."""
+        return self._loaded(identifier, self._current(identifier))
+
+    def default_table_location(self, identifier: TableIdentifier) -> str:
+        """The only place a table of that name can be."""
+        return self._folder((*identifier.namespace, identifier.name))
+
+    def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
+        """Publish version 1 of a new table; raises `TableAlreadyExistsError`."""
+        folder = self.default_table_location(identifier)
+        self._require_namespace(identifier.namespace)
+        if folder_exists(folder) and not _is_used(folder) and list_folder(folder) != ([], []):
+            raise TableAlreadyExistsError(
+                f"{identifier} is already a namespace of catalog '{self._name}'"
+            )
+        return self._loaded(identifier, create_first_version(self._storage(), folder, metadata))
+
+    def commit_table(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+    ) -> LoadedTable:
+        """Check the requirements, apply the updates, publish the next version."""
+        if AssertCreate() in requirements and not self.table_exists(identifier):
+            return self.create_table(identifier, created_from_updates(requirements, updates))
+        base = self._current(identifier)
+        done = commit_next_version(
+            self._storage(), self.default_table_location(identifier), base, requirements, updates
+        )
+        return self._loaded(identifier, done)
+
+    def drop_table(self, identifier: TableIdentifier) -> None:
+        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        if not drop_versions(self._storage(), self.default_table_location(identifier)):
+            raise self._no_such_table(identifier)
+
+    def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
+        """Refused: the folder is the table, and its metadata holds absolute locations."""
+        raise UnsupportedFeatureError(
+            f"catalog '{self._name}' of type hadoop cannot rename table {source}: its folder is "
+            "its name"
+        )
+
+    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
+        """Refused: a table is where its folder is."""
+        raise UnsupportedFeatureError(
+            f"catalog '{self._name}' of type hadoop cannot register {metadata_location}: its "
+            "tables are the "
+            "folders of its warehouse; load the file by its path, or use a catalog of type sql"
+        )
+
+    def _current(self, identifier: TableIdentifier) -> TableVersion:
+        found = load_version(self._storage(), self.default_table_location(identifier))
+        if found is None:
+            raise self._no_such_table(identifier)
+        return found
+
+    def _loaded(self, identifier: TableIdentifier, version: TableVersion) -> LoadedTable:
+        return LoadedTable(
+            identifier=identifier,
+            metadata=version.metadata,
+            metadata_location=version.metadata_location,
+            config=self._config,
+        )
+
+    def _folder(self, levels: Sequence[str]) -> str:
+        for level in levels:
+            check_folder_name(level)
+        return "/".join((self._warehouse, *levels))
+
+    def _storage(self) -> FileIO:
+        return self._io if self._io is not None else open_storage(self._warehouse, self._config)
+
+    def _require_namespace(self, namespace: Namespace) -> None:
+        if not self.namespace_exists(namespace):
+            raise NoSuchNamespaceError(
+                f"namespace {'.'.join(namespace)} is not in catalog '{self._name}' "
+                f"(no folder {self._folder(namespace)}); create it first"
+            )
+
+    def _refuse_table_folder(self, namespace: Namespace) -> None:
+        folder = self._folder(namespace)
+        if _is_used(folder):
+            raise NamespaceAlreadyExistsError(
+                f"{'.'.join(namespace)} cannot be a namespace of catalog '{self._name}': folder "
+                f"{folder} holds a "
+                "table, or what is left of one"
+            )
+
+    def _no_such_table(self, identifier: TableIdentifier) -> NoSuchTableError:
+        return NoSuchTableError(
+            f"table {identifier} is not in catalog '{self._name}' "
+            f"(no version in {self.default_table_location(identifier)}/metadata)"
+        )
+
+    def _no_properties(self) -> UnsupportedFeatureError:
+        return UnsupportedFeatureError(
+            f"catalog '{self._name}' of type hadoop keeps no namespace properties: its namespaces "
+            "are folders"
+        )
+
+
+def _visible_folders(folder: str) -> list[str]:
+    return [name for name in list_folder(folder)[0] if not name.startswith(".")]
+
+
+def _is_used(folder: str) -> bool:
+    """Whether a folder is a table's, or holds what is left of one."""
+    return bool(list_folder(f"{folder}/metadata")[1])

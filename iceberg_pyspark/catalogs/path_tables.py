@@ -1,0 +1,260 @@
+"""Tables named by a path: a folder with a table in it, or one metadata file.
+
+A folder of versions (`hadoop_tables.py`) can be read and written, and is created by the first
+write. A folder whose metadata is another catalog's (`00003-<uuid>.metadata.json`) and a single
+metadata file are read-only, because who owns the pointer does not learn of a commit made here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.hadoop_tables import (
+    TableVersion,
+    commit_next_version,
+    create_first_version,
+    drop_versions,
+    load_version,
+)
+from iceberg_pyspark.catalogs.pointer_swap import created_from_updates
+from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
+from iceberg_pyspark.catalogs.warehouse import absolute_location
+from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
+from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.folders import list_folder
+from iceberg_pyspark.storage.local import is_local
+from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.open_storage import open_storage
+
+_METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")
+_METASTORE_FILE = re.compile(r"(\d{5,18})-[^/]+\.metadata\.json(?:\.gz)?")
+_OWN_FOLDERS = {"metadata", "data"}
+
+
+def path_identifier(path: str) -> TableIdentifier:
+    """The identifier of the table at a path: no namespace, the absolute path as its name."""
+    return TableIdentifier(namespace=(), name=absolute_location(path))
+
+
+def load_path_table(
+    path: str, properties: Mapping[str, str] | None = None, *, io: FileIO | None = None
+) -> LoadedTable:
+    """The table at a path; raises `NoSuchTableError`."""
+    return PathCatalog(properties, io=io).load_table(path_identifier(path))
+
+
+class PathCatalog:
+    """A catalog in which every path is a table's name, without namespaces.
+
+    `io` None: storage is chosen by location.
+    """
+
+    def __init__(
+        self, properties: Mapping[str, str] | None = None, *, io: FileIO | None = None
+    ) -> None:
+        self._properties = CatalogProperties(properties or {})
+        self._config = storage_properties(self._properties)
+        self._io = io
+
+    def __repr__(self) -> str:
+        return "PathCatalog()"
+
+    @property
+    def name(self) -> str:
+        """The name the catalog was configured under."""
+        return "path"
+
+    @property
+    def properties(self) -> CatalogProperties:
+        """Its configuration, storage properties included."""
+        return self._properties
+
+    def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        """None at all."""
+        return []
+
+    def create_namespace(
+        self, namespace: Namespace, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Refused."""
+        raise _no_namespaces()
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Refused."""
+        raise _no_namespaces()
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Only the empty one."""
+        return not namespace
+
+    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """None at all."""
+        return {}
+
+    def update_namespace_properties(
+        self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        """Refused."""
+        raise _no_namespaces()
+
+    def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Refused: any folder may be a table."""
+        raise UnsupportedFeatureError(
+            "tables named by a path cannot be listed; use a catalog of type hadoop on their "
+            "warehouse folder"
+        )
+
+    def table_exists(self, identifier: TableIdentifier) -> bool:
+        """Whether there is a table at the path."""
+        try:
+            self.load_table(identifier)
+        except NoSuchTableError:
+            return False
+        return True
+
+    def load_table(self, identifier: TableIdentifier) -> LoadedTable:
+        """Raises `NoSuchTableError`."""
+        location = _location(identifier)
+        io = self._storage(location)
+        if _METADATA_FILE.search(location):
+            if not io.exists(location):
+                raise NoSuchTableError(f"there is no metadata file {location}")
+            return self._loaded(identifier, location, read_table_metadata(io, location))
+        found = load_version(io, location)
+        if found is not None:
+            return self._loaded(identifier, found.metadata_location, found.metadata)
+        file = _metastore_file(io, location)
+        if file is None:
+            raise NoSuchTableError(
+                f"folder {location} holds no Iceberg table (no metadata/v<N>.metadata.json in it)"
+            )
+        return self._loaded(identifier, file, read_table_metadata(io, file))
+
+    def default_table_location(self, identifier: TableIdentifier) -> str:
+        """The path itself."""
+        location = _location(identifier)
+        if _METADATA_FILE.search(location):
+            raise InvalidRequestError(f"{location} names a metadata file; a table needs a folder")
+        return location
+
+    def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
+        """Publish version 1 of a new table; raises `TableAlreadyExistsError`."""
+        location = self.default_table_location(identifier)
+        io = self._storage(location)
+        if (file := _metastore_file(io, location)) is not None:
+            raise TableAlreadyExistsError(f"folder {location} holds a catalog's table ({file})")
+        if is_local(location):
+            _refuse_foreign_files(location)
+        created = create_first_version(io, location, metadata)
+        return self._loaded(identifier, created.metadata_location, created.metadata)
+
+    def commit_table(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+    ) -> LoadedTable:
+        """Check the requirements, apply the updates, publish the next version."""
+        location = _location(identifier)
+        if AssertCreate() in requirements and not self.table_exists(identifier):
+            return self.create_table(identifier, created_from_updates(requirements, updates))
+        base = self._writable(identifier)
+        done = commit_next_version(self._storage(location), location, base, requirements, updates)
+        return self._loaded(identifier, done.metadata_location, done.metadata)
+
+    def drop_table(self, identifier: TableIdentifier) -> None:
+        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        self._writable(identifier)
+        drop_versions(self._storage(_location(identifier)), _location(identifier))
+
+    def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
+        """Refused."""
+        raise UnsupportedFeatureError(f"table {source} is its folder; it cannot be renamed")
+
+    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
+        """Refused."""
+        raise UnsupportedFeatureError(
+            f"{metadata_location} cannot be registered under a path; load that file itself, or "
+            "use a catalog"
+        )
+
+    def _writable(self, identifier: TableIdentifier) -> TableVersion:
+        location = _location(identifier)
+        io = self._storage(location)
+        found = None if _METADATA_FILE.search(location) else load_version(io, location)
+        if found is None:
+            loaded = self.load_table(identifier)
+            raise UnsupportedFeatureError(
+                f"table {location} is read-only by path: the catalog that owns it keeps the "
+                "pointer to "
+                f"{loaded.metadata_location}; write through that catalog"
+            )
+        return found
+
+    def _loaded(
+        self, identifier: TableIdentifier, metadata_location: str, metadata: TableMetadata
+    ) -> LoadedTable:
+        return LoadedTable(
+            identifier=identifier,
+            metadata=metadata,
+            metadata_location=metadata_location,
+            config=self._config,
+        )
+
+    def _storage(self, location: str) -> FileIO:
+        return self._io if self._io is not None else open_storage(location, self._config)
+
+
+def _location(identifier: TableIdentifier) -> str:
+    if identifier.namespace:
+        raise InvalidRequestError(f"{identifier} is no path; give it to the catalog that has it")
+    return absolute_location(identifier.name)
+
+
+def _no_namespaces() -> UnsupportedFeatureError:
+    return UnsupportedFeatureError("tables named by a path have no namespaces; use a catalog")
+
+
+def _metastore_file(io: FileIO, location: str) -> str | None:
+    """The newest metadata file in a catalog's naming.
+
+    Raises `InvalidRequestError` if two could be it.
+    """
+    newest: list[str] = []
+    highest = -1
+    for info in io.list_files(f"{location}/metadata"):
+        m = _METASTORE_FILE.fullmatch(info.location.rsplit("/", 1)[1])
+        if m is None or int(m[1]) < highest:
+            continue
+        if int(m[1]) > highest:
+            highest, newest = int(m[1]), []
+        newest.append(info.location)
+    if len(newest) > 1:
+        raise InvalidRequestError(
+            f"folder {location} holds a catalog's table, and which metadata file is current only "
+            "the catalog knows: "
+            f"{', '.join(sorted(newest))}; load the table through it, or one of these files by "
+            "its path"
+        )
+    return newest[0] if newest else None
+
+
+def _refuse_foreign_files(location: str) -> None:
+    folders, files = list_folder(location)
+    foreign = [n for n in (*folders, *files) if n not in _OWN_FOLDERS]
+    if foreign:
+        raise InvalidRequestError(
+            f"folder {location} holds files of something else ({', '.join(foreign[:3])}); a new "
+            "table needs "
+            "a folder that is empty or not there yet"
+        )

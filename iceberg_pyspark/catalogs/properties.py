@@ -1,0 +1,65 @@
+"""A catalog's configuration: a mapping that hides its secrets, and the part storage may see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from iceberg_pyspark.errors import InvalidRequestError
+
+_SECRET_WORD = re.compile(
+    r"password|passwd|secret|token|credential|private|signature|access-?key|account-?key|sas|auth",
+    re.IGNORECASE,
+)
+_USER_INFO = re.compile(r"(?<=//)[^/@\s]*@")
+_QUERY_SECRET = re.compile(
+    r"(?<=[?&;])([^=&;\s]*(?:password|secret|token|key|sig)[^=&;\s]*)=[^&;\s]*", re.IGNORECASE
+)
+_STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "storage.", "fs.")
+HIDDEN = "***"
+
+
+def redact_uri(uri: str) -> str:
+    """A URI without the user, password and secret parameters in it.
+
+    >>> redact_uri("postgresql://me:pw@host/db?password=pw&ssl=1")
+    'postgresql://***@host/db?password=***&ssl=1'
+    """
+    return _QUERY_SECRET.sub(rf"\1={HIDDEN}", _USER_INFO.sub(f"{HIDDEN}@", uri))
+
+
+class CatalogProperties(Mapping[str, str]):
+    """The configuration of one catalog; its repr shows no secret."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._values = dict(properties)
+
+    def __getitem__(self, key: str) -> str:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        shown = {
+            k: HIDDEN if _SECRET_WORD.search(k) else redact_uri(v) for k, v in self._values.items()
+        }
+        return f"CatalogProperties({shown})"
+
+
+def storage_properties(properties: Mapping[str, str]) -> CatalogProperties:
+    """What storage needs to reach files; nothing of the catalog's own (its URI, its password)."""
+    return CatalogProperties(
+        {k: v for k, v in properties.items() if k.startswith(_STORAGE_PREFIXES)}
+    )
+
+
+def required_property(name: str, properties: Mapping[str, str], key: str, remedy: str) -> str:
+    """A property a catalog cannot do without."""
+    value = properties.get(key)
+    if not value:
+        raise InvalidRequestError(f"catalog '{name}' needs the property '{key}': {remedy}")
+    return value

@@ -1,0 +1,154 @@
+"""From a name and properties to a catalog.
+
+Types are a closed list: a class named in properties is never imported. With nothing configured at
+all there is the embedded catalog: an SQLite file beside its tables in the folder
+`iceberg-warehouse` of the working folder. Where properties come from is `configuration.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.catalogs.configuration import (
+    DEFAULT_NAME,
+    configured_names,
+    configured_properties,
+    default_name,
+)
+from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.properties import redact_uri
+from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
+from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
+from iceberg_pyspark.storage.local import is_local, local_path
+
+EMBEDDED_WAREHOUSE = "iceberg-warehouse"
+EMBEDDED_DATABASE = "catalog.db"
+
+_TYPES = {
+    "sql": "sql",
+    "jdbc": "sql",
+    "hadoop": "hadoop",
+    "filesystem": "hadoop",
+    "memory": "memory",
+    "in-memory": "memory",
+}
+_MAKERS: Mapping[str, Callable[[str, Mapping[str, str]], Catalog]] = {
+    "sql": SqlCatalog,
+    "hadoop": FilesystemCatalog,
+    "memory": MemoryCatalog,
+}
+_TYPE_OF_SCHEME = {
+    "http": "rest",
+    "https": "rest",
+    "thrift": "hive",
+    "jdbc": "sql",
+    "sqlite": "sql",
+    "postgresql": "sql",
+    "mysql": "sql",
+    "mariadb": "sql",
+}
+# names users have in their Spark configuration; only these words are known, nothing is loaded
+_TYPE_OF_JAVA_CLASS = {
+    "org.apache.iceberg.jdbc.JdbcCatalog": "sql",
+    "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
+    "org.apache.iceberg.inmemory.InMemoryCatalog": "memory",
+    "org.apache.iceberg.rest.RESTCatalog": "rest",
+    "org.apache.iceberg.hive.HiveCatalog": "hive",
+    "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
+}
+
+
+def load_catalog(name: str | None = None, **properties: str) -> Catalog:
+    """The catalog of that name; explicit properties win over environment and `.pyiceberg.yaml`.
+
+    Property names with dots and dashes are given as `**{"s3.region": "eu-west-1"}`. No name: the
+    default catalog, which is embedded in the working folder if nothing is configured for it.
+    """
+    environment = os.environ
+    catalog_name = default_name(environment) if name is None else name
+    if not catalog_name:
+        raise InvalidRequestError("a catalog needs a name")
+    merged = {**configured_properties(catalog_name, environment), **_as_text(properties)}
+    if not merged and catalog_name != DEFAULT_NAME:
+        known = ", ".join(configured_names(environment)) or "none"
+        raise InvalidRequestError(
+            f"catalog '{catalog_name}' is not configured (configured are: {known}); give its "
+            "type, uri and warehouse, "
+            f"or set PYICEBERG_CATALOG__{catalog_name.upper().replace('-', '_')}__URI"
+        )
+    catalog_type = _type_of(catalog_name, merged)
+    if catalog_type == "sql" and not merged.get("uri"):
+        merged = _embedded(catalog_name, merged)
+    maker = _MAKERS.get(catalog_type)
+    if maker is None:
+        raise UnsupportedFeatureError(
+            f"catalog '{catalog_name}': type '{catalog_type}' is not supported yet; there are "
+            f"{', '.join(_MAKERS)}"
+        )
+    return maker(catalog_name, merged)
+
+
+def _as_text(properties: Mapping[str, object]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in properties.items():
+        if isinstance(value, bool):
+            found[key] = str(value).lower()
+        elif value is not None:
+            found[key] = str(value)
+    return found
+
+
+def _type_of(name: str, properties: Mapping[str, str]) -> str:
+    if given := properties.get("type"):
+        lowered = given.lower()
+        if lowered not in _TYPES and lowered not in ("rest", "glue", "hive"):
+            raise UnsupportedFeatureError(
+                f"catalog '{name}': type '{given}' is not known; there are {', '.join(_TYPES)}"
+            )
+        return _TYPES.get(lowered, lowered)
+    for key in ("catalog-impl", "py-catalog-impl"):
+        if class_name := properties.get(key):
+            if class_name not in _TYPE_OF_JAVA_CLASS:
+                raise UnsupportedFeatureError(
+                    f"catalog '{name}': '{key}' names the class {class_name}, and classes named "
+                    "in properties are "
+                    f"never loaded; set 'type' to one of {', '.join(_TYPES)}"
+                )
+            return _TYPE_OF_JAVA_CLASS[class_name]
+    if uri := properties.get("uri"):
+        scheme = uri.partition(":")[0].partition("+")[0].lower()
+        if scheme not in _TYPE_OF_SCHEME:
+            raise InvalidRequestError(
+                f"catalog '{name}': its type cannot be told from uri '{redact_uri(uri)}'; set "
+                "'type' to one of "
+                f"{', '.join(_TYPES)}"
+            )
+        return _TYPE_OF_SCHEME[scheme]
+    return "sql"
+
+
+def _embedded(name: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Properties of a SQL catalog without a URI: an SQLite file in its warehouse folder."""
+    warehouse = absolute_location(properties.get(WAREHOUSE) or EMBEDDED_WAREHOUSE)
+    if not is_local(warehouse):
+        raise InvalidRequestError(
+            f"catalog '{name}' needs the property 'uri', a database URL: no database can lie in "
+            f"{warehouse}"
+        )
+    folder = local_path(warehouse)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as e:
+        raise StorageError(
+            f"cannot make the folder {folder} of catalog '{name}': {e.strerror}; set 'warehouse' "
+            "to another one"
+        ) from e
+    return {
+        **properties,
+        WAREHOUSE: warehouse,
+        "uri": f"sqlite:///{folder}/{EMBEDDED_DATABASE}",
+    }

@@ -1,0 +1,271 @@
+"""The database of a SQL catalog: URL, connections, transactions that end in one of three ways.
+
+A transaction is done, refused (rolled back, nothing happened) or unknown: the connection broke
+while COMMIT was under way. A busy SQLite database, a deadlock or a serialization failure is rolled
+back and tried again, a bounded number of times. No statement, parameter or password reaches an
+error message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.pool import NullPool, StaticPool
+
+from iceberg_pyspark.catalogs.properties import redact_uri
+from iceberg_pyspark.errors import (
+    CatalogError,
+    CatalogUnavailableError,
+    CommitStateUnknownError,
+    InvalidRequestError,
+    NotAuthorizedError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spec.properties import IntProperty
+
+T = TypeVar("T")
+
+BUSY_TIMEOUT_MS = IntProperty("jdbc.busy_timeout", 10_000, 0)
+"""How long one attempt waits for a locked SQLite database; the name is that of its JDBC driver."""
+_ATTEMPTS = 3
+_IMMEDIATE = "iceberg_immediate"
+# PostgreSQL: serialization failure, deadlock, lock not available; MySQL: lock wait timeout,
+# deadlock
+_BUSY_STATES = ("40001", "40P01", "55P03")
+_BUSY_NUMBERS = (1205, 1213)
+
+
+def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
+    """The SQLAlchemy URL of a catalog's `uri`, which may be a JDBC one.
+
+    User and password may also come as `jdbc.user` and `jdbc.password`. A relative SQLite path
+    starts at the working folder of the process that reads it first.
+
+    >>> str(database_url("jdbc:sqlite:/data/catalog.db", {}))
+    'sqlite:////data/catalog.db'
+    """
+    text = uri
+    if uri.startswith("jdbc:sqlite:"):
+        path, _, query = uri.removeprefix("jdbc:sqlite:").partition("?")
+        text = "sqlite:///" + path + (f"?{query}" if query else "")
+    elif uri.startswith("jdbc:"):
+        text = uri.removeprefix("jdbc:")
+    try:
+        url = sa.make_url(text)
+    except ArgumentError:
+        # not chained: the text of that error may hold the password
+        raise InvalidRequestError(
+            f"catalog uri '{redact_uri(uri)}' is no database URL; write sqlite:///path/catalog.db, "
+            "postgresql://host/database or their JDBC forms"
+        ) from None
+    user = properties.get("jdbc.user") or _query_value(url, "user")
+    password = properties.get("jdbc.password") or _query_value(url, "password")
+    if uri.startswith("jdbc:") or "jdbc.user" in properties or "jdbc.password" in properties:
+        url = url.difference_update_query(["user", "password"])
+        url = url.set(username=user or url.username, password=password or url.password)
+    if url.get_backend_name() == "sqlite" and _is_plain_file(url):
+        url = url.set(database=os.path.abspath(url.database or ""))
+    return url
+
+
+def _query_value(url: sa.URL, key: str) -> str | None:
+    value = url.query.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _is_plain_file(url: sa.URL) -> bool:
+    return not _is_memory(url) and not (url.database or "").startswith("file:")
+
+
+def _is_memory(url: sa.URL) -> bool:
+    database = url.database or ""
+    return database in ("", ":memory:") or ":memory:" in database or "mode=memory" in str(url.query)
+
+
+class Database:
+    """Connections to one database; plain data until the first use, and again when pickled."""
+
+    def __init__(self, uri: str, properties: Mapping[str, str]) -> None:
+        self._url = database_url(uri, properties)
+        self._busy_timeout_ms = BUSY_TIMEOUT_MS.of(properties)
+        self._is_sqlite = self._url.get_backend_name() == "sqlite"
+        self.is_memory = self._is_sqlite and _is_memory(self._url)
+        self._engine: sa.Engine | None = None
+        self._engine_pid = 0
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.is_memory:
+            raise InvalidRequestError(
+                "an SQLite database in memory belongs to one process; give the catalog a file: "
+                "uri=sqlite:///path/catalog.db"
+            )
+        return {
+            "_url": self._url,
+            "_busy_timeout_ms": self._busy_timeout_ms,
+            "_is_sqlite": self._is_sqlite,
+            "is_memory": False,
+            "_engine": None,
+            "_engine_pid": 0,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"Database('{self.shown_url}')"
+
+    @property
+    def shown_url(self) -> str:
+        """The URL without user, password and secret parameters."""
+        return redact_uri(self._url.render_as_string(hide_password=True))
+
+    def read(self, query: Callable[[sa.Connection], T]) -> T:
+        """What a query finds; raises `CatalogUnavailableError`."""
+        return self._attempts(lambda: self._read_once(query))
+
+    def write(self, change: Callable[[sa.Connection], T]) -> T:
+        """Run a change in one transaction and commit it.
+
+        Raises `IntegrityError` of SQLAlchemy for a key that is taken, `CatalogUnavailableError`
+        when nothing happened, `CommitStateUnknownError` when COMMIT went out and no answer came
+        back.
+        """
+        return self._attempts(lambda: self._write_once(change))
+
+    def _attempts(self, run: Callable[[], T]) -> T:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return run()
+            except IntegrityError:
+                raise
+            except DBAPIError as e:
+                if not _is_busy(e):
+                    raise self._translated(e) from _cause(e)
+                if attempt == _ATTEMPTS:
+                    raise CatalogUnavailableError(
+                        f"database {self.shown_url} stayed locked through {_ATTEMPTS} attempts "
+                        f"({_reason(e)}); nothing was changed, try again"
+                    ) from _cause(e)
+                time.sleep(0.05 * attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _read_once(self, query: Callable[[sa.Connection], T]) -> T:
+        with self._connect() as connection:
+            return query(connection)
+
+    def _write_once(self, change: Callable[[sa.Connection], T]) -> T:
+        with self._connect(immediate=True) as connection:
+            result = change(connection)
+            try:
+                connection.commit()
+            except DBAPIError as e:
+                # SQLite says "busy" before it commits anything; the transaction is rolled back on
+                # close
+                if _is_busy(e) or isinstance(e, IntegrityError):
+                    raise
+                raise CommitStateUnknownError(
+                    f"database {self.shown_url} gave no answer to COMMIT ({_reason(e)})"
+                ) from _cause(e)
+            return result
+
+    @contextlib.contextmanager
+    def _connect(self, *, immediate: bool = False) -> Iterator[sa.Connection]:
+        engine = self._engine_here()
+        # a database in memory is one connection, which threads take in turns
+        guard = self._lock if self.is_memory else contextlib.nullcontext()
+        with guard, engine.connect() as connection:
+            yield connection.execution_options(**{_IMMEDIATE: immediate})
+
+    def _engine_here(self) -> sa.Engine:
+        with self._lock:
+            # a connection must not be used on both sides of a fork
+            if self._engine is None or self._engine_pid != os.getpid():
+                self._engine = self._new_engine()
+                self._engine_pid = os.getpid()
+            return self._engine
+
+    def _new_engine(self) -> sa.Engine:
+        try:
+            if not self._is_sqlite:
+                engine = sa.create_engine(self._url, hide_parameters=True, pool_pre_ping=True)
+            elif self.is_memory:
+                engine = sa.create_engine(
+                    self._url,
+                    hide_parameters=True,
+                    poolclass=StaticPool,
+                    connect_args={"check_same_thread": False},
+                )
+            else:
+                engine = sa.create_engine(
+                    self._url,
+                    hide_parameters=True,
+                    poolclass=NullPool,
+                    connect_args={"timeout": self._busy_timeout_ms / 1000},
+                )
+        except (ImportError, NoSuchModuleError) as e:
+            raise InvalidRequestError(
+                f"catalog uri {self.shown_url} needs a database driver that is not installed "
+                f"({e}); "
+                "install it with pip, or name another one as dialect+driver://"
+            ) from e
+        if not engine.dialect.supports_sane_rowcount:
+            raise UnsupportedFeatureError(
+                f"database {self.shown_url} does not tell how many rows an UPDATE changed; "
+                "a catalog cannot swap pointers safely in it"
+            )
+        if self._is_sqlite:
+            sa.event.listen(engine, "connect", _prepare_sqlite)
+            sa.event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _translated(self, e: DBAPIError) -> CatalogError:
+        state = str(getattr(e.orig, "sqlstate", None) or getattr(e.orig, "pgcode", None) or "")
+        if state.startswith("28"):
+            return NotAuthorizedError(f"database {self.shown_url} refused the user: {_reason(e)}")
+        if e.connection_invalidated or isinstance(e, sa.exc.OperationalError):
+            return CatalogUnavailableError(f"database {self.shown_url} failed: {_reason(e)}")
+        return CatalogError(f"database {self.shown_url} answered: {_reason(e)}")
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    # transactions are begun by `_begin_sqlite` alone; the driver's own BEGIN comes too late
+    connection.isolation_level = None
+    # readers and a writer do not wait for each other; where another connection is just using the
+    # file, or it cannot be written, it stays as it is
+    with contextlib.suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode=WAL")
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    # a writer takes the lock first: a read that turns into a write later is refused without waiting
+    immediate = connection.get_execution_options().get(_IMMEDIATE, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _is_busy(e: DBAPIError) -> bool:
+    orig = e.orig
+    if isinstance(orig, sqlite3.OperationalError):
+        return re.search(r"\b(locked|busy)\b", str(orig)) is not None
+    state = getattr(orig, "sqlstate", None) or getattr(orig, "pgcode", None)
+    number = orig.args[0] if orig is not None and orig.args else None
+    return state in _BUSY_STATES or (not state and number in _BUSY_NUMBERS)
+
+
+def _reason(e: DBAPIError) -> str:
+    return redact_uri(str(e.orig).strip().partition("\n")[0])
+
+
+def _cause(e: DBAPIError) -> BaseException | None:
+    # the driver's own error: SQLAlchemy's repeats the statement
+    return e.orig

@@ -1,0 +1,46 @@
+"""Where new tables go: the warehouse folder, and a table's default location in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.identifiers import check_folder_name
+from iceberg_pyspark.errors import InvalidRequestError
+
+LOCATION = "location"
+"""The namespace property that moves a namespace's tables out of the warehouse folder."""
+WAREHOUSE = "warehouse"
+
+
+def absolute_location(location: str) -> str:
+    """A location that means the same everywhere: a relative path starts at the working folder.
+
+    >>> absolute_location("s3://bucket/warehouse/")
+    's3://bucket/warehouse'
+    """
+    if ":" in location.split("/", 1)[0]:
+        return location.rstrip("/")
+    return os.path.abspath(location)
+
+
+def default_location(
+    catalog: str,
+    properties: Mapping[str, str],
+    namespace_properties: Mapping[str, str],
+    identifier: TableIdentifier,
+) -> str:
+    """`<namespace's location>/<table>`, else `<warehouse>/<levels joined by slashes>/<table>`."""
+    for level in (*identifier.namespace, identifier.name):
+        check_folder_name(level)
+    if base := namespace_properties.get(LOCATION):
+        return f"{base.rstrip('/')}/{identifier.name}"
+    if warehouse := properties.get(WAREHOUSE):
+        levels = "/".join((*identifier.namespace, identifier.name))
+        return f"{absolute_location(warehouse)}/{levels}"
+    raise InvalidRequestError(
+        f"table {identifier} has no place to go: catalog '{catalog}' has no property 'warehouse' "
+        "and its "
+        "namespace no 'location'; set one, or give the table a location"
+    )

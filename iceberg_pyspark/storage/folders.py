@@ -1,0 +1,69 @@
+"""Folders of the local file system, for catalogs whose namespaces are folders.
+
+Object stores have none, and `FileIO` does not speak of them. Failures are `StorageError`s that
+name the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+
+from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
+from iceberg_pyspark.storage.local import local_path
+
+
+def folder_exists(location: str) -> bool:
+    """Whether there is a folder of that name."""
+    with _errors("look for", location):
+        return os.path.isdir(local_path(location))
+
+
+def list_folder(location: str) -> tuple[list[str], list[str]]:
+    """Names of a folder's folders and files, both sorted; nothing if it is not there."""
+    folders: list[str] = []
+    files: list[str] = []
+    with _errors("list", location):
+        try:
+            with os.scandir(local_path(location)) as entries:
+                for entry in entries:
+                    (folders if entry.is_dir() else files).append(entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return [], []
+    return sorted(folders), sorted(files)
+
+
+def create_folder(location: str) -> None:
+    """Make a folder and its parents; raises `FileAlreadyExistsError` where one of that name is."""
+    with _errors("create", location):
+        path = local_path(location)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.mkdir(path)
+
+
+def remove_empty_folder(location: str) -> bool:
+    """Remove a folder; False and no change where it holds anything, True also where it is gone."""
+    with _errors("remove", location):
+        try:
+            os.rmdir(local_path(location))
+        except FileNotFoundError:
+            return True
+        except OSError as e:
+            if e.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                return False
+            raise
+        return True
+
+
+@contextlib.contextmanager
+def _errors(action: str, location: str) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError as e:
+        raise FileAlreadyExistsError(f"cannot {action} folder {location}: it exists already") from e
+    except OSError as e:
+        raise StorageError(f"cannot {action} folder {location}: {e.strerror or e}") from e
+    except ValueError as e:  # a zero byte
+        raise StorageError(f"cannot {action} folder {location!r}: no name for one ({e})") from e
