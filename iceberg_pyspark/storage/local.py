@@ -259,7 +259,7 @@ class _Input(io.FileIO):
         super().__init__(path, "rb")
         self._location = location
 
-    def readinto(self, buffer: WriteableBuffer, /) -> int | None:  # type: ignore[override]
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
         with _errors("read", self._location):
             return super().readinto(buffer)
 
@@ -273,7 +273,7 @@ class _Output(io.FileIO):
         super().__init__(path, "xb")
         self._location = location
 
-    def write(self, data: ReadableBuffer, /) -> int | None:
+    def write(self, data: ReadableBuffer, /) -> int:
         with _errors("write", self._location):
             return super().write(data)
 

@@ -1,0 +1,187 @@
+"""A cache of metadata bytes that never change: manifests, manifest lists and metadata files.
+
+Only names that carry a uuid are kept, because no other name is sure to mean the same bytes tomorrow
+(`v3.metadata.json` of a table dropped and made again). Entries live in this process and on disk, in
+a folder only this user can enter, for the worker processes that come and go. Whoever has other
+credentials has other entries. Losing the cache, or any entry of it, changes nothing but time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import stat
+import tempfile
+import threading
+import uuid
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from iceberg_pyspark.errors import InvalidRequestError
+
+_ENABLED = "io.manifest.cache-enabled"
+_MAX_TOTAL_BYTES = "io.manifest.cache.max-total-bytes"
+_MAX_ENTRY_BYTES = "io.manifest.cache.max-content-length"
+
+_IMMUTABLE_NAME = re.compile(
+    r"(?=.*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+    r"(snap-.*\.avro|.*-m[0-9]+\.avro|.*\.metadata\.json(\.gz)?)"
+)
+_MAGIC = b"IPC1"
+_EVICT_EVERY = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataCache:
+    """Settings of the cache, which pickle; the entries are this process's and this machine's.
+
+    `owner` separates readers with different credentials. `folder` None is the user's cache folder.
+    `max_total_bytes` bounds the memory of a process, `max_disk_bytes` the folder.
+    """
+
+    owner: str
+    max_total_bytes: int = 100 << 20
+    max_entry_bytes: int = 32 << 20
+    max_disk_bytes: int = 1 << 30
+    folder: str | None = None
+
+    def read(self, location: str, read: Callable[[str], bytes]) -> bytes:
+        """The bytes at `location`, from the cache where its name says they cannot change."""
+        if not _IMMUTABLE_NAME.fullmatch(location.rpartition("/")[2]):
+            return read(location)
+        key = hashlib.sha256(f"{self.owner}\n{location}".encode(errors="surrogatepass")).hexdigest()
+        data = _memory.get(key)
+        if data is not None:
+            return data
+        folder = self.folder if self.folder is not None else _user_folder()
+        data = _load(folder, key)
+        if data is None:
+            data = read(location)
+            if len(data) > self.max_entry_bytes:
+                return data
+            self._store(folder, key, data)
+        _memory.put(key, data, self.max_total_bytes)
+        return data
+
+    def _store(self, folder: str | None, key: str, data: bytes) -> None:
+        # a full disk or a folder taken away is no reason to fail a read
+        if folder is None:
+            return
+        temporary = os.path.join(folder, f"{uuid.uuid4()}.tmp")
+        try:
+            with open(temporary, "xb") as file:
+                file.write(_MAGIC + zlib.crc32(data).to_bytes(4, "big") + data)
+            os.replace(temporary, os.path.join(folder, key))
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            return
+        if _memory.stored() % _EVICT_EVERY == 1:
+            _evict(folder, self.max_disk_bytes)
+
+
+def metadata_cache(properties: Mapping[str, str]) -> MetadataCache | None:
+    """The cache that storage properties ask for; None where they switch it off."""
+    if properties.get(_ENABLED, "true").lower() != "true":
+        return None
+    # a digest, so that no secret is kept or shown
+    owner = hashlib.sha256(repr(sorted(properties.items())).encode(errors="surrogatepass"))
+    return MetadataCache(
+        owner=owner.hexdigest(),
+        max_total_bytes=_bytes(properties, _MAX_TOTAL_BYTES, 100 << 20),
+        max_entry_bytes=_bytes(properties, _MAX_ENTRY_BYTES, 32 << 20),
+    )
+
+
+class _Memory:
+    """The entries of this process, the least recently used first."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+        self._stored = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> bytes | None:
+        with self._lock:
+            data = self._entries.get(key)
+            if data is not None:
+                self._entries.move_to_end(key)
+            return data
+
+    def put(self, key: str, data: bytes, max_bytes: int) -> None:
+        with self._lock:
+            self._size += len(data) - len(self._entries.pop(key, b""))
+            self._entries[key] = data
+            while self._size > max_bytes:
+                _, dropped = self._entries.popitem(last=False)
+                self._size -= len(dropped)
+
+    def stored(self) -> int:
+        with self._lock:
+            self._stored += 1
+            return self._stored
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._size = 0
+
+
+_memory = _Memory()
+
+
+def _bytes(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError as e:
+        raise InvalidRequestError(f"{name} = {text}: must be a number of bytes") from e
+
+
+def _user_folder() -> str | None:
+    """A folder that is this user's alone; None where none can be had."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    temporary = os.path.join(tempfile.gettempdir(), f"iceberg-pyspark-{os.getuid()}")
+    for folder in (os.path.join(home, "iceberg-pyspark"), temporary):
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            status = os.lstat(folder)
+            private = stat.S_IMODE(status.st_mode) & 0o077 == 0 and status.st_uid == os.getuid()
+            if stat.S_ISDIR(status.st_mode) and private and os.access(folder, os.W_OK):
+                return folder
+    return None
+
+
+def _load(folder: str | None, key: str) -> bytes | None:
+    if folder is None:
+        return None
+    path = os.path.join(folder, key)
+    try:
+        with open(path, "rb") as file:
+            entry = file.read()
+        os.utime(path)  # the time of last use, for eviction
+    except OSError:
+        return None
+    data = entry[8:]
+    if entry[:8] != _MAGIC + zlib.crc32(data).to_bytes(4, "big"):
+        return None
+    return data
+
+
+def _evict(folder: str, max_bytes: int) -> None:
+    with contextlib.suppress(OSError):
+        with os.scandir(folder) as entries:
+            found = [(e.stat().st_mtime_ns, e.stat().st_size, e.path) for e in entries]
+        excess = sum(size for _, size, _ in found) - max_bytes
+        for _, size, path in sorted(found):
+            if excess <= 0:
+                return
+            os.unlink(path)
+            excess -= size

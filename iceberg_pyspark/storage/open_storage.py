@@ -1,0 +1,87 @@
+"""Which store a location belongs to: its scheme decides, file by file.
+
+A table's files may lie in several stores (data in a bucket, metadata on a mount), so what is opened
+for one location serves all others too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from iceberg_pyspark.storage.cache import MetadataCache, metadata_cache
+from iceberg_pyspark.storage.file_io import FileInfo, FileIO
+from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
+from iceberg_pyspark.storage.local import LocalFileIO, is_local, local_path
+
+
+def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
+    """The store of a table at `location`, which reaches every other location as well.
+
+    `properties` are Iceberg's storage properties (`s3.endpoint`, ...). Raises `StorageError` if the
+    location's scheme is unknown or the package for it is missing.
+    """
+    remote = FsspecFileIO(dict(properties))
+    if is_local(location):
+        local_path(location)
+    else:
+        remote.check_scheme(location)
+    return RoutingFileIO(
+        local=LocalFileIO(), remote=remote, remote_cache=metadata_cache(properties)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingFileIO:
+    """Local locations to `local`, all others to `remote`, whose immutable metadata is cached."""
+
+    local: FileIO
+    remote: FileIO
+    remote_cache: MetadataCache | None = None
+
+    def _store(self, location: str) -> FileIO:
+        return self.local if is_local(location) else self.remote
+
+    def open_input(self, location: str) -> BinaryIO:
+        """A seekable stream; the caller closes it."""
+        return self._store(location).open_input(location)
+
+    def read_bytes(self, location: str) -> bytes:
+        """The whole file."""
+        store = self._store(location)
+        if store is self.remote and self.remote_cache is not None:
+            return self.remote_cache.read(location, store.read_bytes)
+        return store.read_bytes(location)
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        return self._store(location).read_range(location, offset, length)
+
+    def size(self, location: str) -> int:
+        """Size in bytes."""
+        return self._store(location).size(location)
+
+    def exists(self, location: str) -> bool:
+        """Whether the file is there."""
+        return self._store(location).exists(location)
+
+    def open_output(self, location: str) -> BinaryIO:
+        """A stream to a new file; the file is complete once closed."""
+        return self._store(location).open_output(location)
+
+    def create_exclusive(self, location: str, data: bytes) -> None:
+        """Publish a whole file atomically, or raise `FileAlreadyExistsError`."""
+        self._store(location).create_exclusive(location, data)
+
+    def write_bytes(self, location: str, data: bytes) -> None:
+        """Write or replace a whole file."""
+        self._store(location).write_bytes(location, data)
+
+    def delete(self, location: str) -> None:
+        """Delete a file; one that is not there is no error."""
+        self._store(location).delete(location)
+
+    def list_files(self, prefix: str) -> Iterator[FileInfo]:
+        """All files below a folder, recursively."""
+        return self._store(prefix).list_files(prefix)
