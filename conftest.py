@@ -1,4 +1,4 @@
-"""Markers, flags and settings of the test suite; fixtures live in the conftest.py of each folder."""
+"""Markers, flags and settings of the test suite; each folder has its fixtures in its conftest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # On a busy machine time says nothing; where CI is set, Hypothesis takes the same examples always.
+    # Time says nothing on a busy machine; where CI is set the examples are always the same.
     settings.register_profile(
         "tests",
         settings.get_profile("ci" if os.environ.get("CI") else "default"),
