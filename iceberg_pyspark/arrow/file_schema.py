@@ -1,7 +1,7 @@
 """The Arrow schema of a Parquet data file of an Iceberg schema.
 
 It is `to_arrow_schema` with field ids, except in what files hold otherwise than batches do
-(specification, Appendix A "Parquet"): columns of type `unknown` are left out, and `uuid` carries its
+(specification, Appendix A "Parquet"): columns of type `unknown` are left out, `uuid` carries its
 annotation.
 """
 
