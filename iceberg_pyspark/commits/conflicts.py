@@ -43,15 +43,17 @@ class TouchedFile:
 class ConflictChecks:
     """What must not have happened since the snapshot that was read; None there: an empty table.
 
-    `no_new_data` and `no_removed_data`: data files that pass the test were not added, not
-    removed. `still_live`: these data files were not removed. `no_new_deletes_for`: no delete
-    applies to these that was not seen; equality deletes are left out with
-    `equality_deletes_still_apply`, when the new files keep the old data sequence number.
+    `no_new_data` and `no_removed_data`: data files that pass the test were not added, not removed;
+    `no_new_deletes`: nor were delete files added that pass it. `still_live`: these data files were
+    not removed. `no_new_deletes_for`: no delete was added that applies to these; equality deletes
+    are left out with `equality_deletes_still_apply`, when the new files keep the old data sequence
+    number.
     """
 
     base_snapshot_id: int | None
     no_new_data: FileTest | None = None
     no_removed_data: FileTest | None = None
+    no_new_deletes: FileTest | None = None
     still_live: frozenset[str] = frozenset()
     no_new_deletes_for: tuple[TouchedFile, ...] = ()
     equality_deletes_still_apply: bool = False
@@ -112,12 +114,13 @@ def check_conflicts(checks: ConflictChecks, base: SnapshotBase) -> None:
                 raise _conflict(base, snapshot, f"removed {f.file_path}, which holds rows")
             elif rows_change and checks.no_removed_data is not None and checks.no_removed_data(f):
                 raise _conflict(base, snapshot, f"removed {f.file_path}, which may hold rows")
-        if not touched:
+        if not touched and checks.no_new_deletes is None:
             continue
         for entry in _changes_of(base, snapshot, ManifestContent.DELETES):
             f = entry.data_file
-            if entry.status is EntryStatus.ADDED and _may_apply(
-                f, touched, scopes, base, checks.equality_deletes_still_apply
+            if entry.status is EntryStatus.ADDED and (
+                (checks.no_new_deletes is not None and checks.no_new_deletes(f))
+                or _may_apply(f, touched, scopes, base, checks.equality_deletes_still_apply)
             ):
                 raise _conflict(base, snapshot, f"added deletes in {f.file_path} for rows")
 

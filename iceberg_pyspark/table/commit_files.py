@@ -1,0 +1,145 @@
+"""Commits of files that are written already: what the writers of every front end end with.
+
+Each takes the table as it was loaded when the operation read it, refreshes, and returns the table
+as committed. An error with `safe_to_clean_up` means that no snapshot has the files, nor will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.commits.conflicts import ConflictChecks, FileTest, IsolationLevel
+from iceberg_pyspark.commits.file_filter import compile_file_match, compile_may_match
+from iceberg_pyspark.commits.manifest_changes import RemoveAll, RemoveWhere
+from iceberg_pyspark.commits.snapshot_changes import (
+    AppendFiles,
+    OverwriteFiles,
+    OverwritePartitions,
+    SnapshotAction,
+)
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.partitioning import partition_key
+from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.commit import SYSTEM_CLOCK, Clock, commit_steps
+from iceberg_pyspark.table.commit_snapshot import SnapshotStep
+
+OverwriteMode: TypeAlias = Literal["static", "dynamic"] | Predicate
+"""Replace everything, the partitions written to, or the rows of an (unbound) filter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitOptions:
+    """What a user may say about any snapshot."""
+
+    branch: str = MAIN
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
+    write_id: str | None = None
+
+
+def commit_action(
+    catalog: Catalog,
+    table: LoadedTable,
+    io: FileIO,
+    action: SnapshotAction,
+    options: CommitOptions | None = None,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Commit one action as one snapshot of `options.branch`.
+
+    A write id that the table already has a snapshot of means that an earlier try succeeded: the
+    table is returned as it is.
+    """
+    chosen = options or CommitOptions()
+    step = SnapshotStep(
+        action,
+        io,
+        table_uuid=table.metadata.table_uuid,
+        clock=clock,
+        branch=chosen.branch,
+        write_id=chosen.write_id,
+        snapshot_properties=chosen.snapshot_properties,
+    )
+    # what was loaded when the write began is old by now: starting from it would waste an attempt
+    current = catalog.load_table(table.identifier)
+    return commit_steps(catalog, current, [step], clock=clock)
+
+
+def commit_append(
+    catalog: Catalog,
+    table: LoadedTable,
+    io: FileIO,
+    data_files: Iterable[DataFile],
+    options: CommitOptions | None = None,
+    *,
+    fast: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Add data files; `fast` never merges manifests."""
+    action = AppendFiles(data_files=tuple(data_files), merge=not fast)
+    return commit_action(catalog, table, io, action, options, clock=clock)
+
+
+def commit_overwrite(
+    catalog: Catalog,
+    table: LoadedTable,
+    io: FileIO,
+    data_files: Iterable[DataFile],
+    mode: OverwriteMode,
+    options: CommitOptions | None = None,
+    *,
+    isolation: IsolationLevel | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Replace what `mode` says by the data files.
+
+    With an isolation level, changes made to that part since `table` was loaded are refused; without
+    one they are overwritten too.
+    """
+    chosen = options or CommitOptions()
+    files = tuple(data_files)
+    metadata = table.metadata
+    action: SnapshotAction
+    if mode == "dynamic":
+        partitions = {(f.spec_id, partition_key(f.partition)) for f in files}
+        unpartitioned = any(metadata.spec_by_id[f.spec_id].is_unpartitioned for f in files)
+        action = OverwritePartitions(
+            data_files=files,
+            checks=_overwrite_checks(
+                table,
+                chosen.branch,
+                isolation,
+                lambda f: unpartitioned or (f.spec_id, partition_key(f.partition)) in partitions,
+            ),
+        )
+    elif mode == "static":
+        checks = _overwrite_checks(table, chosen.branch, isolation, lambda f: True)
+        action = OverwriteFiles(removal=RemoveAll(), data_files=files, checks=checks)
+    else:
+        bound = bind(mode, metadata.current_schema)
+        checks = _overwrite_checks(
+            table, chosen.branch, isolation, compile_may_match(bound, metadata)
+        )
+        removal = RemoveWhere(compile_file_match(bound, metadata), str(mode))
+        action = OverwriteFiles(removal=removal, data_files=files, checks=checks)
+    return commit_action(catalog, table, io, action, chosen, clock=clock)
+
+
+def _overwrite_checks(
+    table: LoadedTable, branch: str, isolation: IsolationLevel | None, replaced: FileTest
+) -> ConflictChecks | None:
+    if isolation is None:
+        return None
+    ref = table.metadata.refs.get(branch)
+    return ConflictChecks(
+        base_snapshot_id=None if ref is None else ref.snapshot_id,
+        no_new_data=replaced if isolation == "serializable" else None,
+        no_removed_data=replaced,
+        no_new_deletes=replaced,
+    )

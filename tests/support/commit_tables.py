@@ -1,0 +1,174 @@
+"""Tables in memory for tests of commits: a working catalog with faults, a clock, data files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.commits.new_table import new_table_metadata
+from iceberg_pyspark.commits.requirements import TableRequirement
+from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, partition_type
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import IdentityTransform
+from iceberg_pyspark.spec.types import LongType, NestedField, StringType
+from iceberg_pyspark.storage.manifest_files import read_manifest_entries, read_snapshot_manifests
+from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.table.commit import Clock
+
+IDENTIFIER = TableIdentifier(namespace=("db",), name="t")
+SCHEMA = Schema(
+    fields=(
+        NestedField(field_id=1, name="id", type=LongType(), required=True),
+        NestedField(field_id=2, name="part", type=StringType()),
+    )
+)
+BY_PART = PartitionSpec(
+    spec_id=0,
+    fields=(
+        PartitionField(source_ids=(2,), field_id=1000, name="part", transform=IdentityTransform()),
+    ),
+)
+
+
+class FakeClock:
+    """A clock that moves by a millisecond at every look and by every sleep."""
+
+    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+        self._now_ms = now_ms
+        self.sleeps: list[float] = []
+
+    def now_ms(self) -> int:
+        """The time, one later than the last."""
+        self._now_ms += 1
+        return self._now_ms
+
+    def sleep_ms(self, ms: float) -> None:
+        """Let the time pass."""
+        self.sleeps.append(ms)
+        self._now_ms += int(ms)
+
+    @property
+    def clock(self) -> Clock:
+        """As the commit loop takes it."""
+        return Clock(now_ms=self.now_ms, sleep_ms=self.sleep_ms, random=lambda: 0.0)
+
+
+class FaultyCatalog(MemoryCatalog):
+    """A working catalog whose commits go through `faults`, one per commit, and then work.
+
+    A fault gets the real commit as a function and decides whether to call it and what to raise.
+    """
+
+    faults: list[Callable[[Callable[[], LoadedTable]], LoadedTable]]
+
+    def commit_table(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+    ) -> LoadedTable:
+        """As `MemoryCatalog`, unless a fault is due."""
+
+        def commit() -> LoadedTable:
+            return super(FaultyCatalog, self).commit_table(identifier, requirements, updates)
+
+        if self.faults:
+            return self.faults.pop(0)(commit)
+        return commit()
+
+
+@dataclass
+class CommitTable:
+    """A table under test."""
+
+    catalog: FaultyCatalog
+    io: MemoryFileIO
+    clock: FakeClock = field(default_factory=FakeClock)
+
+    @property
+    def loaded(self) -> LoadedTable:
+        """The table as it is now."""
+        return self.catalog.load_table(IDENTIFIER)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """Its metadata."""
+        return self.loaded.metadata
+
+    def manifests(self, snapshot: Snapshot | None = None) -> list[ManifestFile]:
+        """Manifests of a snapshot, else of the current one."""
+        chosen = snapshot or self.metadata.current_snapshot
+        return [] if chosen is None else read_snapshot_manifests(self.io, chosen)
+
+    def entries(self, snapshot: Snapshot | None = None) -> list[ManifestEntry]:
+        """All entries of a snapshot, numbers inherited."""
+        m = self.metadata
+        return [
+            e
+            for manifest in self.manifests(snapshot)
+            for e in read_manifest_entries(
+                self.io,
+                manifest,
+                partition_type(m.spec_by_id[manifest.partition_spec_id], m.schemas_newest_first),
+            )
+        ]
+
+    def live(self, snapshot: Snapshot | None = None) -> list[str]:
+        """Sorted paths of the live files of a snapshot."""
+        return sorted(e.data_file.file_path for e in self.entries(snapshot) if e.is_live)
+
+    def metadata_files(self) -> set[str]:
+        """Locations of manifests and manifest lists in the store."""
+        return {f.location for f in self.io.list_files("mem://t") if f.location.endswith(".avro")}
+
+    def referenced(self) -> set[str]:
+        """Locations of manifests and manifest lists that snapshots refer to."""
+        found: set[str] = set()
+        for snapshot in self.metadata.snapshots:
+            assert snapshot.manifest_list is not None
+            found.add(snapshot.manifest_list)
+            found.update(m.manifest_path for m in self.manifests(snapshot))
+        return found
+
+
+def commit_table(
+    *,
+    format_version: int = 2,
+    partitioned: bool = False,
+    properties: Mapping[str, str] | None = None,
+) -> CommitTable:
+    """A new, empty table."""
+    io = MemoryFileIO()
+    catalog = FaultyCatalog("test", io=io)
+    catalog.faults = []
+    catalog.create_namespace(("db",))
+    metadata = new_table_metadata(
+        SCHEMA,
+        BY_PART if partitioned else None,
+        None,
+        "mem://t",
+        properties or {},
+        format_version=format_version,
+        table_uuid="00000000-0000-0000-0000-000000000001",
+        now_ms=1_600_000_000_000,
+    )
+    catalog.create_table(IDENTIFIER, metadata)
+    return CommitTable(catalog=catalog, io=io)
+
+
+def data_file(name: str, *partition: Any, rows: int = 1, **changes: Any) -> DataFile:
+    """A data file that no store holds: commits never open them."""
+    return DataFile(
+        file_path=f"mem://t/data/{name}",
+        partition=partition,
+        record_count=rows,
+        file_size_in_bytes=10 * rows,
+        **changes,
+    )
