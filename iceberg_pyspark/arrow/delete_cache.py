@@ -1,0 +1,44 @@
+"""Decoded deletes that the next task of this process is likely to need again.
+
+One delete file applies to many data files, and a worker reads many of those. Delete files are
+immutable, so nothing here grows stale; the least recently used entries leave when the total exceeds
+the limit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+class DeleteCache(Generic[Value]):
+    """Values by key, at most `max_bytes` in sum; safe to use from several threads."""
+
+    def __init__(self, max_bytes: int, size_of: Callable[[Value], int]) -> None:
+        self._max_bytes = max_bytes
+        self._size_of = size_of
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._bytes = 0
+
+    def get_or_read(self, key: Hashable, read: Callable[[], Value]) -> Value:
+        """The cached value, or a fresh one, which is kept if it fits at all."""
+        with self._lock:
+            found = self._entries.get(key)
+            if found is not None:
+                self._entries.move_to_end(key)
+                return found[0]
+        value = read()
+        size = self._size_of(value)
+        with self._lock:
+            if size <= self._max_bytes and key not in self._entries:
+                self._entries[key] = (value, size)
+                self._bytes += size
+                while self._bytes > self._max_bytes:
+                    _, (_, oldest) = self._entries.popitem(last=False)
+                    self._bytes -= oldest
+        return value

@@ -1,0 +1,136 @@
+"""Which field ids a data file's columns have.
+
+A file's own ids win; a file without any is resolved by the table's name mapping (specification,
+"Column Projection"). List elements and map keys and values belong to their column by position in
+the type, so that a missing id there hides nothing. What has no id is invisible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.schemas import field_id_of, is_list_like
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping, find_mapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileField:
+    """A column or nested field of a file; `leaves` are the leaf columns below it, in file order.
+
+    `children`: a struct's fields, a list's element, or a map's key and value.
+    """
+
+    field_id: int | None
+    name: str
+    type: pa.DataType
+    children: tuple[FileField, ...]
+    leaves: range
+
+    def child_with_id(self, field_id: int) -> FileField | None:
+        """The direct child with that id, or None."""
+        return next((c for c in self.children if c.field_id == field_id), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileFields:
+    """The top-level columns of a file; `with_ids` is false when nothing gives them ids."""
+
+    columns: tuple[FileField, ...]
+    with_ids: bool
+
+    def column_with_id(self, field_id: int) -> FileField | None:
+        """The top-level column with that id, or None."""
+        return next((c for c in self.columns if c.field_id == field_id), None)
+
+    def read_columns(self, leaves: Collection[int]) -> list[FileField]:
+        """The columns that a batch of those leaf columns has, in its order."""
+        return [c for c in self.columns if any(leaf in leaves for leaf in c.leaves)]
+
+
+def resolve_file_fields(
+    schema: pa.Schema, name_mapping: NameMapping | None, location: str
+) -> FileFields:
+    """The columns of a file with their field ids; duplicate ids among siblings are refused."""
+    with_ids = any(field_id_of(f) is not None for f in _walk(schema))
+    mapped = name_mapping.fields if name_mapping is not None and not with_ids else None
+    columns = _Resolver(mapped is not None, location).siblings(list(schema), mapped or ())
+    return FileFields(columns=columns, with_ids=with_ids or mapped is not None)
+
+
+def _walk(fields: Sequence[pa.Field]) -> Iterator[pa.Field]:
+    for f in fields:
+        yield f
+        yield from _walk(_children(f.type))
+
+
+def _children(type_: pa.DataType) -> list[pa.Field]:
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    if pa.types.is_map(type_):
+        return [type_.key_field, type_.item_field]
+    if pa.types.is_struct(type_):
+        return [type_.field(i) for i in range(type_.num_fields)]
+    if is_list_like(type_):
+        return [type_.value_field]
+    return []
+
+
+class _Resolver:
+    """Counts leaf columns while it descends."""
+
+    def __init__(self, by_name: bool, location: str) -> None:
+        self._by_name = by_name
+        self._location = location
+        self._next_leaf = 0
+
+    def siblings(
+        self,
+        fields: Sequence[pa.Field],
+        mapped: tuple[MappedField, ...],
+        *,
+        part_names: Sequence[str] = (),
+    ) -> tuple[FileField, ...]:
+        """Fields of one parent; `part_names`: what a mapping calls the parts of a list or map."""
+        resolved: list[FileField] = []
+        seen: dict[int, str] = {}
+        for i, f in enumerate(fields):
+            found = find_mapped(mapped, part_names[i] if part_names else f.name)
+            if self._by_name:
+                field_id = found.field_id if found is not None else None
+            else:
+                field_id = field_id_of(f)
+            if field_id is not None and field_id in seen:
+                raise InvalidMetadataError(
+                    f"{self._location}: columns '{seen[field_id]}' and '{f.name}' both have "
+                    f"field id {field_id}"
+                )
+            if field_id is not None:
+                seen[field_id] = f.name
+            resolved.append(self._field(f, field_id, found.fields if found is not None else ()))
+        return tuple(resolved)
+
+    def _field(
+        self, field: pa.Field, field_id: int | None, mapped: tuple[MappedField, ...]
+    ) -> FileField:
+        first = self._next_leaf
+        nested = _children(field.type)
+        if pa.types.is_map(field.type):
+            children = self.siblings(nested, mapped, part_names=("key", "value"))
+        elif is_list_like(field.type):
+            children = self.siblings(nested, mapped, part_names=("element",))
+        elif nested:
+            children = self.siblings(nested, mapped)
+        else:
+            children = ()
+            self._next_leaf += 1
+        return FileField(
+            field_id=field_id,
+            name=field.name,
+            type=field.type,
+            children=children,
+            leaves=range(first, self._next_leaf),
+        )

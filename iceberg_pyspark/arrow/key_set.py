@@ -1,0 +1,119 @@
+"""A set of rows of one or more columns, probed by whole columns.
+
+The equality of equality deletes (specification, "Equality Delete Files"): null equals null; floats
+are equal when their bits are, all NaNs being one (as partition values are, "Scan Planning" note 3).
+Every column becomes integer codes, and the codes of several columns combine to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Codes = npt.NDArray[np.int64]
+
+
+class KeySet:
+    """Distinct rows of the given columns, which have one length; no columns are no rows."""
+
+    def __init__(self, columns: Sequence[pa.Array]) -> None:
+        self._lookups = [_lookup_of(column) for column in columns]
+        self._levels: list[Codes] = []
+        if not columns:
+            return
+        codes = self._lookups[0].codes(columns[0])
+        for lookup, column in zip(self._lookups[1:], columns[1:], strict=True):
+            combined = codes * lookup.size + lookup.codes(column)
+            level = np.unique(combined)
+            self._levels.append(level)
+            codes = np.searchsorted(level, combined)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(k.nbytes for k in self._lookups) + sum(level.nbytes for level in self._levels)
+
+    def contains(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_]:
+        """For each row of the columns, whether it is in the set."""
+        if not self._lookups:
+            return np.zeros(len(columns[0]), dtype=np.bool_)
+        codes = self._lookups[0].codes(columns[0])
+        for lookup, level, column in zip(self._lookups[1:], self._levels, columns[1:], strict=True):
+            own = lookup.codes(column)
+            known = (codes >= 0) & (own >= 0)
+            codes = _find(level, np.where(known, codes * lookup.size + own, -1))
+        found: npt.NDArray[np.bool_] = codes >= 0
+        return found
+
+
+def _find(ordered: Codes, values: Codes) -> Codes:
+    """Position of each value among the ordered ones, -1 for those not there."""
+    if not len(ordered):
+        return np.full(len(values), -1, dtype=np.int64)
+    positions = np.searchsorted(ordered, values)
+    positions[positions == len(ordered)] = 0
+    return np.where(ordered[positions] == values, positions, -1)
+
+
+def _lookup_of(column: pa.Array) -> _IntegerLookup | _ValueLookup:
+    integers = _as_integers(column)
+    return _ValueLookup(column) if integers is None else _IntegerLookup(integers)
+
+
+class _IntegerLookup:
+    """Codes of a column whose values are integers underneath; nothing is rebuilt per probe."""
+
+    def __init__(self, keys: pa.Array) -> None:
+        self._keys = np.unique(_to_numpy(keys.drop_null()))
+        self._null_code = len(self._keys) if keys.null_count else -1
+        self.size = len(self._keys) + 1
+
+    @property
+    def nbytes(self) -> int:
+        return self._keys.nbytes
+
+    def codes(self, column: pa.Array) -> Codes:
+        codes = _find(self._keys, _to_numpy(_as_integers(column)))
+        if column.null_count:
+            nulls = column.is_null().to_numpy(zero_copy_only=False)
+            codes = np.where(nulls, self._null_code, codes)
+        return codes
+
+
+class _ValueLookup:
+    """Codes of any other column; Arrow builds its hash table anew for each probe."""
+
+    def __init__(self, keys: pa.Array) -> None:
+        self._keys = keys.unique()
+        self.size = len(self._keys)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._keys.nbytes)
+
+    def codes(self, column: pa.Array) -> Codes:
+        return _to_numpy(pc.index_in(column, value_set=self._keys).fill_null(-1))
+
+
+def _to_numpy(integers: pa.Array) -> Codes:
+    if integers.null_count:
+        integers = integers.fill_null(0)
+    codes: Codes = integers.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return codes
+
+
+def _as_integers(column: pa.Array) -> pa.Array | None:
+    """The column as 32 or 64 bit integers with its nulls, or None where that is not its nature."""
+    type_ = column.type
+    if pa.types.is_integer(type_):
+        return column
+    if pa.types.is_floating(type_):
+        one_nan = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), type_), column)
+        return one_nan.view(pa.int32() if type_.bit_width == 32 else pa.int64())
+    if pa.types.is_temporal(type_):
+        return column.view(pa.int32() if type_.bit_width == 32 else pa.int64())
+    return None

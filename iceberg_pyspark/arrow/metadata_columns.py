@@ -1,0 +1,110 @@
+"""Metadata columns of a batch: what a file, a position or a manifest entry says of each row.
+
+Specification, "Reserved Field IDs" and "Row Lineage". `_row_id` and `_last_updated_sequence_number`
+may be stored in the file; where they are null they are inherited. A file without `first_row_id`
+belongs to a snapshot from before row lineage: both are null then, whatever is stored (conformance
+15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.arrow.projection import constant_array
+from iceberg_pyspark.arrow.scalars import scalar_of
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.spec.metadata_columns import (
+    DELETED,
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    PARTITION_ID,
+    POS,
+    ROW_ID,
+    SPEC_ID,
+)
+from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID
+from iceberg_pyspark.spec.types import NestedField, StructType
+
+STORED_METADATA_COLUMNS = {f.field_id: f for f in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
+"""Metadata columns that a data file may hold itself."""
+
+
+def is_metadata_column(field: NestedField) -> bool:
+    """Whether a projected field is a metadata column."""
+    return field.field_id > MAX_USER_FIELD_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowFacts:
+    """What is known of a batch's rows: positions in the file, stored lineage, and deletion."""
+
+    positions: pa.Array
+    stored: Mapping[int, pa.Array]
+    deleted: npt.NDArray[np.bool_] | None
+
+
+class MetadataColumns:
+    """Makes the metadata columns of one task's batches."""
+
+    def __init__(self, context: ScanContext, task: ScanTask) -> None:
+        self._task = task
+        self._constants: dict[int, pa.Scalar] = {
+            FILE.field_id: scalar_of(FILE.type, task.file_path),
+            SPEC_ID.field_id: scalar_of(SPEC_ID.type, task.spec_id),
+        }
+        for field in context.projection.fields:
+            if field.field_id == PARTITION_ID:
+                self._constants[PARTITION_ID] = _partition_scalar(field, context, task)
+
+    def array(self, field: NestedField, facts: RowFacts) -> pa.Array:
+        """The column for those rows."""
+        length = len(facts.positions)
+        if field.field_id in self._constants:
+            return constant_array(self._constants[field.field_id], length)
+        match field.field_id:
+            case POS.field_id:
+                return facts.positions
+            case DELETED.field_id:
+                deleted = facts.deleted
+                return pa.array(np.zeros(length, dtype=np.bool_) if deleted is None else deleted)
+            case ROW_ID.field_id | LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+                return self._lineage(field.field_id, facts)
+            case _:
+                raise InvalidRequestError(
+                    f"column '{field.name}' has the reserved field id {field.field_id}, which is "
+                    "no metadata column that can be read"
+                )
+
+    def _lineage(self, field_id: int, facts: RowFacts) -> pa.Array:
+        task = self._task
+        if task.first_row_id is None:
+            return pa.nulls(len(facts.positions), pa.int64())
+        inherited: pa.Array | pa.Scalar
+        if field_id == ROW_ID.field_id:
+            inherited = pc.add(facts.positions, task.first_row_id)
+        else:
+            inherited = pa.scalar(task.data_sequence_number, pa.int64())
+        stored = facts.stored.get(field_id)
+        if stored is not None:
+            return pc.coalesce(stored, inherited)
+        if isinstance(inherited, pa.Scalar):
+            return constant_array(inherited, len(facts.positions))
+        return inherited
+
+
+def _partition_scalar(field: NestedField, context: ScanContext, task: ScanTask) -> pa.Scalar:
+    """The task's partition tuple as the scan's struct over all specs; fields it lacks are null."""
+    values: dict[int, Any] = {
+        f.field_id: value
+        for f, value in zip(context.specs[task.spec_id].fields, task.partition, strict=True)
+    }
+    assert isinstance(field.type, StructType)
+    return scalar_of(field.type, {f.field_id: values.get(f.field_id) for f in field.type.fields})

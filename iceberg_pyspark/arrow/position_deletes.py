@@ -1,0 +1,178 @@
+"""Deleted row positions of one data file, from a deletion vector or from position delete files.
+
+Specification, "Position Delete Files" and "Deletion Vectors". A deletion vector replaces every
+position delete file of its data file (conformance 32). Paths match as exact strings (37).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from iceberg_pyspark.arrow.delete_cache import DeleteCache
+from iceberg_pyspark.arrow.file_fields import resolve_file_fields
+from iceberg_pyspark.arrow.open_data_file import open_data_file
+from iceberg_pyspark.arrow.projection import FileProjection
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysTrue,
+    BoundColumn,
+    BoundLiteral,
+    Predicate,
+)
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
+from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
+from iceberg_pyspark.spec.types import StringType
+from iceberg_pyspark.storage.deletion_vectors import positions_mask, read_deletion_vector
+from iceberg_pyspark.storage.file_io import FileIO
+
+Positions: TypeAlias = npt.NDArray[np.int64]
+
+_CACHE_BYTES = 64 * 1024 * 1024
+_WHOLE_FILE_RECORDS = 2_000_000
+"""A delete file of more records is decoded for one data file at a time."""
+
+_PATH_COLUMN = BoundColumn(DELETE_FILE_PATH.field_id, DELETE_FILE_PATH.name, StringType(), True)
+# the names are fixed by the specification, so files without ids can be read too
+_NAMES = NameMapping(
+    fields=tuple(
+        MappedField(field_id=f.field_id, names=(f.name,))
+        for f in (DELETE_FILE_PATH, DELETE_FILE_POS)
+    )
+)
+
+_POSITIONS_CACHE: DeleteCache[Mapping[str, Positions]] = DeleteCache(
+    _CACHE_BYTES, lambda by_path: sum(p.nbytes + len(path) for path, p in by_path.items())
+)
+
+
+class DeletedRows(Protocol):
+    """Which rows of one data file are deleted, by position."""
+
+    def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
+        """True for each deleted row of the range; None when none is."""
+        ...
+
+
+class DeletionVectorRows:
+    """Rows deleted by a deletion vector."""
+
+    def __init__(self, bitmap: BitMap64) -> None:
+        self._bitmap = bitmap
+
+    def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
+        """True for each deleted row of the range; None when none is."""
+        mask = positions_mask(self._bitmap, start, length)
+        return mask if mask.any() else None
+
+
+class PositionRows:
+    """Rows deleted by ordered, distinct positions."""
+
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+
+    def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
+        """True for each deleted row of the range; None when none is."""
+        first, last = np.searchsorted(self._positions, [start, start + length])
+        if first == last:
+            return None
+        mask = np.zeros(length, dtype=np.bool_)
+        mask[self._positions[first:last] - start] = True
+        return mask
+
+
+def read_deleted_rows(io: FileIO, task: ScanTask, table: str) -> DeletedRows | None:
+    """The rows that the task's position deletes remove from its data file; None without any."""
+    refs = [d for d in task.deletes if d.content is FileContent.POSITION_DELETES]
+    vectors = [d for d in refs if d.is_deletion_vector]
+    if len(vectors) > 1:
+        raise InvalidMetadataError(
+            f"table {table}: {task.file_path} has {len(vectors)} deletion vectors "
+            f"({', '.join(v.file_path for v in vectors)}); a snapshot may have one per data file"
+        )
+    if vectors:
+        return DeletionVectorRows(_read_vector(io, vectors[0], task.file_path, table))
+    found = [p for ref in refs if len(p := _positions_of(io, ref, task.file_path))]
+    if not found:
+        return None
+    return PositionRows(found[0] if len(found) == 1 else np.unique(np.concatenate(found)))
+
+
+def _read_vector(io: FileIO, ref: DeleteFileRef, data_file: str, table: str) -> BitMap64:
+    if ref.referenced_data_file != data_file:
+        raise InvalidMetadataError(
+            f"table {table}: deletion vector of {ref.referenced_data_file} in {ref.file_path} is "
+            f"assigned to {data_file}"
+        )
+    if ref.content_offset is None or ref.content_size_in_bytes is None:
+        raise InvalidMetadataError(
+            f"table {table}: the deletion vector of {data_file} in {ref.file_path} has no "
+            "content_offset and content_size_in_bytes, which are required"
+        )
+    return read_deletion_vector(
+        io,
+        ref.file_path,
+        ref.content_offset,
+        ref.content_size_in_bytes,
+        ref.record_count,
+        f"table {table}",
+    )
+
+
+def _positions_of(io: FileIO, ref: DeleteFileRef, data_file: str) -> Positions:
+    """Ordered, distinct positions of one data file in one delete file."""
+    only = data_file if ref.record_count > _WHOLE_FILE_RECORDS else None
+    by_path = _POSITIONS_CACHE.get_or_read(
+        (ref.file_path, ref.file_size_in_bytes, ref.record_count, only),
+        lambda: _read_positions(io, ref, only),
+    )
+    return by_path.get(data_file, np.empty(0, dtype=np.int64))
+
+
+def _read_positions(io: FileIO, ref: DeleteFileRef, only: str | None) -> Mapping[str, Positions]:
+    parts: dict[str, list[Positions]] = {}
+    predicate: Predicate = AlwaysTrue() if only is None else BoundLiteral("eq", _PATH_COLUMN, only)
+    with open_data_file(io, ref.file_path, ref.file_format) as file:
+        projection = FileProjection(
+            (DELETE_FILE_PATH, DELETE_FILE_POS),
+            resolve_file_fields(file.schema, _NAMES, ref.file_path),
+            partition_values={},
+            location=ref.file_path,
+        )
+        convert = projection.compile(projection.leaves)
+        for _, batch in file.batches(
+            projection.leaves, predicate=predicate, leaf_by_id=projection.exact_leaves
+        ):
+            paths, positions = convert(batch.columns, batch.num_rows)
+            if only is not None:
+                positions = positions.filter(pc.equal(paths, only))
+                parts.setdefault(only, []).append(_as_numpy(positions))
+            else:
+                _group_by_path(paths, positions, parts)
+    return {path: np.unique(np.concatenate(found)) for path, found in parts.items()}
+
+
+def _group_by_path(paths: pa.Array, positions: pa.Array, parts: dict[str, list[Positions]]) -> None:
+    encoded = paths.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    order = np.argsort(codes, kind="stable")
+    ordered = _as_numpy(positions)[order]
+    ends = np.cumsum(np.bincount(codes, minlength=len(encoded.dictionary)))
+    start = 0
+    for path, end in zip(encoded.dictionary.to_pylist(), ends.tolist(), strict=True):
+        parts.setdefault(path, []).append(ordered[start:end])
+        start = end
+
+
+def _as_numpy(positions: pa.Array) -> Positions:
+    array: Positions = positions.to_numpy(zero_copy_only=False)
+    return array

@@ -1,0 +1,116 @@
+"""Primitive arrays of a file as arrays of a table column's type.
+
+Specification, "Schema Evolution" (promotions) and Appendix A "Parquet" (physical types). Exact
+widenings only: a value that does not fit raises, nothing is rounded. Whether a timestamp is in UTC
+is the table's word, as in Java: INT96 and old converted types do not tell.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+
+def check_readable(stored: pa.DataType, type_: PrimitiveType, where: str) -> None:
+    """Raise `InvalidMetadataError` unless every value of the file's type is one of the column's."""
+    if not _is_readable(_plain(stored), type_):
+        raise InvalidMetadataError(
+            f"{where} is stored as {stored}, which cannot be read as {type_}"
+        )
+
+
+def _plain(stored: pa.DataType) -> pa.DataType:
+    if isinstance(stored, pa.BaseExtensionType):
+        return _plain(stored.storage_type)
+    return _plain(stored.value_type) if pa.types.is_dictionary(stored) else stored
+
+
+def _is_text(stored: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_string(stored) or t.is_large_string(stored) or t.is_string_view(stored))
+
+
+def _is_bytes(stored: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_binary(stored) or t.is_large_binary(stored) or t.is_binary_view(stored))
+
+
+def _is_readable(stored: pa.DataType, type_: PrimitiveType) -> bool:
+    t = pa.types
+    if t.is_null(stored):
+        return True
+    match type_:
+        case BooleanType():
+            return bool(t.is_boolean(stored))
+        case IntegerType():
+            return bool(t.is_integer(stored) and stored.bit_width <= 32)
+        case LongType():
+            return bool(t.is_integer(stored))
+        case FloatType():
+            return bool(t.is_floating(stored) and stored.bit_width <= 32)
+        case DoubleType():
+            return bool(t.is_floating(stored))
+        case DecimalType(precision=precision, scale=scale):
+            return bool(
+                t.is_decimal(stored) and stored.precision <= precision and stored.scale == scale
+            )
+        case DateType():
+            return bool(t.is_date(stored))
+        case TimeType():
+            return bool(t.is_time(stored))
+        case TimestampType() | TimestampNsType():
+            return bool(t.is_timestamp(stored) or t.is_date32(stored))
+        case TimestamptzType() | TimestamptzNsType():
+            return bool(t.is_timestamp(stored))
+        case StringType() | BinaryType():
+            return _is_text(stored) or _is_bytes(stored)
+        case FixedType(length=length):
+            return _is_bytes(stored) or _is_fixed(stored, length)
+        case UUIDType():
+            return _is_bytes(stored) or _is_fixed(stored, 16)
+        case _:
+            return isinstance(type_, UnknownType)
+
+
+def _is_fixed(stored: pa.DataType, length: int) -> bool:
+    return bool(pa.types.is_fixed_size_binary(stored) and stored.byte_width == length)
+
+
+def promote(array: pa.Array, type_: PrimitiveType) -> pa.Array:
+    """The array in the column's Arrow type; `pa.ArrowInvalid` when a value does not fit."""
+    target = arrow_type(type_)
+    if array.type == target:
+        return array
+    if isinstance(type_, UnknownType):
+        return pa.nulls(len(array), target)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if isinstance(array, pa.DictionaryArray):
+        array = array.dictionary_decode()
+        return promote(array, type_)
+    if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
+        # units first: a cast between zones of different units would have to know both
+        return array.cast(pa.timestamp(target.unit, array.type.tz)).cast(target)
+    return array.cast(target)

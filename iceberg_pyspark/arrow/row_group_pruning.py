@@ -1,0 +1,168 @@
+"""Row groups that hold no matching row, by Parquet statistics.
+
+Inclusive: a row group is skipped only when its statistics prove that no row can match; whatever is
+missing or doubtful keeps it. Only columns stored in exactly the column's type take part, so that
+raw statistics compare as the specification orders values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysFalse,
+    And,
+    BoundColumn,
+    BoundLiteral,
+    BoundSet,
+    BoundUnary,
+    Comparison,
+    Or,
+    Predicate,
+    Test,
+)
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+)
+from iceberg_pyspark.spec.values import unscaled_value
+
+_INTEGERS = (
+    IntegerType,
+    LongType,
+    DateType,
+    TimeType,
+    TimestampType,
+    TimestamptzType,
+    TimestampNsType,
+    TimestamptzNsType,
+)
+
+
+def compile_row_group_filter(
+    predicate: Predicate, leaf_by_id: Mapping[int, int]
+) -> Callable[[pq.RowGroupMetaData], bool]:
+    """A function that says whether a row group may hold a matching row.
+
+    `leaf_by_id` has the leaf column of every predicate column whose statistics can be trusted.
+    """
+    return lambda group: _may_match(predicate, group, leaf_by_id)
+
+
+def _may_match(
+    predicate: Predicate, group: pq.RowGroupMetaData, leaf_by_id: Mapping[int, int]
+) -> bool:
+    match predicate:
+        case AlwaysFalse():
+            return False
+        case And(left=left, right=right):
+            return _may_match(left, group, leaf_by_id) and _may_match(right, group, leaf_by_id)
+        case Or(left=left, right=right):
+            return _may_match(left, group, leaf_by_id) or _may_match(right, group, leaf_by_id)
+        case BoundUnary() | BoundLiteral() | BoundSet():
+            leaf = leaf_by_id.get(predicate.column.field_id)
+            if leaf is None:
+                return True
+            chunk = group.column(leaf)
+            if not chunk.is_stats_set or chunk.statistics is None:
+                return True
+            return _leaf_may_match(predicate, chunk, group.num_rows)
+        case _:
+            return True
+
+
+def _leaf_may_match(
+    predicate: BoundUnary | BoundLiteral | BoundSet, chunk: pq.ColumnChunkMetaData, rows: int
+) -> bool:
+    statistics = chunk.statistics
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if isinstance(predicate, BoundUnary):
+        return _test_may_match(predicate.op, nulls, rows)
+    if nulls == rows:
+        return False  # a comparison with null is never true
+    bounds = _bounds(predicate.column, chunk)
+    if bounds is None:
+        return True
+    lower, upper = bounds
+    to_raw = _raw_literal(predicate.column.type)
+    if isinstance(predicate, BoundSet):
+        return predicate.op != "in" or any(lower <= to_raw(v) <= upper for v in predicate.literals)
+    return _comparison_may_match(predicate, to_raw(predicate.literal), lower, upper)
+
+
+def _test_may_match(op: Test, nulls: int | None, rows: int) -> bool:
+    match op:
+        case "is_null":
+            return nulls != 0
+        case "not_null" | "is_nan":
+            return nulls != rows
+        case _:
+            return True
+
+
+def _comparison_may_match(predicate: BoundLiteral, literal: Any, lower: Any, upper: Any) -> bool:
+    op: Comparison = predicate.op
+    match op:
+        case "lt":
+            return bool(lower < literal)
+        case "lt_eq":
+            return bool(lower <= literal)
+        case "gt" | "gt_eq" if isinstance(predicate.column.type, FloatType | DoubleType):
+            return True  # NaN is above everything and in no statistic
+        case "gt":
+            return bool(upper > literal)
+        case "gt_eq":
+            return bool(upper >= literal)
+        case "eq":
+            return bool(lower <= literal <= upper)
+        case "starts_with":
+            # truncated statistics are bounds still: cut both to the prefix's length
+            return bool(lower[: len(literal)] <= literal <= upper[: len(literal)])
+        case _:
+            return True
+
+
+def _bounds(column: BoundColumn, chunk: pq.ColumnChunkMetaData) -> tuple[Any, Any] | None:
+    """Lower and upper bound as raw values that compare like the column's values, or None."""
+    statistics = chunk.statistics
+    if not statistics.has_min_max or chunk.physical_type == "INT96":
+        return None
+    lower, upper = statistics.min_raw, statistics.max_raw
+    match column.type:
+        case FloatType() | DoubleType():
+            # a NaN among the bounds says that the writer did not leave NaN out
+            return None if lower != lower or upper != upper else (lower, upper)
+        case DecimalType():
+            # decimals in bytes: old writers ordered them unsigned
+            return (lower, upper) if isinstance(lower, int) else None
+        case StringType() | BinaryType():
+            return (lower, upper) if isinstance(lower, bytes) else None
+        case type_ if isinstance(type_, _INTEGERS):
+            return lower, upper
+        case _:
+            return None
+
+
+def _raw_literal(type_: Type) -> Callable[[Any], Any]:
+    match type_:
+        case DecimalType():
+            return unscaled_value
+        case StringType():
+            return lambda text: text.encode()
+        case _:
+            return lambda value: value
