@@ -3,7 +3,7 @@
 Decides what a write accepts: columns in any order, missing optional ones (write-default,
 else null; specification, "Default Values"), types that widen without loss, and the several ways in
 which Arrow holds one type. Everything else is refused before a file is opened. The result has the
-schema of the file (`file_schema.py`).
+schema of rows to be written (`file_schema.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.file_schema import file_schema, stored_schema
+from iceberg_pyspark.arrow.file_schema import stored_arrow_schema, stored_schema
 from iceberg_pyspark.arrow.scalars import scalar_of
 from iceberg_pyspark.arrow.schemas import is_list_like, to_arrow_schema
 from iceberg_pyspark.errors import InvalidRequestError
@@ -64,19 +64,19 @@ def check_write_schema(
 def conform_batch(
     batch: pa.RecordBatch, schema: Schema, *, table: str, case_sensitive: bool = True
 ) -> pa.RecordBatch:
-    """One batch in the schema of the table's files; see `compile_conform`."""
+    """One batch in the schema of rows to be written; see `compile_conform`."""
     return compile_conform(batch.schema, schema, table=table, case_sensitive=case_sensitive)(batch)
 
 
 def compile_conform(
     source: pa.Schema, schema: Schema, *, table: str, case_sensitive: bool = True
 ) -> BatchFunction:
-    """A function that brings batches of schema `source` to `file_schema(schema)`.
+    """A function that brings batches of schema `source` to `stored_arrow_schema(schema)`.
 
     Raises `InvalidRequestError` for a schema that does not fit; the function raises it for a value
     that does not: a null in a required column, a number or text that the type cannot hold.
     """
-    target = file_schema(schema)
+    target = stored_arrow_schema(schema)
     stored = stored_schema(schema)
     plan = _Plan(case_sensitive=case_sensitive)
     columns = plan.columns(list(source), schema.fields, list(target), "")
@@ -201,15 +201,11 @@ class _Plan:
             case MapType():
                 if pa.types.is_map(source):
                     return self._map(source, type_, target, path)
-            case UUIDType():
-                if _is_text(source):
-                    return lambda a: _uuid_of_text(a, path)
+            case UUIDType() if _is_text(source):
+                return lambda a: _uuid_of_text(a, path)
+            case UUIDType() | FixedType():
                 if _is_bytes(source):
-                    to_fixed = _fixed(source, 16, path)
-                    return lambda a: pa.ExtensionArray.from_storage(target, to_fixed(a))
-            case FixedType(length=length):
-                if _is_bytes(source):
-                    return _fixed(source, length, path)
+                    return _fixed(target, path)
             case _:
                 if _widens(source, type_):
                     return _cast(target, type_, path)
@@ -286,8 +282,6 @@ def _default(f: NestedField, target: pa.DataType) -> Callable[[int], pa.Array]:
         children = [_default(c, t.type) for c, t in zip(kept, fields, strict=True)]
         return lambda rows: pa.StructArray.from_arrays([c(rows) for c in children], fields=fields)
     scalar = scalar_of(f.type, f.write_default)
-    if isinstance(target, pa.BaseExtensionType):
-        return lambda rows: pa.ExtensionArray.from_storage(target, pa.repeat(scalar, rows))
     return lambda rows: pa.repeat(scalar, rows)
 
 
@@ -355,12 +349,10 @@ def _cast(target: pa.DataType, type_: Type, path: str) -> ArrayFunction:
     return convert
 
 
-def _fixed(source: pa.DataType, length: int, path: str) -> ArrayFunction:
-    target = pa.binary(length)
+def _fixed(target: pa.FixedSizeBinaryType, path: str) -> ArrayFunction:
+    length = target.byte_width
 
     def convert(array: pa.Array) -> pa.Array:
-        if source == target:
-            return array
         plain = array.cast(pa.binary())
         lengths = pc.min_max(pc.binary_length(plain)).as_py()
         if {*lengths.values()} - {None, length}:
@@ -381,7 +373,7 @@ def _uuid_of_text(array: pa.Array, path: str) -> pa.Array:
             f"column '{path}' holds a text that is no uuid: {e}; uuids look like "
             "f79c3e09-677c-4bbd-a479-3f349cb785e7"
         ) from e
-    return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(values, pa.binary(16)))
+    return pa.array(values, pa.binary(16))
 
 
 def _has_required_below(type_: Type) -> bool:

@@ -1,8 +1,8 @@
 """The Arrow schema of a Parquet data file of an Iceberg schema.
 
-It is `to_arrow_schema` with field ids, except in what files hold otherwise than batches do
-(specification, Appendix A "Parquet"): columns of type `unknown` are left out, `uuid` carries its
-annotation.
+Rows on their way to a file have `stored_arrow_schema`: `to_arrow_schema` without the columns of
+type `unknown`, which are not stored. `file_schema` adds what only the file needs: field ids, and
+the annotation of `uuid`. Specification, Appendix A "Parquet".
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.schemas import to_arrow_field
+from iceberg_pyspark.arrow.schemas import to_arrow_field, to_arrow_schema
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
@@ -30,8 +30,13 @@ def stored_schema(schema: Schema) -> Schema:
     return replace(schema, fields=_stored_fields(schema.fields, ""))
 
 
+def stored_arrow_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema of rows before they are written."""
+    return to_arrow_schema(stored_schema(schema))
+
+
 def file_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema that rows have when they are written."""
+    """The Arrow schema from which the file's own is made; rows cast to it without a copy."""
     fields = stored_schema(schema).fields
     return pa.schema([_file_field(f, to_arrow_field(f, field_ids=True)) for f in fields])
 

@@ -85,12 +85,13 @@ class ParquetFile:
     def __init__(self, io: FileIO, location: str, schema: Schema, options: ParquetOptions) -> None:
         self.location = location
         self._io = io
+        self._schema = file_schema(schema)
         self._footers: list[pq.FileMetaData] = []
         self._stream = io.open_output(location)
         try:
             self._writer = pq.ParquetWriter(
                 self._stream,
-                file_schema(schema),
+                self._schema,
                 compression=options.codec,
                 compression_level=options.level,
                 data_page_size=options.page_size,
@@ -114,8 +115,8 @@ class ParquetFile:
         return self._stream.tell()
 
     def write_row_group(self, rows: pa.Table) -> None:
-        """Write one row group; the rows have the schema of the file."""
-        self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+        """Write one row group of rows that have `stored_arrow_schema`."""
+        self._writer.write_table(rows.cast(self._schema), row_group_size=max(rows.num_rows, 1))
 
     def close(self) -> WrittenFile:
         """Write the footer and publish the file."""

@@ -90,7 +90,7 @@ def _source(batch: pa.RecordBatch, schema: Schema, source_id: int, name: str) ->
     if len(path) > 1:
         # also null where a struct around it is
         column = pc.struct_field(column, path[1:])
-    return column.storage if isinstance(column, pa.ExtensionArray) else column
+    return column
 
 
 def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:

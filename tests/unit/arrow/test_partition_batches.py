@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow.file_schema import file_schema
+from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
 from iceberg_pyspark.arrow.partition_batches import partition_batch
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import InvalidRequestError
@@ -63,11 +63,7 @@ def batch_of(schema: Schema, columns: list[list[Any]]) -> pa.RecordBatch:
         pa.array(values, type=arrow_type(f.type))
         for values, f in zip(columns, schema.fields, strict=True)
     ]
-    stored = [
-        pa.ExtensionArray.from_storage(f.type, a) if isinstance(f.type, pa.BaseExtensionType) else a
-        for a, f in zip(arrays, file_schema(schema), strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(stored, schema=file_schema(schema))
+    return pa.RecordBatch.from_arrays(arrays, schema=stored_arrow_schema(schema))
 
 
 def bits(value: Any) -> Any:
@@ -142,7 +138,7 @@ def test_line_65_a_source_inside_a_struct_is_null_where_the_struct_is() -> None:
     outer = NestedField(field_id=2, name="o", type=StructType((inner,)))
     schema = Schema(fields=(NestedField(field_id=1, name="s", type=StructType((outer,))),))
     rows = [{"o": {"x": "a"}}, {"o": None}, None, {"o": {"x": None}}, {"o": {"x": "a"}}]
-    batch = pa.RecordBatch.from_pylist([{"s": r} for r in rows], schema=file_schema(schema))
+    batch = pa.RecordBatch.from_pylist([{"s": r} for r in rows], schema=stored_arrow_schema(schema))
     pieces = partition_batch(batch, spec_of((3, IdentityTransform())), [schema])
     assert [(v, r.column(0).to_pylist()) for v, r in pieces] == [
         (("a",), [rows[0], rows[4]]),
@@ -153,7 +149,7 @@ def test_line_65_a_source_inside_a_struct_is_null_where_the_struct_is() -> None:
 def test_line_65_a_source_inside_a_list_is_refused() -> None:
     list_type = ListType(element_id=2, element_type=IntegerType())
     schema = Schema(fields=(NestedField(field_id=1, name="l", type=list_type),))
-    batch = pa.RecordBatch.from_pylist([{"l": [1]}], schema=file_schema(schema))
+    batch = pa.RecordBatch.from_pylist([{"l": [1]}], schema=stored_arrow_schema(schema))
     with pytest.raises(InvalidRequestError, match="lies in a list or map"):
         partition_batch(batch, spec_of((2, IdentityTransform())), [schema])
 
