@@ -1,0 +1,206 @@
+"""Evaluating a bound predicate on Arrow columns.
+
+The mask equals `expressions/partition_values.py` on every row. Columns are first brought to the
+values `spec/values.py` describes (a timestamp is its number, a uuid its bytes); NaN, which Arrow
+holds unequal to everything, is put where Spark has it, above all other values; 0.0 and -0.0 are
+kept equal in sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BoundLiteral,
+    BoundSet,
+    BoundUnary,
+    Not,
+    Or,
+    Predicate,
+)
+from iceberg_pyspark.expressions.rewriting import not_bound
+from iceberg_pyspark.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+)
+
+ColumnOf: TypeAlias = Callable[[int], pa.Array]
+RowMask: TypeAlias = Callable[[int, ColumnOf], pa.BooleanArray]
+
+_COMPARE = {
+    "lt": pc.less,
+    "lt_eq": pc.less_equal,
+    "gt": pc.greater,
+    "gt_eq": pc.greater_equal,
+    "eq": pc.equal,
+    "not_eq": pc.not_equal,
+}
+
+
+def row_mask(
+    predicate: Predicate, batch: pa.RecordBatch | pa.Table, column_of: ColumnOf
+) -> pa.BooleanArray:
+    """True, false or null for unknown, for every row of the batch.
+
+    `column_of` gives the column with a field id, as long as the batch; a field of a struct must be
+    null where the struct is.
+    """
+    return compile_row_mask(predicate)(batch.num_rows, column_of)
+
+
+def compile_row_mask(predicate: Predicate) -> RowMask:
+    """`row_mask` for many batches: a function of the number of rows and `column_of`."""
+    match predicate:
+        case AlwaysTrue():
+            return lambda num_rows, column_of: pa.repeat(True, num_rows)
+        case AlwaysFalse():
+            return lambda num_rows, column_of: pa.repeat(False, num_rows)
+        case And(left, right):
+            first, second = compile_row_mask(left), compile_row_mask(right)
+            return lambda num_rows, column_of: pc.and_kleene(
+                first(num_rows, column_of), second(num_rows, column_of)
+            )
+        case Or(left, right):
+            first, second = compile_row_mask(left), compile_row_mask(right)
+            return lambda num_rows, column_of: pc.or_kleene(
+                first(num_rows, column_of), second(num_rows, column_of)
+            )
+        case Not(child):
+            inner = compile_row_mask(child)
+            return lambda num_rows, column_of: pc.invert(inner(num_rows, column_of))
+        case BoundUnary():
+            return _test(predicate)
+        case BoundLiteral(op="starts_with" | "not_starts_with"):
+            return _prefix(predicate)
+        case BoundLiteral():
+            return _comparison(predicate)
+        case BoundSet():
+            return _membership(predicate)
+        case _:
+            raise not_bound(predicate)
+
+
+def _test(leaf: BoundUnary) -> RowMask:
+    field_id = leaf.column.field_id
+    match leaf.op:
+        case "is_null":
+            return lambda num_rows, column_of: pc.is_null(column_of(field_id))
+        case "not_null":
+            return lambda num_rows, column_of: pc.is_valid(column_of(field_id))
+    when_nan = leaf.op == "is_nan"
+    if not _is_floating(leaf.column.type):
+        return lambda num_rows, column_of: pa.repeat(not when_nan, num_rows)
+
+    def test(num_rows: int, column_of: ColumnOf) -> pa.BooleanArray:
+        nan = pc.fill_null(pc.is_nan(column_of(field_id)), False)
+        return nan if when_nan else pc.invert(nan)
+
+    return test
+
+
+def _comparison(leaf: BoundLiteral) -> RowMask:
+    column = leaf.column
+    compare = _COMPARE[leaf.op]
+    literal = pa.scalar(leaf.literal, _value_type(column.type))
+    nan_is_selected = leaf.op in ("gt", "gt_eq") and _is_floating(column.type)
+
+    def compare_rows(num_rows: int, column_of: ColumnOf) -> pa.BooleanArray:
+        values = _values(column.type, column_of(column.field_id))
+        mask = compare(values, literal)
+        return pc.or_(mask, pc.is_nan(values)) if nan_is_selected else mask
+
+    return compare_rows
+
+
+def _prefix(leaf: BoundLiteral) -> RowMask:
+    column = leaf.column
+    negated = leaf.op == "not_starts_with"
+
+    def compare_prefixes(num_rows: int, column_of: ColumnOf) -> pa.BooleanArray:
+        values = _values(column.type, column_of(column.field_id))
+        mask = pc.starts_with(values, pattern=leaf.literal)
+        return pc.invert(mask) if negated else mask
+
+    return compare_prefixes
+
+
+def _membership(leaf: BoundSet) -> RowMask:
+    column = leaf.column
+    members = list(leaf.literals)
+    if _is_floating(column.type) and 0.0 in leaf.literals:
+        # Arrow looks values up by their bits
+        members += [0.0, -0.0]
+    value_set = pa.array(members, _value_type(column.type))
+    negated = leaf.op == "not_in"
+
+    def look_up(num_rows: int, column_of: ColumnOf) -> pa.BooleanArray:
+        values = _values(column.type, column_of(column.field_id))
+        found = pc.is_in(values, value_set=value_set.cast(values.type))
+        mask = pc.invert(found) if negated else found
+        return pc.if_else(pc.is_valid(values), mask, pa.scalar(None, pa.bool_()))
+
+    return look_up
+
+
+def _is_floating(type_: Type) -> bool:
+    return isinstance(type_, FloatType | DoubleType)
+
+
+def _value_type(type_: Type) -> pa.DataType:
+    """The Arrow type that holds values as `spec/values.py` represents them."""
+    match type_:
+        case BooleanType():
+            return pa.bool_()
+        case IntegerType() | DateType():
+            return pa.int32()
+        case FloatType():
+            return pa.float32()
+        case DoubleType():
+            return pa.float64()
+        case DecimalType(precision=precision, scale=scale):
+            return pa.decimal128(precision, scale)
+        case StringType():
+            return pa.string()
+        case (
+            LongType()
+            | TimeType()
+            | TimestampType()
+            | TimestamptzType()
+            | TimestampNsType()
+            | TimestamptzNsType()
+        ):
+            return pa.int64()
+        case _:
+            return pa.binary()
+
+
+def _values(type_: Type, column: pa.Array) -> pa.Array:
+    """The column as such values, also one of a file written before a promotion."""
+    target = _value_type(type_)
+    if column.type in (target, pa.large_string(), pa.large_binary()):
+        return column
+    if pa.types.is_timestamp(column.type):
+        unit = "ns" if isinstance(type_, TimestampNsType | TimestamptzNsType) else "us"
+        column = column.cast(pa.timestamp(unit, column.type.tz))
+    elif pa.types.is_time(column.type):
+        column = column.cast(pa.time64("us"))
+    return column.cast(target)
