@@ -1,4 +1,4 @@
-"""A catalog that is a folder tree, `<warehouse>/<namespace>/<table>`, as Java's HadoopCatalog makes it.
+"""A catalog that is a folder tree: Java HadoopCatalog's `<warehouse>/<namespace>/<table>`.
 
 Only for local file systems: there a name can be taken exclusively and folders exist. How a table
 is read and committed is `hadoop_tables.py`. A folder is a table if its `metadata` folder holds a

@@ -57,8 +57,8 @@ class TableVersion:
 def is_version_file(name: str) -> bool:
     """Whether a file of a metadata folder is a version of a table.
 
-    >>> [is_version_file(n) for n in ("v3.metadata.json", "v3.gz.metadata.json",
-    "00003-a.metadata.json")] [True, True, False]
+    >>> is_version_file("v3.gz.metadata.json"), is_version_file("00003-a.metadata.json")
+    (True, False)
     """
     return _VERSION_FILE.fullmatch(name) is not None
 

@@ -28,6 +28,7 @@ from iceberg_pyspark.storage.local import is_local, local_path
 EMBEDDED_WAREHOUSE = "iceberg-warehouse"
 EMBEDDED_DATABASE = "catalog.db"
 
+_SAYING_WHERE = ("type", "uri", "warehouse", "catalog-impl", "py-catalog-impl")
 _TYPES = {
     "sql": "sql",
     "jdbc": "sql",
@@ -73,7 +74,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
     if not catalog_name:
         raise InvalidRequestError("a catalog needs a name")
     merged = {**configured_properties(catalog_name, environment), **_as_text(properties)}
-    if not merged and catalog_name != DEFAULT_NAME:
+    if catalog_name != DEFAULT_NAME and not any(map(merged.get, _SAYING_WHERE)):
         known = ", ".join(configured_names(environment)) or "none"
         raise InvalidRequestError(
             f"catalog '{catalog_name}' is not configured (configured are: {known}); give its "

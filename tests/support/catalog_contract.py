@@ -1,0 +1,412 @@
+"""What every catalog must do, written once: subclass `CatalogContract` and give it a `catalog` fixture.
+
+Names are new in every test, so that the suite also runs against a catalog that others use. What a catalog cannot do by
+its nature it says in the flags, and must then refuse it with `UnsupportedFeatureError`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.commits.new_table import new_table_metadata, new_table_updates
+from iceberg_pyspark.commits.requirements import AssertCreate, AssertTableUUID
+from iceberg_pyspark.commits.updates import RemoveProperties, SetProperties, SetSnapshotRef
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import SnapshotRef
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import LongType, NestedField, StringType
+
+SCHEMA = Schema(
+    fields=(
+        NestedField(field_id=1, name="id", type=LongType(), required=True),
+        NestedField(field_id=2, name="v", type=StringType()),
+    )
+)
+
+
+def new_name(prefix: str) -> str:
+    """A name no other test has."""
+    return f"{prefix}_{uuid.uuid4().hex[:12]}"
+
+
+def first_metadata(location: str, properties: Mapping[str, str] | None = None) -> TableMetadata:
+    """The metadata of a new table of two columns."""
+    return new_table_metadata(
+        SCHEMA,
+        None,
+        None,
+        location,
+        properties or {},
+        table_uuid=str(uuid.uuid4()),
+        now_ms=1_700_000_000_000,
+    )
+
+
+def create(
+    catalog: Catalog, identifier: TableIdentifier, properties: Mapping[str, str] | None = None
+) -> LoadedTable:
+    """Create a table of two columns at its default location."""
+    location = catalog.default_table_location(identifier)
+    return catalog.create_table(identifier, first_metadata(location, properties))
+
+
+def set_property(
+    catalog: Catalog, identifier: TableIdentifier, key: str, value: str
+) -> LoadedTable:
+    """Commit one property, without any requirement."""
+    return catalog.commit_table(identifier, (), (SetProperties({key: value}),))
+
+
+class CatalogContract:
+    can_rename: ClassVar[bool] = True
+    can_register: ClassVar[bool] = True
+    has_namespace_properties: ClassVar[bool] = True
+
+    @pytest.fixture
+    def catalog(self, tmp_path: Path) -> Catalog:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def namespace(self, catalog: Catalog) -> Namespace:
+        namespace = (new_name("db"),)
+        catalog.create_namespace(namespace)
+        return namespace
+
+    @pytest.fixture
+    def identifier(self, namespace: Namespace) -> TableIdentifier:
+        return TableIdentifier(namespace=namespace, name=new_name("events"))
+
+    # namespaces
+
+    def test_a_created_namespace_exists_and_is_listed(self, catalog: Catalog) -> None:
+        namespace = (new_name("db"),)
+        assert not catalog.namespace_exists(namespace)
+        catalog.create_namespace(namespace)
+        assert catalog.namespace_exists(namespace)
+        assert namespace in catalog.list_namespaces()
+        assert catalog.list_tables(namespace) == []
+        with pytest.raises(NamespaceAlreadyExistsError, match=namespace[0]):
+            catalog.create_namespace(namespace)
+
+    def test_nested_namespaces_are_listed_level_by_level(self, catalog: Catalog) -> None:
+        top = new_name("db")
+        catalog.create_namespace((top,))
+        catalog.create_namespace((top, "a"))
+        catalog.create_namespace((top, "a", "b"))
+        catalog.create_namespace((top, "c"))
+        assert catalog.list_namespaces((top,)) == [(top, "a"), (top, "c")]
+        assert catalog.list_namespaces((top, "a")) == [(top, "a", "b")]
+        assert catalog.list_namespaces((top, "a", "b")) == []
+        assert (top,) in catalog.list_namespaces()
+        assert (top, "a") not in catalog.list_namespaces()
+
+    def test_a_namespace_whose_parent_was_never_created_brings_it_along(
+        self, catalog: Catalog
+    ) -> None:
+        top = new_name("db")
+        catalog.create_namespace((top, "a"))
+        assert catalog.namespace_exists((top,))
+        assert catalog.list_namespaces((top,)) == [(top, "a")]
+
+    def test_similar_names_are_different_namespaces(self, catalog: Catalog) -> None:
+        # the wildcards and the case-blindness of LIKE must not show
+        top = new_name("db")
+        for name in (f"{top}_x", f"{top}%x", f"{top}!x", f"{top}X"):
+            catalog.create_namespace((name, "inner"))
+        for name in (f"{top}ax", f"{top}", f"{top}_", f"{top}%", f"{top}!!x", f"{top}_X"):
+            assert not catalog.namespace_exists((name,)), name
+        assert catalog.list_namespaces((f"{top}_x",)) == [(f"{top}_x", "inner")]
+
+    def test_dropping_a_namespace(self, catalog: Catalog, namespace: Namespace) -> None:
+        catalog.drop_namespace(namespace)
+        assert not catalog.namespace_exists(namespace)
+        with pytest.raises(NoSuchNamespaceError):
+            catalog.drop_namespace(namespace)
+
+    def test_a_namespace_with_a_table_or_a_child_is_not_dropped(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        create(catalog, identifier)
+        with pytest.raises(NamespaceNotEmptyError):
+            catalog.drop_namespace(identifier.namespace)
+        parent = (new_name("db"),)
+        catalog.create_namespace((*parent, "child"))
+        with pytest.raises(NamespaceNotEmptyError):
+            catalog.drop_namespace(parent)
+        assert catalog.table_exists(identifier)
+
+    def test_namespace_properties(self, catalog: Catalog) -> None:
+        namespace = (new_name("db"),)
+        if not self.has_namespace_properties:
+            with pytest.raises(UnsupportedFeatureError):
+                catalog.create_namespace(namespace, {"owner": "me"})
+            catalog.create_namespace(namespace)
+            with pytest.raises(UnsupportedFeatureError):
+                catalog.update_namespace_properties(namespace, removals=(), updates={"a": "b"})
+            return
+        catalog.create_namespace(namespace, {"owner": "me", "note": "'; DROP TABLE x; --"})
+        catalog.update_namespace_properties(
+            namespace, removals=["owner", "absent"], updates={"note": "%_", "new": ""}
+        )
+        assert catalog.load_namespace_properties(namespace) == {"note": "%_", "new": ""}
+
+    def test_what_is_not_there_is_a_typed_error(self, catalog: Catalog) -> None:
+        missing = (new_name("nope"),)
+        table = TableIdentifier(namespace=missing, name="t")
+        assert not catalog.namespace_exists(missing)
+        assert not catalog.table_exists(table)
+        for ask in (catalog.list_tables, catalog.list_namespaces, catalog.drop_namespace):
+            with pytest.raises(NoSuchNamespaceError):
+                ask(missing)
+        with pytest.raises(NoSuchNamespaceError):
+            catalog.load_namespace_properties(missing)
+        with pytest.raises(NoSuchTableError):
+            catalog.load_table(table)
+        with pytest.raises(NoSuchTableError):
+            catalog.drop_table(table)
+        with pytest.raises(NoSuchTableError):
+            set_property(catalog, table, "a", "b")
+        with pytest.raises(NoSuchNamespaceError):
+            create(catalog, table)
+
+    # tables
+
+    def test_a_created_table_loads_as_it_was_created(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        created = create(catalog, identifier, {"format-version": "3", "owner": "me"})
+        assert created.identifier == identifier
+        loaded = catalog.load_table(identifier)
+        assert loaded == created
+        assert loaded.metadata.format_version == 3
+        assert loaded.metadata.properties["owner"] == "me"
+        assert loaded.metadata.location == catalog.default_table_location(identifier)
+        assert catalog.table_exists(identifier)
+        assert catalog.list_tables(identifier.namespace) == [identifier]
+
+    @pytest.mark.parametrize("version", ["1", "2", "3"])
+    def test_every_format_version_commits(
+        self, catalog: Catalog, identifier: TableIdentifier, version: str
+    ) -> None:
+        create(catalog, identifier, {"format-version": version})
+        set_property(catalog, identifier, "a", "1")
+        assert catalog.load_table(identifier).metadata.format_version == int(version)
+
+    def test_a_table_is_created_once(self, catalog: Catalog, identifier: TableIdentifier) -> None:
+        created = create(catalog, identifier)
+        with pytest.raises(TableAlreadyExistsError, match=identifier.name):
+            create(catalog, identifier)
+        assert catalog.load_table(identifier) == created
+
+    def test_a_table_can_be_created_by_a_commit(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        metadata = first_metadata(catalog.default_table_location(identifier))
+        updates = new_table_updates(metadata)
+        done = catalog.commit_table(identifier, (AssertCreate(),), updates)
+        assert done.metadata.table_uuid == metadata.table_uuid
+        assert catalog.load_table(identifier) == done
+        with pytest.raises(CommitConflictError):
+            catalog.commit_table(identifier, (AssertCreate(),), updates)
+
+    def test_a_commit_moves_the_metadata_and_logs_the_old_file(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        created = create(catalog, identifier)
+        done = set_property(catalog, identifier, "a", "1")
+        assert done.metadata.properties["a"] == "1"
+        assert done.metadata_location != created.metadata_location
+        assert [e.metadata_file for e in done.metadata.metadata_log] == [created.metadata_location]
+        assert catalog.load_table(identifier) == done
+
+    def test_a_commit_that_changes_nothing_writes_nothing(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        created = create(catalog, identifier)
+        assert catalog.commit_table(identifier, (), ()) == created
+        again = catalog.commit_table(identifier, (), (RemoveProperties(("absent",)),))
+        assert again == created
+
+    def test_a_failed_requirement_changes_nothing(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        created = create(catalog, identifier)
+        wrong = (AssertTableUUID(str(uuid.uuid4())),)
+        with pytest.raises(CommitConflictError):
+            catalog.commit_table(identifier, wrong, (SetProperties({"a": "1"}),))
+        assert catalog.load_table(identifier) == created
+
+    def test_an_update_that_cannot_be_applied_changes_nothing(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        created = create(catalog, identifier)
+        with pytest.raises(InvalidRequestError):
+            catalog.commit_table(
+                identifier,
+                (),
+                (SetProperties({"a": "1"}), SetSnapshotRef("main", SnapshotRef(snapshot_id=1))),
+            )
+        assert catalog.load_table(identifier) == created
+
+    def test_a_table_recreated_under_a_writer_refuses_its_commit(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        # fault 22
+        old = create(catalog, identifier)
+        catalog.drop_table(identifier)
+        new = create(catalog, identifier)
+        required = (AssertTableUUID(old.metadata.table_uuid or ""),)
+        with pytest.raises(CommitConflictError):
+            catalog.commit_table(identifier, required, (SetProperties({"a": "1"}),))
+        assert catalog.load_table(identifier) == new
+
+    def test_a_dropped_table_is_gone_and_its_name_free(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        create(catalog, identifier)
+        set_property(catalog, identifier, "a", "1")
+        catalog.drop_table(identifier)
+        assert not catalog.table_exists(identifier)
+        assert catalog.list_tables(identifier.namespace) == []
+        with pytest.raises(NoSuchTableError):
+            catalog.load_table(identifier)
+        again = create(catalog, identifier)
+        assert "a" not in again.metadata.properties
+        assert catalog.load_table(identifier) == again
+
+    def test_old_metadata_is_deleted_only_when_the_table_asks(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        first = create(catalog, identifier, {"write.metadata.previous-versions-max": "2"})
+        for i in range(4):
+            set_property(catalog, identifier, "a", str(i))
+        assert _is_file(first.metadata_location)
+        set_property(catalog, identifier, "write.metadata.delete-after-commit.enabled", "true")
+        before = catalog.load_table(identifier)
+        oldest = before.metadata.metadata_log[0].metadata_file
+        last = set_property(catalog, identifier, "a", "last")
+        assert not _is_file(oldest)
+        assert all(_is_file(e.metadata_file) for e in last.metadata.metadata_log)
+        assert len(last.metadata.metadata_log) == 2
+
+    def test_gzipped_metadata(self, catalog: Catalog, identifier: TableIdentifier) -> None:
+        create(catalog, identifier, {"write.metadata.compression-codec": "gzip"})
+        done = set_property(catalog, identifier, "a", "1")
+        assert done.metadata_location.endswith(".gz.metadata.json")
+        assert Path(done.metadata_location).read_bytes()[:2] == b"\x1f\x8b"
+        assert catalog.load_table(identifier) == done
+
+    # rename and register
+
+    def test_rename(self, catalog: Catalog, identifier: TableIdentifier) -> None:
+        created = create(catalog, identifier)
+        other = (new_name("db"),)
+        catalog.create_namespace(other)
+        target = TableIdentifier(namespace=other, name="renamed")
+        if not self.can_rename:
+            with pytest.raises(UnsupportedFeatureError):
+                catalog.rename_table(identifier, target)
+            assert catalog.load_table(identifier) == created
+            return
+        catalog.rename_table(identifier, target)
+        assert not catalog.table_exists(identifier)
+        assert catalog.load_table(target).metadata == created.metadata
+        with pytest.raises(NoSuchTableError):
+            catalog.rename_table(identifier, target)
+        nowhere = TableIdentifier(namespace=(new_name("nope"),), name="t")
+        with pytest.raises(NoSuchNamespaceError):
+            catalog.rename_table(target, nowhere)
+        create(catalog, identifier)
+        with pytest.raises(TableAlreadyExistsError):
+            catalog.rename_table(identifier, target)
+
+    def test_register(self, catalog: Catalog, identifier: TableIdentifier) -> None:
+        created = create(catalog, identifier)
+        target = TableIdentifier(namespace=identifier.namespace, name=new_name("adopted"))
+        if not self.can_register:
+            with pytest.raises(UnsupportedFeatureError):
+                catalog.register_table(target, created.metadata_location)
+            return
+        with pytest.raises(TableAlreadyExistsError):
+            catalog.register_table(identifier, created.metadata_location)
+        catalog.drop_table(identifier)
+        registered = catalog.register_table(target, created.metadata_location)
+        assert registered.metadata == created.metadata
+        assert catalog.load_table(target) == registered
+        assert set_property(catalog, target, "a", "1").metadata.properties["a"] == "1"
+
+    # names (faults 42 and 46)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "%",
+            "_",
+            "a b",
+            "a*b",
+            "a'b",
+            'a"b',
+            "'; DROP TABLE iceberg_tables; --",
+            "häß",
+            "日本",
+            "a%2Fb",
+            "A",
+            "a+b",
+        ]
+        + ["a:b", "a#b", "a?b", "-", "metadata", "data", "a..b", "~"],
+    )
+    def test_odd_names_round_trip(self, catalog: Catalog, namespace: Namespace, name: str) -> None:
+        odd_namespace = (*namespace, name.replace(".", "!"))
+        catalog.create_namespace(odd_namespace)
+        assert catalog.list_namespaces(namespace) == [odd_namespace]
+        identifier = TableIdentifier(namespace=odd_namespace, name=name)
+        create(catalog, identifier)
+        set_property(catalog, identifier, "a", name)
+        assert catalog.list_tables(odd_namespace) == [identifier]
+        assert catalog.list_tables(namespace) == []
+        assert catalog.load_table(identifier).metadata.properties["a"] == name
+
+    def test_names_that_differ_do_not_meet(self, catalog: Catalog, namespace: Namespace) -> None:
+        names = ["t", "T", "t ", "t%20", "t_", "t%", "tx", "ｔ"]
+        for name in names:
+            create(catalog, TableIdentifier(namespace=namespace, name=name), {"is": name})
+        for name in names:
+            loaded = catalog.load_table(TableIdentifier(namespace=namespace, name=name))
+            assert loaded.metadata.properties["is"] == name
+        catalog.drop_table(TableIdentifier(namespace=namespace, name="t_"))
+        assert {i.name for i in catalog.list_tables(namespace)} == {*names} - {"t_"}
+
+    @pytest.mark.parametrize(
+        "name", ["", ".", "..", "a/b", "../up", "a\\b", "a\0b", "a\nb", "a\tb", "\x7f", "x" * 256]
+    )
+    def test_names_that_are_refused(
+        self, catalog: Catalog, namespace: Namespace, name: str
+    ) -> None:
+        with pytest.raises(InvalidRequestError):
+            create(catalog, TableIdentifier(namespace=namespace, name=name))
+        assert catalog.list_tables(namespace) == []
+
+    @pytest.mark.parametrize("name", ["", "..", "a\0b", "a\nb"])
+    def test_namespaces_that_are_refused(self, catalog: Catalog, name: str) -> None:
+        with pytest.raises(InvalidRequestError):
+            catalog.create_namespace((name,))
+
+
+def _is_file(location: str) -> bool:
+    return Path(location).is_file()
