@@ -1,17 +1,16 @@
 """The first metadata of a new table, and a snapshot-free table's metadata as updates.
 
 Specification, "Column IDs" and "Partition Field IDs": whatever ids the given schema, spec and
-order have, a new table numbers its columns from 1 and its partition fields from 1000. Columns get
-ids level by level: all fields of a struct before anything nested in them.
+order have, a new table numbers its columns from 1 and its partition fields from 1000.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 
 from iceberg_pyspark.commits.apply import apply_updates
+from iceberg_pyspark.commits.fresh_ids import fresh_ids, mapped_id, with_ids
 from iceberg_pyspark.commits.updates import (
     AddPartitionSpec,
     AddSchema,
@@ -25,7 +24,6 @@ from iceberg_pyspark.commits.updates import (
     TableUpdate,
     UpgradeFormatVersion,
 )
-from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import (
     FIRST_PARTITION_FIELD_ID,
     PartitionSpec,
@@ -43,7 +41,6 @@ from iceberg_pyspark.spec.properties import (
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.types import ListType, MapType, StructType, Type
 
 
 def new_table_metadata(
@@ -123,118 +120,6 @@ def _creation_updates(
     )
 
 
-def fresh_ids(schema: Schema) -> dict[int, int]:
-    """The id each field of the schema gets in a new table, by the id it has now."""
-    _ = schema.field_by_id  # refuses ids used twice
-    new_ids: dict[int, int] = {}
-    _assign(schema.as_struct, count(1), new_ids)
-    return new_ids
-
-
-def _assign(type_: Type, counter: Iterator[int], new_ids: dict[int, int]) -> None:
-    match type_:
-        case StructType(fields=fields):
-            for f in fields:
-                new_ids[f.field_id] = next(counter)
-            for f in fields:
-                _assign(f.type, counter, new_ids)
-        case ListType():
-            new_ids[type_.element_id] = next(counter)
-            _assign(type_.element_type, counter, new_ids)
-        case MapType():
-            new_ids[type_.key_id] = next(counter)
-            new_ids[type_.value_id] = next(counter)
-            _assign(type_.key_type, counter, new_ids)
-            _assign(type_.value_type, counter, new_ids)
-        case _:
-            return
-
-
-def with_ids(schema: Schema, new_ids: Mapping[int, int]) -> Schema:
-    """The schema with every field id replaced, identifier fields and defaults included."""
-    struct = type_with_ids(schema.as_struct, new_ids)
-    assert isinstance(struct, StructType)
-    return Schema(
-        schema_id=0,
-        fields=struct.fields,
-        identifier_field_ids=tuple(_mapped_id(new_ids, i) for i in schema.identifier_field_ids),
-    )
-
-
-def _mapped_id(new_ids: Mapping[int, int], field_id: int) -> int:
-    if field_id not in new_ids:
-        raise InvalidRequestError(f"field id {field_id} is not in the schema")
-    return new_ids[field_id]
-
-
-def type_with_ids(type_: Type, new_ids: Mapping[int, int]) -> Type:
-    """The type with every nested field id replaced."""
-    match type_:
-        case StructType(fields=fields):
-            return StructType(
-                tuple(
-                    replace(
-                        f,
-                        field_id=new_ids[f.field_id],
-                        type=type_with_ids(f.type, new_ids),
-                    )
-                    for f in fields
-                )
-            )
-        case ListType():
-            return replace(
-                type_,
-                element_id=new_ids[type_.element_id],
-                element_type=type_with_ids(type_.element_type, new_ids),
-            )
-        case MapType():
-            return replace(
-                type_,
-                key_id=new_ids[type_.key_id],
-                key_type=type_with_ids(type_.key_type, new_ids),
-                value_id=new_ids[type_.value_id],
-                value_type=type_with_ids(type_.value_type, new_ids),
-            )
-        case _:
-            return type_
-
-
-def type_with_fresh_ids(type_: Type, counter: Iterator[int]) -> Type:
-    """The type with new ids for everything nested in it, level by level."""
-    numbered: dict[int, int] = {}
-    # what users hand in may repeat ids or have none yet: make them distinct first
-    distinct = _with_distinct_ids(type_, count(-1, -1))
-    _assign(distinct, counter, numbered)
-    return type_with_ids(distinct, numbered)
-
-
-def _with_distinct_ids(type_: Type, counter: Iterator[int]) -> Type:
-    match type_:
-        case StructType(fields=fields):
-            return StructType(
-                tuple(
-                    replace(f, field_id=next(counter), type=_with_distinct_ids(f.type, counter))
-                    for f in fields
-                )
-            )
-        case ListType():
-            return replace(
-                type_,
-                element_id=next(counter),
-                element_type=_with_distinct_ids(type_.element_type, counter),
-            )
-        case MapType():
-            return replace(
-                type_,
-                key_id=next(counter),
-                key_type=_with_distinct_ids(type_.key_type, counter),
-                value_id=next(counter),
-                value_type=_with_distinct_ids(type_.value_type, counter),
-            )
-        case _:
-            return type_
-
-
 def _fresh_spec(spec: PartitionSpec, new_ids: Mapping[int, int]) -> PartitionSpec:
     check_writable(spec)
     return PartitionSpec(
@@ -243,7 +128,7 @@ def _fresh_spec(spec: PartitionSpec, new_ids: Mapping[int, int]) -> PartitionSpe
             replace(
                 f,
                 field_id=FIRST_PARTITION_FIELD_ID + i,
-                source_ids=tuple(_mapped_id(new_ids, s) for s in f.source_ids),
+                source_ids=tuple(mapped_id(new_ids, s) for s in f.source_ids),
             )
             for i, f in enumerate(spec.fields)
         ),
@@ -256,7 +141,7 @@ def _fresh_sort_order(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder
     return SortOrder(
         order_id=1,
         fields=tuple(
-            replace(f, source_ids=tuple(_mapped_id(new_ids, s) for s in f.source_ids))
+            replace(f, source_ids=tuple(mapped_id(new_ids, s) for s in f.source_ids))
             for f in order.fields
         ),
     )

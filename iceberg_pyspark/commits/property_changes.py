@@ -1,0 +1,73 @@
+"""Changes of table properties. Specification, "Table Metadata"; the reserved names are Java's.
+
+A reserved name is refused, `format-version` excepted: setting it upgrades the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.updates import (
+    RemoveProperties,
+    SetProperties,
+    TableUpdate,
+    UpgradeFormatVersion,
+)
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.properties import (
+    DEFAULT_FORMAT_VERSION,
+    FORMAT_VERSION,
+    RESERVED_PROPERTIES,
+    check_commit_properties,
+    int_property,
+)
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+Self = TypeVar("Self", bound="PropertyChanges")
+
+
+class PropertyChanges:
+    """Properties to set and to remove, collected by `set` and `remove`."""
+
+    def __init__(self) -> None:
+        self._updates: dict[str, str] = {}
+        self._removals: set[str] = set()
+
+    def set(self: Self, updates: Mapping[str, str]) -> Self:
+        """Also set these."""
+        for name, value in updates.items():
+            _check_name(name, self._removals)
+            self._updates[name] = value
+        return self
+
+    def remove(self: Self, *names: str) -> Self:
+        """Also remove these; one that is not set is no error."""
+        for name in names:
+            _check_name(name, self._updates)
+            if name == FORMAT_VERSION:
+                raise InvalidRequestError(f"property '{name}' cannot be removed")
+            self._removals.add(name)
+        return self
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """As updates of this metadata; the last writer of a property wins: nothing is required."""
+        updates: list[TableUpdate] = []
+        if FORMAT_VERSION in self._updates:
+            version = int_property(self._updates, FORMAT_VERSION, DEFAULT_FORMAT_VERSION)
+            updates.append(UpgradeFormatVersion(version))
+        values = {k: v for k, v in self._updates.items() if k != FORMAT_VERSION}
+        check_commit_properties({**metadata.properties, **values})
+        if values:
+            updates.append(SetProperties(values))
+        if self._removals:
+            updates.append(RemoveProperties(tuple(sorted(self._removals))))
+        return Changes(updates=tuple(updates))
+
+
+def _check_name(name: str, others: Mapping[str, str] | set[str]) -> None:
+    if name in RESERVED_PROPERTIES and name != FORMAT_VERSION:
+        raise InvalidRequestError(f"property '{name}' is reserved: it cannot be set or removed")
+    if name in others:
+        raise InvalidRequestError(f"property '{name}' is both set and removed")

@@ -1,0 +1,189 @@
+"""Changes of branches and tags: create, move, replace, remove, roll back, retention settings.
+
+Specification, "Snapshot References" and "Snapshot Retention Policy". Each function gives updates
+that hold only while the reference is where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.requirements import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    TableRequirement,
+)
+from iceberg_pyspark.commits.updates import RemoveSnapshotRef, SetSnapshotRef
+from iceberg_pyspark.errors import AlreadyExistsError, InvalidRequestError, NoSuchSnapshotError
+from iceberg_pyspark.spec.snapshots import MAIN, RefType, Snapshot, SnapshotRef
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+
+def create_ref(
+    metadata: TableMetadata,
+    name: str,
+    type_: RefType,
+    *,
+    snapshot_id: int | None = None,
+    min_snapshots_to_keep: int | None = None,
+    max_snapshot_age_ms: int | None = None,
+    max_ref_age_ms: int | None = None,
+    replace_existing: bool = False,
+) -> Changes:
+    """Create a branch or tag at a snapshot, else at the current one; `AlreadyExistsError`."""
+    existing = metadata.refs.get(name)
+    if existing is not None and not replace_existing:
+        raise AlreadyExistsError(
+            f"table {metadata.location} has a {existing.type} '{name}' already"
+        )
+    if existing is not None and existing.type != type_:
+        raise InvalidRequestError(f"'{name}' is a {existing.type}; it cannot become a {type_}")
+    if not name:
+        raise InvalidRequestError(f"a {type_} needs a name")
+    if snapshot_id is None:
+        snapshot_id = metadata.current_snapshot_id
+    if snapshot_id is None:
+        raise NoSuchSnapshotError(
+            f"table {metadata.location} has no snapshot yet that {type_} '{name}' could point at"
+        )
+    ref = SnapshotRef(
+        snapshot_id=metadata.snapshot(snapshot_id).snapshot_id,
+        type=type_,
+        min_snapshots_to_keep=_positive(min_snapshots_to_keep, "min-snapshots-to-keep"),
+        max_snapshot_age_ms=_positive(max_snapshot_age_ms, "max-snapshot-age-ms"),
+        max_ref_age_ms=_positive(max_ref_age_ms, "max-ref-age-ms"),
+    )
+    return _set(metadata, name, ref)
+
+
+def remove_ref(metadata: TableMetadata, name: str, type_: RefType) -> Changes:
+    """Remove a branch or tag; `main` cannot be removed."""
+    if name == MAIN:
+        raise InvalidRequestError(f"branch '{MAIN}' cannot be removed")
+    _existing(metadata, name, type_)
+    return Changes(updates=(RemoveSnapshotRef(name),), requirements=_requirements(metadata, name))
+
+
+def rename_branch(metadata: TableMetadata, name: str, new_name: str) -> Changes:
+    """Give a branch another name; `main` keeps its name."""
+    if name == MAIN:
+        raise InvalidRequestError(f"branch '{MAIN}' cannot be renamed")
+    ref = _existing(metadata, name, "branch")
+    if new_name in metadata.refs:
+        raise AlreadyExistsError(f"table {metadata.location} has '{new_name}' already")
+    return Changes(
+        updates=(RemoveSnapshotRef(name), SetSnapshotRef(new_name, ref)),
+        requirements=(
+            *_requirements(metadata, name),
+            AssertRefSnapshotId(new_name, None),
+        ),
+    )
+
+
+def set_retention(
+    metadata: TableMetadata,
+    name: str,
+    *,
+    min_snapshots_to_keep: int | None = None,
+    max_snapshot_age_ms: int | None = None,
+    max_ref_age_ms: int | None = None,
+) -> Changes:
+    """Change what expiry keeps of a branch or tag; None leaves a setting as it is."""
+    metadata.ref_snapshot(name)
+    ref = metadata.refs[name]
+    changed = replace(
+        ref,
+        min_snapshots_to_keep=_positive(min_snapshots_to_keep, "min-snapshots-to-keep")
+        or ref.min_snapshots_to_keep,
+        max_snapshot_age_ms=_positive(max_snapshot_age_ms, "max-snapshot-age-ms")
+        or ref.max_snapshot_age_ms,
+        max_ref_age_ms=_positive(max_ref_age_ms, "max-ref-age-ms") or ref.max_ref_age_ms,
+    )
+    return _set(metadata, name, changed)
+
+
+def set_current_snapshot(
+    metadata: TableMetadata, snapshot_id: int, *, branch: str = MAIN
+) -> Changes:
+    """Point a branch at any snapshot of the table."""
+    snapshot = metadata.snapshot(snapshot_id)
+    ref = metadata.refs.get(branch)
+    if ref is None:
+        return _set(metadata, branch, SnapshotRef(snapshot_id=snapshot.snapshot_id))
+    _existing(metadata, branch, "branch")
+    return _set(metadata, branch, replace(ref, snapshot_id=snapshot.snapshot_id))
+
+
+def rollback_to(metadata: TableMetadata, snapshot_id: int) -> Changes:
+    """Point `main` back at one of its own earlier snapshots."""
+    metadata.snapshot(snapshot_id)
+    if snapshot_id not in {
+        s.snapshot_id for s in ancestors_of(metadata, metadata.current_snapshot)
+    }:
+        raise InvalidRequestError(
+            f"snapshot {snapshot_id} is not an ancestor of the current snapshot "
+            f"{metadata.current_snapshot_id}; use set_current_snapshot to go anywhere"
+        )
+    return set_current_snapshot(metadata, snapshot_id)
+
+
+def rollback_to_timestamp(metadata: TableMetadata, timestamp_ms: int) -> Changes:
+    """Point `main` back at its newest ancestor older than a point in time."""
+    for snapshot in ancestors_of(metadata, metadata.current_snapshot):
+        if snapshot.timestamp_ms < timestamp_ms:
+            return set_current_snapshot(metadata, snapshot.snapshot_id)
+    raise NoSuchSnapshotError(
+        f"table {metadata.location} has no snapshot before {timestamp_ms} to roll back to"
+    )
+
+
+def fast_forward(metadata: TableMetadata, branch: str, to: str) -> Changes:
+    """Move a branch to where another reference is, which must have the branch's head behind it."""
+    target = metadata.ref_snapshot(to)
+    ref = metadata.refs.get(branch)
+    if ref is None:
+        return _set(metadata, branch, SnapshotRef(snapshot_id=target.snapshot_id))
+    _existing(metadata, branch, "branch")
+    if ref.snapshot_id not in {s.snapshot_id for s in ancestors_of(metadata, target)}:
+        raise InvalidRequestError(
+            f"branch '{branch}' is not an ancestor of '{to}': it cannot be fast-forwarded"
+        )
+    return _set(metadata, branch, replace(ref, snapshot_id=target.snapshot_id))
+
+
+def ancestors_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+    """A snapshot and its ancestors, newest first, as far as the table still has them."""
+    while snapshot is not None:
+        yield snapshot
+        parent_id = snapshot.parent_snapshot_id
+        snapshot = None if parent_id is None else metadata.snapshot_by_id.get(parent_id)
+
+
+def _set(metadata: TableMetadata, name: str, ref: SnapshotRef) -> Changes:
+    if metadata.refs.get(name) == ref:
+        return Changes()
+    return Changes(updates=(SetSnapshotRef(name, ref),), requirements=_requirements(metadata, name))
+
+
+def _requirements(metadata: TableMetadata, name: str) -> tuple[TableRequirement, ...]:
+    ref = metadata.refs.get(name)
+    required = AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
+    if metadata.table_uuid is None:
+        return (required,)
+    return (AssertTableUUID(metadata.table_uuid), required)
+
+
+def _existing(metadata: TableMetadata, name: str, type_: RefType) -> SnapshotRef:
+    metadata.ref_snapshot(name)
+    ref = metadata.refs[name]
+    if ref.type != type_:
+        raise InvalidRequestError(f"'{name}' is a {ref.type}, not a {type_}")
+    return ref
+
+
+def _positive(value: int | None, name: str) -> int | None:
+    if value is not None and value <= 0:
+        raise InvalidRequestError(f"{name} must be positive, got {value}")
+    return value

@@ -1,0 +1,467 @@
+"""Changes of a table's schema: add, drop, rename, promote, move, require, defaults, union by name.
+
+Specification, "Schema Evolution", "Default Values" and "Identifier Field IDs". Changes are made
+one after another on the schema that was loaded; if another commit changes the schema meanwhile,
+the commit fails. Columns are named by their full dotted name, elements of a list of structs by
+the list's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from iceberg_pyspark.commits.apply import same_schema
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.compatibility import check_schema
+from iceberg_pyspark.commits.fresh_ids import type_with_fresh_ids
+from iceberg_pyspark.commits.requirements import (
+    AssertCurrentSchemaId,
+    AssertLastAssignedFieldId,
+    AssertTableUUID,
+    TableRequirement,
+)
+from iceberg_pyspark.commits.updates import LAST_ADDED, AddSchema, SetCurrentSchema
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import (
+    DayTransform,
+    HourTransform,
+    MonthTransform,
+    VoidTransform,
+    YearTransform,
+)
+from iceberg_pyspark.spec.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    Type,
+    UnknownType,
+    primitive_from_string,
+    walk_fields,
+)
+
+Self = TypeVar("Self", bound="SchemaChanges")
+EditFields = Callable[[tuple[NestedField, ...]], tuple[NestedField, ...]]
+
+
+class SchemaChanges:
+    """Changes of the current schema of `metadata`; each method refuses what cannot be done."""
+
+    def __init__(
+        self, metadata: TableMetadata, *, allow_incompatible_changes: bool = False
+    ) -> None:
+        self._metadata = metadata
+        self._schema = metadata.current_schema
+        self._last_column_id = metadata.last_column_id
+        self._allow_incompatible = allow_incompatible_changes
+
+    @property
+    def schema(self) -> Schema:
+        """The schema with the changes made so far."""
+        return self._schema
+
+    def add_column(
+        self: Self,
+        name: str,
+        type_: Type | str,
+        *,
+        parent: str | None = None,
+        required: bool = False,
+        doc: str | None = None,
+        default: Any = None,
+    ) -> Self:
+        """Add an optional column at the end, below struct `parent` if given.
+
+        A dotted name without `parent` names the parent too. `default` (v3) is the value of rows
+        that are there and of rows to come; a required column needs one.
+        """
+        if parent is None and "." in name:
+            parent, name = name.rsplit(".", 1)
+        return self._add(parent, name, _type(type_), required=required, doc=doc, default=default)
+
+    def _add(
+        self: Self,
+        parent: str | None,
+        name: str,
+        type_: Type,
+        *,
+        required: bool,
+        doc: str | None,
+        default: Any,
+    ) -> Self:
+        if required and default is None and not self._allow_incompatible:
+            raise InvalidRequestError(
+                f"cannot add the required column '{name}' without a default: rows that are "
+                "there have no value for it"
+            )
+        parent_id = None if parent is None else self._struct_of(parent)
+        siblings = self._siblings(parent_id)
+        if any(f.name == name for f in siblings):
+            raise InvalidRequestError(f"column '{_joined(parent, name)}' is there already")
+        field_id = self._next_id()
+        added = NestedField(
+            field_id=field_id,
+            name=name,
+            type=type_with_fresh_ids(type_, self._fresh_ids()),
+            required=required,
+            doc=doc,
+            initial_default=default,
+            write_default=default,
+        )
+        return self._edit_struct(parent_id, lambda fields: (*fields, added))
+
+    def drop_column(self: Self, name: str) -> Self:
+        """Drop a column; its id is never used again."""
+        f = self._schema.find(name)
+        self._refuse_map_key(f.field_id, name)
+        if isinstance(self._container(f.field_id), ListType | MapType):
+            raise InvalidRequestError(f"'{name}' is part of a list or map and cannot be dropped")
+        dropped = {f.field_id, *(c.field_id for c in walk_fields(f.type))}
+        identifiers = dropped.intersection(self._schema.identifier_field_ids)
+        if identifiers:
+            raise InvalidRequestError(
+                f"'{self._schema.name_by_id[min(identifiers)]}' is an identifier field; "
+                "set other identifier fields before dropping it"
+            )
+        return self._edit_struct(
+            self._schema.parent_by_id.get(f.field_id),
+            lambda fields: tuple(c for c in fields if c.field_id != f.field_id),
+        )
+
+    def rename_column(self: Self, name: str, new_name: str) -> Self:
+        """Give a column another name, in the struct where it is."""
+        f = self._schema.find(name)
+        self._refuse_map_key(f.field_id, name)
+        if isinstance(self._container(f.field_id), ListType | MapType):
+            raise InvalidRequestError(f"'{name}' is part of a list or map and has no own name")
+        siblings = self._siblings(self._schema.parent_by_id.get(f.field_id))
+        if any(c.name == new_name and c.field_id != f.field_id for c in siblings):
+            raise InvalidRequestError(f"cannot rename '{name}': '{new_name}' is there already")
+        return self._edit_field(f.field_id, lambda c: replace(c, name=new_name))
+
+    def update_type(self: Self, name: str, type_: PrimitiveType | str) -> Self:
+        """Promote a column to a wider type."""
+        f = self._schema.find(name)
+        new = _type(type_)
+        if new == f.type:
+            return self
+        self._refuse_map_key(f.field_id, name)
+        if not can_promote(f.type, new, self._metadata.format_version):
+            raise InvalidRequestError(f"cannot change '{name}' from {f.type} to {new}")
+        self._check_partition_values_stay(f, new)
+        return self._edit_field(
+            f.field_id,
+            lambda c: replace(
+                c,
+                type=new,
+                initial_default=_promoted(c.initial_default, c.type, new),
+                write_default=_promoted(c.write_default, c.type, new),
+            ),
+        )
+
+    def update_doc(self: Self, name: str, doc: str | None) -> Self:
+        """Set or remove a column's documentation."""
+        return self._edit_field(self._schema.find(name).field_id, lambda c: replace(c, doc=doc))
+
+    def update_default(self: Self, name: str, default: Any) -> Self:
+        """Set the default of rows to come (v3); that of rows that are there never changes."""
+        f = self._schema.find(name)
+        if f.required and default is None:
+            raise InvalidRequestError(f"the required column '{name}' cannot default to null")
+        return self._edit_field(f.field_id, lambda c: replace(c, write_default=default))
+
+    def make_optional(self: Self, name: str) -> Self:
+        """Allow nulls."""
+        f = self._schema.find(name)
+        self._refuse_map_key(f.field_id, name)
+        if f.field_id in self._schema.identifier_field_ids:
+            raise InvalidRequestError(f"'{name}' is an identifier field and must be required")
+        return self._edit_field(f.field_id, lambda c: replace(c, required=False))
+
+    def require(self: Self, name: str) -> Self:
+        """Refuse nulls from now on; only with `allow_incompatible_changes`."""
+        f = self._schema.find(name)
+        if f.required:
+            return self
+        if not self._allow_incompatible:
+            raise InvalidRequestError(
+                f"cannot make '{name}' required: there may be nulls; "
+                "allow incompatible changes if you know that there are none"
+            )
+        return self._edit_field(f.field_id, lambda c: replace(c, required=True))
+
+    def move_first(self: Self, name: str) -> Self:
+        """Put a column before all others of its struct."""
+        return self._move(name, None, 0)
+
+    def move_before(self: Self, name: str, reference: str) -> Self:
+        """Put a column before another one of the same struct."""
+        return self._move(name, reference, 0)
+
+    def move_after(self: Self, name: str, reference: str) -> Self:
+        """Put a column after another one of the same struct."""
+        return self._move(name, reference, 1)
+
+    def set_identifier_fields(self: Self, *names: str) -> Self:
+        """Set which columns identify a row; none: no such columns."""
+        ids = tuple(self._schema.find(name).field_id for name in names)
+        return self._set(replace(self._schema, identifier_field_ids=ids))
+
+    def union_by_name(self: Self, other: Schema) -> Self:
+        """Add the columns of another schema that are missing, and widen types and nullability.
+
+        Columns are matched by full name; ids of the other schema mean nothing.
+        """
+        self._union(other.as_struct, None)
+        return self
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """As updates of the metadata the changes were made on, whatever was committed since."""
+        base = self._metadata
+        if same_schema(self._schema, base.current_schema):
+            return Changes()
+        check_schema(self._schema, metadata.format_version)
+        requirements: list[TableRequirement] = [
+            AssertCurrentSchemaId(base.current_schema_id),
+            AssertLastAssignedFieldId(base.last_column_id),
+        ]
+        if base.table_uuid is not None:
+            requirements.insert(0, AssertTableUUID(base.table_uuid))
+        return Changes(
+            updates=(AddSchema(self._schema, self._last_column_id), SetCurrentSchema(LAST_ADDED)),
+            requirements=tuple(requirements),
+        )
+
+    def _set(self: Self, schema: Schema) -> Self:
+        check_schema(schema, self._metadata.format_version)
+        self._schema = schema
+        return self
+
+    def _next_id(self) -> int:
+        self._last_column_id += 1
+        return self._last_column_id
+
+    def _fresh_ids(self) -> Iterator[int]:
+        while True:
+            yield self._next_id()
+
+    def _struct_of(self, name: str) -> int:
+        """Id of the field whose struct takes columns added below `name`."""
+        f = self._schema.find(name)
+        if isinstance(f.type, ListType):
+            f = f.type.element
+        elif isinstance(f.type, MapType):
+            f = f.type.value
+        if not isinstance(f.type, StructType):
+            raise InvalidRequestError(f"cannot add columns to '{name}': it is {f.type}, no struct")
+        self._refuse_map_key(f.field_id, name)
+        return f.field_id
+
+    def _siblings(self, parent_id: int | None) -> tuple[NestedField, ...]:
+        if parent_id is None:
+            return self._schema.fields
+        type_ = self._schema.field_by_id[parent_id].type
+        return type_.fields if isinstance(type_, StructType) else ()
+
+    def _container(self, field_id: int) -> Type:
+        parent_id = self._schema.parent_by_id.get(field_id)
+        return (
+            self._schema.as_struct
+            if parent_id is None
+            else self._schema.field_by_id[parent_id].type
+        )
+
+    def _refuse_map_key(self, field_id: int, name: str) -> None:
+        at: int | None = field_id
+        while at is not None:
+            container = self._container(at)
+            if isinstance(container, MapType) and container.key_id == at:
+                raise InvalidRequestError(f"'{name}' is part of a map's key, which never changes")
+            at = self._schema.parent_by_id.get(at)
+
+    def _edit_struct(self: Self, parent_id: int | None, edit: EditFields) -> Self:
+        if parent_id is None:
+            return self._set(replace(self._schema, fields=edit(self._schema.fields)))
+
+        def edited(f: NestedField) -> NestedField:
+            assert isinstance(f.type, StructType)
+            return replace(f, type=StructType(edit(f.type.fields)))
+
+        return self._edit_field(parent_id, edited)
+
+    def _edit_field(self: Self, field_id: int, edit: Callable[[NestedField], NestedField]) -> Self:
+        struct = _edited(self._schema.as_struct, field_id, edit)
+        assert isinstance(struct, StructType)
+        return self._set(replace(self._schema, fields=struct.fields))
+
+    def _move(self: Self, name: str, reference: str | None, offset: int) -> Self:
+        f = self._schema.find(name)
+        parent_id = self._schema.parent_by_id.get(f.field_id)
+        self._refuse_map_key(f.field_id, name)
+        others = [c for c in self._siblings(parent_id) if c.field_id != f.field_id]
+        position = 0
+        if reference is not None:
+            other = self._schema.find(reference)
+            if other.field_id == f.field_id:
+                raise InvalidRequestError(f"cannot move '{name}' relative to itself")
+            if self._schema.parent_by_id.get(other.field_id) != parent_id:
+                raise InvalidRequestError(
+                    f"cannot move '{name}' to '{reference}': they are in different structs"
+                )
+            position = [c.field_id for c in others].index(other.field_id) + offset
+        moved = (*others[:position], f, *others[position:])
+        return self._edit_struct(parent_id, lambda _: moved)
+
+    def _check_partition_values_stay(self, f: NestedField, new: Type) -> None:
+        """A promotion must not change what a partition transform gives for the same value."""
+        if not isinstance(f.type, DateType):
+            return
+        same = (YearTransform, MonthTransform, DayTransform, HourTransform, VoidTransform)
+        for spec in self._metadata.partition_specs:
+            for p in spec.fields:
+                if f.field_id in p.source_ids and not isinstance(p.transform, same):
+                    raise InvalidRequestError(
+                        f"cannot change '{f.name}' from {f.type} to {new}: partition field "
+                        f"'{p.name}' ({p.transform}) would get other values"
+                    )
+
+    def _union(self, struct: StructType, parent: str | None) -> None:
+        for theirs in struct.fields:
+            name = _joined(parent, theirs.name)
+            if name not in self._schema.id_by_name:
+                # what is there has no value for it, so it can only be optional
+                self._add(
+                    parent,
+                    theirs.name,
+                    theirs.type,
+                    required=False,
+                    doc=theirs.doc,
+                    default=theirs.write_default,
+                )
+                continue
+            self._union_field(theirs, name)
+
+    def _union_field(self, theirs: NestedField, name: str) -> None:
+        ours = self._schema.find(name)
+        if ours.required and theirs.optional:
+            self.make_optional(name)
+        if theirs.doc is not None and theirs.doc != ours.doc:
+            self.update_doc(name, theirs.doc)
+        match ours.type, theirs.type:
+            case StructType(), StructType():
+                self._union(theirs.type, name)
+            case ListType(), ListType():
+                self._union_field(theirs.type.element, f"{name}.element")
+            case MapType(), MapType():
+                if not _same_shape(ours.type.key_type, theirs.type.key_type):
+                    raise InvalidRequestError(f"'{name}': the key of a map never changes")
+                self._union_field(theirs.type.value, f"{name}.value")
+            case mine, new if mine == new:
+                return
+            case PrimitiveType() as mine, PrimitiveType() as new:
+                # a narrower type fits into what is there
+                if not can_promote(new, mine, self._metadata.format_version):
+                    self.update_type(name, new)
+            case mine, new:
+                raise InvalidRequestError(f"'{name}' is {mine} and cannot become {new}")
+
+
+def can_promote(old: Type, new: Type, format_version: int) -> bool:
+    """Whether the specification lets a column of one type become another."""
+    match old, new:
+        case IntegerType(), LongType():
+            return True
+        case FloatType(), DoubleType():
+            return True
+        case DecimalType(), DecimalType():
+            return new.scale == old.scale and new.precision >= old.precision
+        case DateType(), TimestampType() | TimestampNsType():
+            return format_version >= 3
+        case UnknownType(), PrimitiveType():
+            return format_version >= 3
+        case _:
+            return False
+
+
+_PER_DAY = {TimestampType: 86_400_000_000, TimestampNsType: 86_400_000_000_000}
+
+
+def _promoted(value: Any, old: Type, new: Type) -> Any:
+    """A default as a value of the promoted type."""
+    if value is None or not isinstance(old, DateType):
+        return value
+    return value * _PER_DAY[type(new)]  # type: ignore[index]
+
+
+def _type(type_: Type | str) -> Type:
+    return primitive_from_string(type_) if isinstance(type_, str) else type_
+
+
+def _joined(parent: str | None, name: str) -> str:
+    return name if parent is None else f"{parent}.{name}"
+
+
+def _children(type_: Type) -> tuple[NestedField, ...]:
+    match type_:
+        case StructType(fields=fields):
+            return fields
+        case ListType():
+            return (type_.element,)
+        case MapType():
+            return (type_.key, type_.value)
+        case _:
+            return ()
+
+
+def _edited(type_: Type, field_id: int, edit: Callable[[NestedField], NestedField]) -> Type:
+    """The type with one nested field edited."""
+
+    def one(f: NestedField) -> NestedField:
+        return (
+            edit(f) if f.field_id == field_id else replace(f, type=_edited(f.type, field_id, edit))
+        )
+
+    match type_:
+        case StructType(fields=fields):
+            return StructType(tuple(one(f) for f in fields))
+        case ListType():
+            element = one(type_.element)
+            return replace(type_, element_type=element.type, element_required=element.required)
+        case MapType():
+            key, value = one(type_.key), one(type_.value)
+            return replace(
+                type_,
+                key_type=key.type,
+                value_type=value.type,
+                value_required=value.required,
+            )
+        case _:
+            return type_
+
+
+def _same_shape(a: Type, b: Type) -> bool:
+    """Equal but for field ids."""
+    match a, b:
+        case PrimitiveType(), PrimitiveType():
+            return a == b
+        case (StructType(), StructType()) | (ListType(), ListType()) | (MapType(), MapType()):
+            left, right = _children(a), _children(b)
+            return len(left) == len(right) and all(
+                x.name == y.name and _same_shape(x.type, y.type)
+                for x, y in zip(left, right, strict=True)
+            )
+        case _:
+            return False

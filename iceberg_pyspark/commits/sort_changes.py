@@ -1,0 +1,81 @@
+"""Changes of the sort order: new fields in place of the old. Specification, "Sorting"."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.compatibility import check_sort_order
+from iceberg_pyspark.commits.requirements import (
+    AssertCurrentSchemaId,
+    AssertDefaultSortOrderId,
+    AssertTableUUID,
+    TableRequirement,
+)
+from iceberg_pyspark.commits.updates import LAST_ADDED, AddSortOrder, SetDefaultSortOrder
+from iceberg_pyspark.spec.sorting import Direction, NullOrder, SortField, SortOrder
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import Transform, parse_transform
+
+Self = TypeVar("Self", bound="SortChanges")
+
+
+class SortChanges:
+    """The sort order that takes the place of the one of `metadata`; no field: unsorted."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._metadata = metadata
+        self._fields: list[SortField] = []
+
+    def asc(
+        self: Self,
+        source: str,
+        transform: Transform | str = "identity",
+        null_order: NullOrder = "nulls-first",
+    ) -> Self:
+        """Sort by a column, or a transform of it, rising."""
+        return self._add(source, transform, "asc", null_order)
+
+    def desc(
+        self: Self,
+        source: str,
+        transform: Transform | str = "identity",
+        null_order: NullOrder = "nulls-last",
+    ) -> Self:
+        """Sort by a column, or a transform of it, falling."""
+        return self._add(source, transform, "desc", null_order)
+
+    def _add(
+        self: Self,
+        source: str,
+        transform: Transform | str,
+        direction: Direction,
+        null_order: NullOrder,
+    ) -> Self:
+        field = SortField(
+            source_ids=(self._metadata.current_schema.find(source).field_id,),
+            transform=parse_transform(transform) if isinstance(transform, str) else transform,
+            direction=direction,
+            null_order=null_order,
+        )
+        check_sort_order(SortOrder(order_id=0, fields=(field,)), self._metadata.current_schema)
+        self._fields.append(field)
+        return self
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """As updates of the metadata the order was made for, whatever was committed since."""
+        base = self._metadata
+        order = SortOrder(order_id=0, fields=tuple(self._fields))
+        if order.fields == base.default_sort_order.fields:
+            return Changes()
+        check_sort_order(order, metadata.current_schema)
+        requirements: list[TableRequirement] = [
+            AssertCurrentSchemaId(base.current_schema_id),
+            AssertDefaultSortOrderId(base.default_sort_order_id),
+        ]
+        if base.table_uuid is not None:
+            requirements.insert(0, AssertTableUUID(base.table_uuid))
+        return Changes(
+            updates=(AddSortOrder(order), SetDefaultSortOrder(LAST_ADDED)),
+            requirements=tuple(requirements),
+        )
