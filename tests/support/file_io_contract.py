@@ -1,0 +1,177 @@
+"""What every store must do, written once and run for each of them."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
+from iceberg_pyspark.storage.file_io import FileIO
+
+ODD_NAMES = (
+    "a b",
+    "a%20b",
+    "p=%2F",
+    "100%",
+    "ä-日本-🧊",
+    "e\u0301",
+    "q'uote\"",
+    "star*[x]?",
+    "a#b?c=d",
+    "semi;colon&and=eq",
+    "back\\slash",
+    "new\nline",
+    "-dash",
+    "~tilde",
+    "$HOME",
+    "{brace}",
+)
+
+
+class FileIOContract:
+    """Subclasses give two fixtures: `store`, and `folder`, an empty place of its own in it."""
+
+    def test_a_written_file_reads_back(self, store: FileIO, folder: str) -> None:
+        with store.open_output(f"{folder}/f") as stream:
+            stream.write(b"hello ")
+            stream.write(b"world")
+        assert store.read_bytes(f"{folder}/f") == b"hello world"
+        assert store.size(f"{folder}/f") == 11
+        assert store.exists(f"{folder}/f")
+
+    def test_an_empty_file_reads_back(self, store: FileIO, folder: str) -> None:
+        store.create_exclusive(f"{folder}/f", b"")
+        assert store.read_bytes(f"{folder}/f") == b""
+        assert store.size(f"{folder}/f") == 0
+        assert store.read_range(f"{folder}/f", 0, 0) == b""
+
+    def test_a_large_file_reads_back(self, store: FileIO, folder: str) -> None:
+        data = bytes(range(256)) * 40_000
+        with store.open_output(f"{folder}/f") as stream:
+            for start in range(0, len(data), 777_777):
+                stream.write(data[start : start + 777_777])
+        assert store.read_bytes(f"{folder}/f") == data
+        assert store.read_range(f"{folder}/f", 5_000_001, 3) == data[5_000_001:5_000_004]
+
+    def test_an_input_stream_seeks(self, store: FileIO, folder: str) -> None:
+        store.create_exclusive(f"{folder}/f", b"0123456789")
+        with store.open_input(f"{folder}/f") as stream:
+            assert stream.seek(-3, 2) == 7
+            assert stream.read() == b"789"
+            stream.seek(2)
+            assert stream.read(2) == b"23"
+            assert stream.tell() == 4
+            assert stream.read() == b"456789"
+            assert stream.read() == b""
+        assert stream.closed
+
+    def test_two_input_streams_have_their_own_positions(self, store: FileIO, folder: str) -> None:
+        store.create_exclusive(f"{folder}/f", b"0123456789")
+        with store.open_input(f"{folder}/f") as one, store.open_input(f"{folder}/f") as two:
+            assert one.read(5) == b"01234"
+            assert two.read(5) == b"01234"
+            assert one.read(1) == b"5"
+
+    def test_a_range_is_exact(self, store: FileIO, folder: str) -> None:
+        store.create_exclusive(f"{folder}/f", b"0123456789")
+        assert store.read_range(f"{folder}/f", 0, 10) == b"0123456789"
+        assert store.read_range(f"{folder}/f", 9, 1) == b"9"
+
+    @pytest.mark.parametrize(
+        ("offset", "length"), [(8, 3), (11, 1), (-1, 1), (0, -1), (0, 2**62), (2**62, 1)]
+    )
+    def test_a_range_outside_the_file_is_an_error(
+        self, store: FileIO, folder: str, offset: int, length: int
+    ) -> None:
+        store.create_exclusive(f"{folder}/f", b"0123456789")
+        with pytest.raises(StorageError, match="/f"):
+            store.read_range(f"{folder}/f", offset, length)
+
+    def test_a_missing_file_is_an_error_that_names_it(self, store: FileIO, folder: str) -> None:
+        for read in (store.open_input, store.read_bytes, store.size):
+            with pytest.raises(StorageError, match="gone"):
+                read(f"{folder}/gone")
+        with pytest.raises(StorageError, match="gone"):
+            store.read_range(f"{folder}/gone", 0, 1)
+        assert not store.exists(f"{folder}/gone")
+
+    def test_a_folder_is_not_a_file(self, store: FileIO, folder: str) -> None:
+        store.create_exclusive(f"{folder}/sub/f", b"x")
+        assert not store.exists(f"{folder}/sub")
+        with pytest.raises(StorageError):
+            store.size(f"{folder}/sub")
+        with pytest.raises(StorageError):
+            store.read_bytes(f"{folder}/sub")
+
+    def test_open_output_refuses_a_taken_name(self, store: FileIO, folder: str) -> None:
+        store.create_exclusive(f"{folder}/f", b"old")
+        with pytest.raises(FileAlreadyExistsError, match="/f"):
+            store.open_output(f"{folder}/f")
+        assert store.read_bytes(f"{folder}/f") == b"old"
+
+    def test_create_exclusive_refuses_a_taken_name(self, store: FileIO, folder: str) -> None:
+        store.create_exclusive(f"{folder}/f", b"old")
+        with pytest.raises(FileAlreadyExistsError, match="/f"):
+            store.create_exclusive(f"{folder}/f", b"new")
+        assert store.read_bytes(f"{folder}/f") == b"old"
+        assert [f.location for f in store.list_files(folder)] == [f"{folder}/f"]
+
+    def test_of_racing_threads_one_creates(self, store: FileIO, folder: str) -> None:
+        winners: list[int] = []
+        start = threading.Barrier(8)
+
+        def create(number: int) -> None:
+            start.wait()
+            try:
+                store.create_exclusive(f"{folder}/v1", f"{number}".encode())
+            except FileAlreadyExistsError:
+                return
+            winners.append(number)
+
+        threads = [threading.Thread(target=create, args=(n,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(winners) == 1
+        assert store.read_bytes(f"{folder}/v1") == f"{winners[0]}".encode()
+
+    def test_write_bytes_replaces(self, store: FileIO, folder: str) -> None:
+        store.write_bytes(f"{folder}/deep/hint", b"1")
+        store.write_bytes(f"{folder}/deep/hint", b"22")
+        assert store.read_bytes(f"{folder}/deep/hint") == b"22"
+
+    def test_delete_twice_is_no_error(self, store: FileIO, folder: str) -> None:
+        store.create_exclusive(f"{folder}/f", b"x")
+        store.delete(f"{folder}/f")
+        store.delete(f"{folder}/f")
+        assert not store.exists(f"{folder}/f")
+        store.create_exclusive(f"{folder}/f", b"again")
+
+    def test_listing_is_recursive_and_keeps_to_the_folder(self, store: FileIO, folder: str) -> None:
+        for name in ("t/a", "t/b/c", "t/b/d/e", "t2/x", "tail"):
+            store.create_exclusive(f"{folder}/{name}", name.encode())
+        expected = {f"{folder}/t/a": 3, f"{folder}/t/b/c": 5, f"{folder}/t/b/d/e": 7}
+        assert {f.location: f.size for f in store.list_files(f"{folder}/t")} == expected
+        assert {f.location: f.size for f in store.list_files(f"{folder}/t/")} == expected
+
+    def test_listing_what_is_not_there_is_empty(self, store: FileIO, folder: str) -> None:
+        assert list(store.list_files(f"{folder}/nothing")) == []
+
+    @pytest.mark.parametrize("name", ODD_NAMES)
+    def test_odd_names_round_trip(self, store: FileIO, folder: str, name: str) -> None:
+        location = f"{folder}/{name}/{name}"
+        store.create_exclusive(location, name.encode())
+        assert store.read_bytes(location) == name.encode()
+        assert store.exists(location)
+        assert [f.location for f in store.list_files(folder)] == [location]
+        store.delete(location)
+        assert not store.exists(location)
+
+    def test_odd_names_do_not_collide(self, store: FileIO, folder: str) -> None:
+        names = ("a b", "a%20b", "a+b", "a%2Fb", "A B")
+        for name in names:
+            store.create_exclusive(f"{folder}/{name}", name.encode())
+        for name in names:
+            assert store.read_bytes(f"{folder}/{name}") == name.encode()

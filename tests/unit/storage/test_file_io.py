@@ -1,0 +1,71 @@
+"""The contract of `FileIO`, for every store that needs no service."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
+from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.storage.restricted import RestrictedFileIO
+from tests.support.file_io_contract import FileIOContract
+
+
+class TestMemory(FileIOContract):
+    @pytest.fixture
+    def store(self) -> FileIO:
+        return MemoryFileIO()
+
+    @pytest.fixture
+    def folder(self) -> str:
+        return "mem:/t"
+
+
+class TestLocalPath(FileIOContract):
+    @pytest.fixture
+    def store(self) -> FileIO:
+        return LocalFileIO()
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> str:
+        return str(tmp_path / "t")
+
+
+class TestLocalUri(TestLocalPath):
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> str:
+        return f"file:{tmp_path}/t"
+
+
+class TestLocalUriWithEmptyHost(TestLocalPath):
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> str:
+        return f"file://{tmp_path}/t"
+
+
+class TestFsspecMemory(FileIOContract):
+    @pytest.fixture
+    def store(self) -> FileIO:
+        return FsspecFileIO()
+
+    @pytest.fixture
+    def folder(self) -> str:
+        return f"memory://{uuid.uuid4()}/t"
+
+
+class TestRoutedToMemory(TestFsspecMemory):
+    @pytest.fixture
+    def store(self) -> FileIO:
+        return open_storage("memory://t", {})
+
+
+class TestRestricted(TestLocalPath):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> FileIO:
+        inside = open_storage(str(tmp_path), {})
+        return RestrictedFileIO(inside, (str(tmp_path),), "table db.t")
