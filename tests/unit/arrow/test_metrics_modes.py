@@ -1,0 +1,77 @@
+"""Which column gets which metrics, by the `write.metadata.metrics.*` properties."""
+
+from __future__ import annotations
+
+import pytest
+
+from iceberg_pyspark.arrow.metrics_modes import (
+    DEFAULT,
+    NONE,
+    MetricsMode,
+    metrics_modes,
+    parse_metrics_mode,
+)
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import IntegerType, ListType, NestedField, StringType, StructType
+
+
+def leaf(field_id: int, name: str) -> NestedField:
+    return NestedField(field_id=field_id, name=name, type=IntegerType())
+
+
+SCHEMA = Schema(
+    fields=(
+        leaf(1, "a"),
+        NestedField(
+            field_id=2,
+            name="s",
+            type=StructType(
+                (
+                    leaf(3, "x"),
+                    NestedField(field_id=4, name="t", type=StructType((leaf(5, "y"),))),
+                )
+            ),
+        ),
+        NestedField(field_id=6, name="l", type=ListType(element_id=7, element_type=StringType())),
+        leaf(8, "b"),
+    )
+)
+
+
+def test_line_46_columns_inside_lists_have_no_mode() -> None:
+    assert metrics_modes(SCHEMA, {}) == dict.fromkeys([1, 8, 3, 5], DEFAULT)
+    assert MetricsMode("truncate", 16) == DEFAULT
+
+
+def test_a_column_of_its_own_mode_and_a_default() -> None:
+    modes = metrics_modes(
+        SCHEMA,
+        {
+            "write.metadata.metrics.default": "counts",
+            "write.metadata.metrics.column.s.t.y": "full",
+            "write.metadata.metrics.column.l.element": "full",
+            "write.metadata.metrics.column.gone": "full",
+        },
+    )
+    counts = MetricsMode("counts")
+    assert modes == {1: counts, 8: counts, 3: counts, 5: MetricsMode("full")}
+
+
+def test_only_the_first_columns_have_the_inferred_default_outer_ones_first() -> None:
+    limit = {"write.metadata.metrics.max-inferred-column-defaults": "3"}
+    assert metrics_modes(SCHEMA, limit) == {1: DEFAULT, 8: DEFAULT, 3: DEFAULT, 5: NONE}
+    # a default that is set holds for all columns
+    chosen = {**limit, "write.metadata.metrics.default": "full"}
+    assert set(metrics_modes(SCHEMA, chosen).values()) == {MetricsMode("full")}
+
+
+@pytest.mark.parametrize("text", ["", "truncate", "truncate(0)", "truncate(-1)", "all"])
+def test_a_mode_that_is_none_is_refused_naming_the_property(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match="property the_key="):
+        parse_metrics_mode(text, "the_key")
+
+
+def test_modes_are_read_in_any_case() -> None:
+    assert parse_metrics_mode(" Truncate(8) ", "k") == MetricsMode("truncate", 8)
+    assert parse_metrics_mode("NONE", "k") == NONE
