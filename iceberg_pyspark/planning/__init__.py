@@ -1,1 +1,1 @@
-"""From a snapshot to scan tasks: pruning manifests and files, matching deletes, splitting, packing."""
+"""From a snapshot to scan tasks: pruning, matching deletes, splitting, packing."""

@@ -1,0 +1,154 @@
+"""Bounds of many files at once: columns of binary single values decoded to typed Arrow arrays.
+
+Appendix D, "Binary single-value serialization", with the widths that type promotion leaves behind.
+The counterpart for one value is `expressions/value_ranges.decode_bound`, which this is tested to
+agree with: what cannot be read, and NaN, is null, and null is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.expressions.value_ranges import decode_bound
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UUIDType,
+)
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+_MICROS_PER_DAY = 86_400_000_000
+_DECIMAL_BYTES = 16
+
+
+def decode_bounds(bounds: pa.Array, type_: Type) -> pa.Array:
+    """The bounds as values of a type, in an Arrow type that compares as the type is ordered."""
+    match type_:
+        case IntegerType() | DateType():
+            return _numbers(bounds, {4: "<i4"}, np.int64)
+        case LongType() | TimeType():
+            return _numbers(bounds, {4: "<i4", 8: "<i8"}, np.int64)
+        case TimestampType():
+            return _times(bounds, _MICROS_PER_DAY)
+        case TimestampNsType():
+            return _times(bounds, _MICROS_PER_DAY * 1000)
+        case TimestamptzType() | TimestamptzNsType():
+            return _numbers(bounds, {8: "<i8"}, np.int64)
+        case FloatType():
+            return _numbers(bounds, {4: "<f4"}, np.float64)
+        case DoubleType():
+            return _numbers(bounds, {4: "<f4", 8: "<f8"}, np.float64)
+        case DecimalType(scale=scale):
+            return _decimals(bounds, scale)
+        case StringType():
+            try:
+                return bounds.cast(pa.string())
+            except pa.ArrowInvalid:
+                return _one_by_one(bounds, type_, pa.string())
+        case UUIDType() | FixedType() | BinaryType():
+            return bounds
+        case _:
+            return _one_by_one(bounds, type_, pa.bool_())
+
+
+def arrow_literal(type_: Type, value: Any) -> pa.Scalar:
+    """A literal in the Arrow type that `decode_bounds` gives bounds of its type."""
+    match type_:
+        case DecimalType(scale=scale):
+            return pa.scalar(value, pa.decimal128(38, scale))
+        case FloatType() | DoubleType():
+            return pa.scalar(value, pa.float64())
+        case _ if isinstance(value, int) and not isinstance(value, bool):
+            return pa.scalar(value, pa.int64())
+        case _:
+            return pa.scalar(value)
+
+
+def _one_by_one(bounds: pa.Array, type_: Type, arrow_type: pa.DataType) -> pa.Array:
+    return pa.array([decode_bound(type_, b) for b in bounds.to_pylist()], arrow_type)
+
+
+def _layout(bounds: pa.Array) -> tuple[Numbers, Numbers, Numbers]:
+    """Where each value begins, how long it is (-1 for null), and all bytes."""
+    _, offsets_buffer, data_buffer = bounds.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int32)[
+        bounds.offset : bounds.offset + len(bounds) + 1
+    ]
+    lengths = np.diff(offsets)
+    if bounds.null_count:
+        lengths = np.where(_bools(pc.is_null(bounds)), -1, lengths)
+    data = np.frombuffer(data_buffer or b"", np.uint8)
+    return offsets[:-1], lengths, data
+
+
+def _bytes_of(starts: Numbers, width: int, data: Numbers) -> Numbers:
+    """A matrix with the `width` bytes from each start on."""
+    return np.ascontiguousarray(data[starts[:, None] + np.arange(width)])
+
+
+def _numbers(bounds: pa.Array, formats: dict[int, str], dtype: Any) -> pa.Array:
+    starts, lengths, data = _layout(bounds)
+    out = np.zeros(len(bounds), dtype)
+    known = np.zeros(len(bounds), np.bool_)
+    for width, format_ in formats.items():
+        at = lengths == width
+        out[at] = _bytes_of(starts[at], width, data).view(format_).reshape(-1)
+        known |= at
+    if np.issubdtype(dtype, np.floating):
+        known &= ~np.isnan(out)
+    return pa.array(out, mask=~known)
+
+
+def _times(bounds: pa.Array, per_day: int) -> pa.Array:
+    """Timestamps, some of them dates that were promoted."""
+    _, lengths, _ = _layout(bounds)
+    out = _numbers(bounds, {4: "<i4", 8: "<i8"}, np.int64)
+    promoted = lengths == 4
+    if not promoted.any():
+        return out
+    numbers = out.fill_null(0).to_numpy()
+    # days beyond the type's range are unknown rather than wrapped around
+    fits = ~promoted | (np.abs(numbers) <= np.iinfo(np.int64).max // per_day)
+    values = np.where(promoted & fits, numbers * np.where(promoted & fits, per_day, 1), numbers)
+    return pa.array(values, mask=_bools(pc.is_null(out)) | ~fits)
+
+
+def _decimals(bounds: pa.Array, scale: int) -> pa.Array:
+    """Two's complement of any width, most significant byte first, as 16 bytes, least first."""
+    starts, lengths, data = _layout(bounds)
+    out = np.zeros((len(bounds), _DECIMAL_BYTES), np.uint8)
+    for width in range(1, _DECIMAL_BYTES + 1):
+        at = lengths == width
+        if at.any():
+            unscaled = _bytes_of(starts[at], width, data)
+            sign = np.where(unscaled[:, :1] >= 0x80, 0xFF, 0).astype(np.uint8)
+            widened = np.repeat(sign, _DECIMAL_BYTES, axis=1)
+            widened[:, :width] = unscaled[:, ::-1]
+            out[at] = widened
+    known = (lengths >= 1) & (lengths <= _DECIMAL_BYTES)
+    values = pa.Array.from_buffers(
+        pa.decimal128(38, scale), len(bounds), [None, pa.py_buffer(out.tobytes())]
+    )
+    return pc.if_else(pa.array(known), values, None)
+
+
+def _bools(array: pa.Array) -> Numbers:
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)

@@ -1,0 +1,364 @@
+"""Which deletes apply to which data files: a join of entry tables.
+
+Specification, "Scan Planning" (scope rules) and "Delete Formats". Each delete falls into one of
+five groups by what it is matched on, and within its group is sorted by data sequence number, so
+that the deletes of a data file are a range:
+
+    deletion vectors            the data file's path
+    position deletes            the data file's path, where the file says it has only one
+    position deletes            spec and partition tuple
+    equality deletes            spec and partition tuple
+    equality deletes            nothing: those of an unpartitioned spec are global
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.planning.partition_codes import PartitionCodes
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
+from iceberg_pyspark.spec.entry_columns import metric_column
+from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+
+DELETE_METRICS = (DELETE_FILE_PATH.field_id,)
+"""Fields whose metrics the entries of delete manifests must be read with."""
+
+_LOWER = metric_column("lower_bounds", DELETE_FILE_PATH.field_id)
+_UPPER = metric_column("upper_bounds", DELETE_FILE_PATH.field_id)
+_COLUMNS = (
+    "content",
+    "file_path",
+    "file_format",
+    "file_size_in_bytes",
+    "record_count",
+    "sequence_number",
+    "spec_id",
+    "equality_ids",
+    "referenced_data_file",
+    "content_offset",
+    "content_size_in_bytes",
+    _LOWER,
+    _UPPER,
+)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Deletes matched on one key, sorted by key and then by data sequence number."""
+
+    keys: Numbers
+    sequence_numbers: Numbers
+    rows: Numbers
+
+    def pairs(
+        self, keys: Numbers, sequence_numbers: Numbers, *, strictly_older: bool
+    ) -> tuple[Numbers, Numbers]:
+        """Every (data row, delete row) with that key whose data is not younger than the delete.
+
+        A negative key matches nothing.
+        """
+        if not len(self.rows):
+            return _NONE, _NONE
+        # ranks instead of numbers, so that key and rank fit in one integer
+        ranked, ranks = np.unique(self.sequence_numbers, return_inverse=True)
+        first_rank = np.searchsorted(
+            ranked, sequence_numbers, side="right" if strictly_older else "left"
+        )
+        width = len(ranked) + 1
+        sorted_keys = self.keys * width + ranks
+        start = np.searchsorted(sorted_keys, keys * width + first_rank)
+        end = np.searchsorted(sorted_keys, (keys + 1) * width)
+        counts = np.where(keys >= 0, end - start, 0)
+        data_rows = np.repeat(np.arange(len(keys)), counts)
+        within = np.arange(len(data_rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return data_rows, self.rows[np.repeat(start, counts) + within]
+
+
+_NONE: Numbers = np.zeros(0, np.int64)
+
+
+def _group(rows: Numbers, keys: Numbers, sequence_numbers: Numbers) -> _Group:
+    order = np.lexsort((sequence_numbers[rows], keys))
+    return _Group(keys[order], sequence_numbers[rows][order], rows[order])
+
+
+class DeleteIndex:
+    """The live deletes of a snapshot, to be matched with its data files a manifest at a time."""
+
+    def __init__(self, entries: Sequence[tuple[PartitionSpec, pa.Table]]) -> None:
+        """Index the entries of delete manifests, each with the spec of its manifest."""
+        entries = [(spec, table) for spec, table in entries if table.num_rows]
+        entries.sort(key=lambda e: e[0].spec_id)
+        self.count = sum(table.num_rows for _, table in entries)
+        if not entries:
+            return
+        table = pa.concat_tables([table.select(_COLUMNS) for _, table in entries])
+        self._table = table.combine_chunks()
+        self._sequence_numbers = _numbers(self._table["sequence_number"])
+        self._codes_by_spec, self._codes = _number_partitions(entries)
+        self._refs: dict[int, DeleteFileRef] = {}
+        self._tuples: dict[tuple[int, ...], tuple[DeleteFileRef, ...]] = {}
+        content = _numbers(self._table["content"])
+        puffin = _mask(pc.equal(self._table["file_format"], "puffin"))
+        positions = content == FileContent.POSITION_DELETES
+        equality = content == FileContent.EQUALITY_DELETES
+        specs = {spec.spec_id: spec for spec, _ in entries}
+        unpartitioned = [i for i, spec in specs.items() if spec.is_unpartitioned]
+        is_global = equality & np.isin(_numbers(self._table["spec_id"]), unpartitioned)
+
+        self._check(positions | equality, "it holds a data file in a manifest of deletes")
+        named = self._table["referenced_data_file"].combine_chunks()
+        self._is_named = _mask(pc.is_valid(named))
+        for column in ("referenced_data_file", "content_offset", "content_size_in_bytes"):
+            known = _mask(pc.is_valid(self._table[column]))
+            self._check(~(positions & puffin) | known, f"a deletion vector must have {column}")
+        has_ids = _mask(pc.is_valid(self._table["equality_ids"]))
+        self._check(~equality | has_ids, "an equality delete file must have equality_ids")
+
+        path = pc.if_else(
+            pa.array(positions & ~puffin), pc.coalesce(named, self._only_path()), named
+        )
+        has_path = _mask(pc.is_valid(path))
+        self._paths = pc.unique(path.filter(pa.array(positions & has_path)))
+        path_keys = _find(path, self._paths)
+        vectors = np.flatnonzero(positions & puffin)
+        self._check_one_vector_per_file(vectors, path_keys)
+        self._vectors = self._make_group(vectors, path_keys)
+        self._by_path = self._make_group(np.flatnonzero(positions & ~puffin & has_path), path_keys)
+        self._by_partition = self._make_group(
+            np.flatnonzero(positions & ~puffin & ~has_path), self._codes
+        )
+        self._equality = self._make_group(np.flatnonzero(equality & ~is_global), self._codes)
+        self._global = self._make_group(np.flatnonzero(is_global), np.zeros(self.count, np.int64))
+
+    def match(self, data: pa.Table, spec_id: int) -> Mapping[int, tuple[DeleteFileRef, ...]]:
+        """The deletes to apply, by row of a table of data entries of one spec; most rows have none.
+
+        Raises `InvalidMetadataError` where a delete names a data file of another partition.
+        """
+        if not self.count or not data.num_rows:
+            return {}
+        sequence_numbers = _numbers(data["sequence_number"])
+        partitions = self._partitions_of(data, spec_id)
+        paths = (
+            _find(data["file_path"].combine_chunks(), self._paths)
+            if len(self._paths)
+            else np.full(data.num_rows, -1, np.int64)
+        )
+        vectors = self._in_scope(
+            data,
+            partitions,
+            *self._vectors.pairs(paths, sequence_numbers, strictly_older=False),
+        )
+        positions = self._join(
+            self._in_scope(
+                data,
+                partitions,
+                *self._by_path.pairs(paths, sequence_numbers, strictly_older=False),
+            ),
+            self._may_hold_path(
+                data, *self._by_partition.pairs(partitions, sequence_numbers, strictly_older=False)
+            ),
+        )
+        # a vector holds all that older position deletes of its data file say
+        has_vector = np.zeros(data.num_rows, np.bool_)
+        has_vector[vectors[0]] = True
+        needed = ~has_vector[positions[0]]
+        everywhere = np.zeros(data.num_rows, np.int64)
+        data_rows, delete_rows = self._join(
+            vectors,
+            (positions[0][needed], positions[1][needed]),
+            self._equality.pairs(partitions, sequence_numbers, strictly_older=True),
+            self._global.pairs(everywhere, sequence_numbers, strictly_older=True),
+        )
+        return self._references(data_rows, delete_rows)
+
+    def _partitions_of(self, data: pa.Table, spec_id: int) -> Numbers:
+        """The number of each data file's partition among those of deletes, else -1."""
+        known = self._codes_by_spec.get(spec_id)
+        if known is None:
+            return np.full(data.num_rows, -1, np.int64)
+        first, codes = known
+        found = codes.find(data["partition"].combine_chunks())
+        return np.where(found >= 0, found + first, -1)
+
+    def _make_group(self, rows: Numbers, keys: Numbers) -> _Group:
+        return _group(rows, keys[rows], self._sequence_numbers)
+
+    def _check(self, good: Mask, rule: str) -> None:
+        if not good.all():
+            row = int(np.flatnonzero(~good)[0])
+            raise InvalidMetadataError(f"{self._table['file_path'][row].as_py()}: {rule}")
+
+    def _only_path(self) -> pa.Array:
+        """The one path a position delete file speaks of by its bounds, else null."""
+        lower = self._table[_LOWER].combine_chunks()
+        upper = self._table[_UPPER].combine_chunks()
+        same = pc.fill_null(pc.equal(lower, upper), False)
+        only = pc.if_else(same, lower, pa.scalar(None, pa.binary()))
+        try:
+            return only.cast(pa.string())
+        except pa.ArrowInvalid:
+            return pa.nulls(len(only), pa.string())
+
+    def _check_one_vector_per_file(self, vectors: Numbers, path_keys: Numbers) -> None:
+        keys = path_keys[vectors]
+        order = np.argsort(keys, kind="stable")
+        again = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+        if len(again):
+            first, second = vectors[order[again[0]]], vectors[order[again[0] + 1]]
+            raise InvalidMetadataError(
+                f"{self._table['referenced_data_file'][int(first)].as_py()} has two deletion "
+                f"vectors, at most one is allowed: {self._describe(first)} and "
+                f"{self._describe(second)}"
+            )
+
+    def _describe(self, row: int) -> str:
+        row = int(row)
+        offset = self._table["content_offset"][row].as_py()
+        at = "" if offset is None else f" at offset {offset}"
+        return f"{self._table['file_path'][row].as_py()}{at}"
+
+    def _in_scope(
+        self, data: pa.Table, partitions: Numbers, data_rows: Numbers, delete_rows: Numbers
+    ) -> tuple[Numbers, Numbers]:
+        """The pairs of one partition; one across partitions that a delete *names* is corrupt."""
+        if not len(data_rows):
+            return data_rows, delete_rows
+        same = self._codes[delete_rows] == partitions[data_rows]
+        wrong = np.flatnonzero(~same & self._is_named[delete_rows])
+        if len(wrong):
+            data_row, delete_row = int(data_rows[wrong[0]]), int(delete_rows[wrong[0]])
+            raise InvalidMetadataError(
+                f"{self._describe(delete_row)} names {data['file_path'][data_row].as_py()}, "
+                "which is of another partition or spec; the table's deletes are damaged"
+            )
+        return data_rows[same], delete_rows[same]
+
+    def _may_hold_path(
+        self, data: pa.Table, data_rows: Numbers, delete_rows: Numbers
+    ) -> tuple[Numbers, Numbers]:
+        """The pairs whose data path lies within the delete file's bounds of paths."""
+        if not len(data_rows):
+            return data_rows, delete_rows
+        path = data["file_path"].combine_chunks().cast(pa.binary()).take(pa.array(data_rows))
+        lower = self._table[_LOWER].combine_chunks().take(pa.array(delete_rows))
+        upper = self._table[_UPPER].combine_chunks().take(pa.array(delete_rows))
+        may = pc.and_(
+            pc.fill_null(pc.less_equal(lower, path), True),
+            pc.fill_null(pc.greater_equal(upper, path), True),
+        )
+        kept = _mask(may)
+        return data_rows[kept], delete_rows[kept]
+
+    @staticmethod
+    def _join(*pairs: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
+        return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
+
+    def _references(
+        self, data_rows: Numbers, delete_rows: Numbers
+    ) -> dict[int, tuple[DeleteFileRef, ...]]:
+        """The deletes of each data row, in the order of the index."""
+        if not len(data_rows):
+            return {}
+        order = np.lexsort((delete_rows, data_rows))
+        data_rows, delete_rows = data_rows[order], delete_rows[order]
+        self._make_references(np.unique(delete_rows))
+        rows, starts = np.unique(data_rows, return_index=True)
+        ends = [*starts[1:].tolist(), len(data_rows)]
+        deletes = delete_rows.tolist()
+        return {
+            row: self._shared(tuple(deletes[start:end]))
+            for row, start, end in zip(rows.tolist(), starts.tolist(), ends, strict=True)
+        }
+
+    def _shared(self, rows: tuple[int, ...]) -> tuple[DeleteFileRef, ...]:
+        """The deletes of those rows; data files with the same deletes share the tuple."""
+        known = self._tuples.get(rows)
+        if known is None:
+            known = tuple(self._refs[row] for row in rows)
+            self._tuples[rows] = known
+        return known
+
+    def _make_references(self, rows: Numbers) -> None:
+        new = [row for row in rows.tolist() if row not in self._refs]
+        if not new:
+            return
+        table = self._table.take(pa.array(new, pa.int64()))
+        columns = (table[name].to_pylist() for name in _COLUMNS[:-2])
+        for row, values in zip(new, zip(*columns, strict=True), strict=True):
+            (
+                content,
+                file_path,
+                file_format,
+                file_size_in_bytes,
+                record_count,
+                sequence_number,
+                _,
+                equality_ids,
+                referenced_data_file,
+                content_offset,
+                content_size_in_bytes,
+            ) = values
+            self._refs[row] = DeleteFileRef(
+                content=FileContent(content),
+                file_path=file_path,
+                file_format=file_format,
+                file_size_in_bytes=file_size_in_bytes,
+                record_count=record_count,
+                data_sequence_number=sequence_number,
+                equality_ids=tuple(equality_ids or ()),
+                referenced_data_file=referenced_data_file,
+                content_offset=content_offset,
+                content_size_in_bytes=content_size_in_bytes,
+            )
+
+
+def _number_partitions(
+    entries: Sequence[tuple[PartitionSpec, pa.Table]],
+) -> tuple[dict[int, tuple[int, PartitionCodes]], Numbers]:
+    """A number for each delete's partition, no two specs sharing one.
+
+    Per spec: its first number, and the codes to add to it.
+    """
+    by_spec: dict[int, list[pa.Table]] = {}
+    for spec, table in entries:
+        by_spec.setdefault(spec.spec_id, []).append(table.select(["partition"]))
+    codes_by_spec = {}
+    numbers = []
+    first = 0
+    for spec_id, tables in by_spec.items():
+        partitions = pa.concat_tables(tables)["partition"].combine_chunks()
+        codes = PartitionCodes(partitions)
+        codes_by_spec[spec_id] = (first, codes)
+        numbers.append(codes.codes + first)
+        first += len(partitions)
+    return codes_by_spec, np.concatenate(numbers)
+
+
+def _find(paths: pa.Array, known: pa.Array) -> Numbers:
+    """Where each path stands among the known ones; -1 where it does not."""
+    found = pc.fill_null(pc.index_in(paths, value_set=known), -1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _numbers(column: pa.ChunkedArray) -> Numbers:
+    return np.asarray(column.to_numpy(), np.int64)
+
+
+def _mask(condition: pa.Array | pa.ChunkedArray) -> Mask:
+    if isinstance(condition, pa.ChunkedArray):
+        condition = condition.combine_chunks()
+    return np.asarray(condition.to_numpy(zero_copy_only=False), np.bool_)

@@ -1,0 +1,218 @@
+"""Filtering manifest entries, a manifest at a time: by partition tuple, and by metrics.
+
+Specification, "Scan Planning". The vectorised twin of `expressions/partition_values.py` and
+`expressions/metrics.py`, and tested to agree with them: an entry goes only when no row of its file
+can match.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.expressions.partition_values import evaluate_leaf
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BoundColumn,
+    BoundLeaf,
+    BoundLiteral,
+    BoundSet,
+    BoundUnary,
+    Not,
+    Or,
+    Predicate,
+)
+from iceberg_pyspark.expressions.rewriting import not_bound, push_not
+from iceberg_pyspark.planning.bound_values import arrow_literal, decode_bounds
+from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
+from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType
+
+Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+
+_MOST_LITERALS = 200
+"""An IN of more values is asked as the range from its least to its greatest."""
+
+
+def matching_partitions(table: pa.Table, predicate: Predicate) -> Mask:
+    """Of which entries the partition tuple makes a predicate over partition fields true."""
+    rows = table.num_rows
+    partition = table["partition"].combine_chunks()
+    columns = {int(f.name): partition.field(i) for i, f in enumerate(partition.type)}
+    result = _evaluate(push_not(predicate), columns, rows)
+    return _mask(pc.fill_null(result, False))
+
+
+def _evaluate(predicate: Predicate, columns: dict[int, pa.Array], rows: int) -> pa.Array:
+    """True, false or null for unknown, per entry."""
+    match predicate:
+        case AlwaysTrue() | AlwaysFalse():
+            return pa.repeat(isinstance(predicate, AlwaysTrue), rows)
+        case And(left, right):
+            return pc.and_kleene(_evaluate(left, columns, rows), _evaluate(right, columns, rows))
+        case Or(left, right):
+            return pc.or_kleene(_evaluate(left, columns, rows), _evaluate(right, columns, rows))
+        case BoundUnary() | BoundLiteral() | BoundSet():
+            # partition values repeat: each distinct one is asked once
+            encoded = columns[predicate.column.field_id].dictionary_encode(null_encoding="encode")
+            values = encoded.dictionary.to_pylist()
+            results = pa.array([evaluate_leaf(predicate, v) for v in values], pa.bool_())
+            return results.take(encoded.indices)
+        case Not():
+            return _evaluate(push_not(predicate), columns, rows)
+        case _:
+            raise not_bound(predicate)
+
+
+def matching_metrics(table: pa.Table, predicate: Predicate) -> Mask:
+    """Which files may hold a row for which a bound row predicate is true.
+
+    The table must have been read with the metrics of the predicate's columns.
+    """
+    # a negative count, of old writers' imported files, is unknown
+    not_empty = _mask(pc.not_equal(table["record_count"], 0))
+    return not_empty & _MetricsFilter(table).matches(push_not(predicate))
+
+
+class _MetricsFilter:
+    """Asks the metric columns of a table; each bound column is decoded once."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self._ranges: dict[int, _Ranges] = {}
+
+    def matches(self, predicate: Predicate) -> Mask:
+        match predicate:
+            case AlwaysTrue():
+                return np.ones(self._table.num_rows, np.bool_)
+            case AlwaysFalse():
+                return np.zeros(self._table.num_rows, np.bool_)
+            case And(left, right):
+                return self.matches(left) & self.matches(right)
+            case Or(left, right):
+                return self.matches(left) | self.matches(right)
+            case BoundUnary() | BoundLiteral() | BoundSet():
+                return self._leaf(predicate)
+            case Not():
+                return self.matches(push_not(predicate))
+            case _:
+                raise not_bound(predicate)
+
+    def _leaf(self, leaf: BoundLeaf) -> Mask:
+        ranges = self._ranges.get(leaf.column.field_id)
+        if ranges is None:
+            ranges = _Ranges(self._table, leaf.column)
+            self._ranges[leaf.column.field_id] = ranges
+        found = ranges.may_be_value & _some_value_may_match(leaf, ranges.lower, ranges.upper)
+        if evaluate_leaf(leaf, None) is True:
+            found = found | ranges.may_be_null
+        if _has_nan(leaf.column) and evaluate_leaf(leaf, float("nan")) is True:
+            found = found | ranges.may_be_nan
+        return found
+
+
+class _Ranges:
+    """What metrics say of a column, per file; as `expressions/metrics.column_range` for one."""
+
+    def __init__(self, table: pa.Table, column: BoundColumn) -> None:
+        def metric(name: MetricMap) -> pa.Array:
+            return table[metric_column(name, column.field_id)].combine_chunks()
+
+        values = metric("value_counts")
+        nulls = metric("null_value_counts")
+        no_nans = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
+        nans = metric("nan_value_counts") if _has_nan(column) else no_nans
+        self.lower = decode_bounds(metric("lower_bounds"), column.type)
+        self.upper = decode_bounds(metric("upper_bounds"), column.type)
+        # value_counts include nulls and NaNs; a row no count speaks of has a null above the column
+        uncounted = _known(pc.less(values, table["record_count"].combine_chunks()))
+        self.may_be_null = _possible(pc.not_equal(nulls, 0)) | uncounted
+        self.may_be_nan = _possible(pc.not_equal(nans, 0)) & _possible(pc.less(nulls, values))
+        special = pc.add(pc.fill_null(nulls, 0), pc.fill_null(nans, 0))
+        self.may_be_value = _possible(pc.less(special, values))
+
+
+def _has_nan(column: BoundColumn) -> bool:
+    return isinstance(column.type, FloatType | DoubleType)
+
+
+def _some_value_may_match(leaf: BoundLeaf, lower: pa.Array, upper: pa.Array) -> Mask:
+    """Whether a value that is neither null nor NaN and lies between the bounds may match."""
+    rows = len(lower)
+    type_ = leaf.column.type
+    match leaf:
+        case BoundUnary(op=op):
+            return np.full(rows, op in ("not_null", "not_nan"))
+        case BoundSet(op="in", literals=literals):
+            if len(literals) > _MOST_LITERALS:
+                least = arrow_literal(type_, min(literals))
+                greatest = arrow_literal(type_, max(literals))
+                return _at_most(lower, greatest) & _at_least(upper, least)
+            found = np.zeros(rows, np.bool_)
+            for value in literals:
+                literal = arrow_literal(type_, value)
+                found |= _at_most(lower, literal) & _at_least(upper, literal)
+            return found
+        case BoundSet():
+            # bounds need not be values, so they never rule out != and NOT IN
+            return np.ones(rows, np.bool_)
+    literal = arrow_literal(type_, leaf.literal)
+    match leaf.op:
+        case "lt":
+            return _possible(pc.less(lower, literal))
+        case "lt_eq":
+            return _at_most(lower, literal)
+        case "gt":
+            return _possible(pc.greater(upper, literal))
+        case "gt_eq":
+            return _at_least(upper, literal)
+        case "eq":
+            return _at_most(lower, literal) & _at_least(upper, literal)
+        case "not_eq":
+            return np.ones(rows, np.bool_)
+        case "starts_with":
+            # texts with the prefix are contiguous, and the prefix itself is the first of them
+            start = _first(lower, len(leaf.literal), binary=isinstance(type_, BinaryType))
+            return _at_most(start, literal) & _at_least(upper, literal)
+        case "not_starts_with":
+            both = pc.and_(
+                pc.starts_with(lower, pattern=leaf.literal),
+                pc.starts_with(upper, pattern=leaf.literal),
+            )
+            return ~_known(both)
+        case _:
+            assert_never(leaf.op)
+
+
+def _first(texts: pa.Array, count: int, *, binary: bool) -> pa.Array:
+    if binary:
+        return pc.binary_slice(texts, 0, count)
+    return pc.utf8_slice_codeunits(texts, 0, count)
+
+
+def _at_most(bound: pa.Array, literal: pa.Scalar) -> Mask:
+    return _possible(pc.less_equal(bound, literal))
+
+
+def _at_least(bound: pa.Array, literal: pa.Scalar) -> Mask:
+    return _possible(pc.greater_equal(bound, literal))
+
+
+def _possible(condition: pa.Array) -> Mask:
+    """True where the condition holds or is unknown."""
+    return _mask(pc.fill_null(condition, True))
+
+
+def _known(condition: pa.Array) -> Mask:
+    """True where the condition is known to hold."""
+    return _mask(pc.fill_null(condition, False))
+
+
+def _mask(condition: pa.Array | pa.ChunkedArray) -> Mask:
+    if isinstance(condition, pa.ChunkedArray):
+        condition = condition.combine_chunks()
+    return np.asarray(condition.to_numpy(zero_copy_only=False), np.bool_)

@@ -1,0 +1,73 @@
+"""Pruning manifests by their summaries, with a row predicate projected through each one's spec.
+
+Specification, "Scan Planning": the conversion uses the spec a manifest was written with, whatever
+the current one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.expressions.projection import project_inclusive, project_strict
+from iceberg_pyspark.expressions.summaries import compile_manifest_filter
+from iceberg_pyspark.spec.manifests import ManifestFile, PartitionFieldSummary
+from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecFilter:
+    """A predicate projected through one spec.
+
+    `inclusive` fails only for partitions without a matching row, `strict` holds only where every
+    row matches; `may_match` asks a manifest's summaries.
+    """
+
+    spec: PartitionSpec
+    partition_type: StructType
+    inclusive: Predicate
+    strict: Predicate
+    may_match: Callable[[tuple[PartitionFieldSummary, ...] | None], bool]
+
+
+class SpecFilters:
+    """The filters of a table's specs, made as manifests ask for them."""
+
+    def __init__(self, metadata: TableMetadata, predicate: Predicate) -> None:
+        self._metadata = metadata
+        self._predicate = predicate
+        self._filters: dict[int, SpecFilter] = {}
+
+    def of(self, manifest: ManifestFile) -> SpecFilter:
+        """The filter for a manifest's spec; an unknown spec is refused, never guessed."""
+        spec_id = manifest.partition_spec_id
+        if spec_id not in self._filters:
+            spec = self._metadata.spec_by_id.get(spec_id)
+            if spec is None:
+                known = ", ".join(str(i) for i in self._metadata.spec_by_id)
+                raise InvalidMetadataError(
+                    f"{manifest.manifest_path}: partition spec {spec_id} is not in the table's "
+                    f"metadata, which has {known}"
+                )
+            self._filters[spec_id] = self._project(spec)
+        return self._filters[spec_id]
+
+    def _project(self, spec: PartitionSpec) -> SpecFilter:
+        type_ = partition_type(spec, self._metadata.schemas_newest_first)
+        inclusive = project_inclusive(self._predicate, spec, type_)
+        return SpecFilter(
+            spec=spec,
+            partition_type=type_,
+            inclusive=inclusive,
+            strict=project_strict(self._predicate, spec, type_),
+            may_match=compile_manifest_filter(inclusive, type_),
+        )
+
+
+def prune_manifests(manifests: list[ManifestFile], filters: SpecFilters) -> list[ManifestFile]:
+    """The manifests that may hold a live file with a matching row."""
+    return [m for m in manifests if m.has_live_files and filters.of(m).may_match(m.partitions)]

@@ -1,0 +1,263 @@
+"""Planning a scan: from the manifests of a snapshot to the files that must be read.
+
+Specification, "Scan Planning". Manifests are pruned, then read a few at a time, their entries
+filtered as columns, matched with deletes, and only what survives becomes objects. Nothing is read
+here: `read_entries` is handed in.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Predicate
+from iceberg_pyspark.expressions.rewriting import columns_of
+from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex
+from iceberg_pyspark.planning.entry_filter import Mask, matching_metrics, matching_partitions
+from iceberg_pyspark.planning.manifest_pruning import SpecFilter, SpecFilters, prune_manifests
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
+from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, split_file
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
+
+_READERS = 4
+"""Manifests read at once: decoding leaves Python's lock, and stores answer slowly."""
+
+_T = TypeVar("_T")
+
+
+class ReadEntries(Protocol):
+    """Reads the live entries of a manifest as a table of `spec/entry_columns.py`."""
+
+    def __call__(
+        self, manifest: ManifestFile, partition_type: StructType, *, metrics: Collection[int]
+    ) -> pa.Table:
+        """Read with the metrics of those fields."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStatistics:
+    """How much of a snapshot a plan looked at and kept; complete once its files are exhausted.
+
+    `data_files` counts those of all manifests where their list tells, else those that were read.
+    """
+
+    manifests: int = 0
+    manifests_kept: int = 0
+    data_files: int = 0
+    data_files_kept: int = 0
+    delete_files: int = 0
+    bytes_kept: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFiles:
+    """The files of one manifest that must be read.
+
+    `entries` has the columns of `spec/entry_columns.py`; `deletes` says what applies to which row,
+    `filter_satisfied` for which rows the partition alone proves the predicate.
+    """
+
+    spec: PartitionSpec
+    partition_type: StructType
+    entries: pa.Table
+    deletes: Mapping[int, tuple[DeleteFileRef, ...]]
+    filter_satisfied: Mask
+
+
+class ScanPlan:
+    """The plan of one scan, worked out while it is iterated, once."""
+
+    def __init__(
+        self,
+        *,
+        metadata: TableMetadata,
+        manifests: Sequence[ManifestFile],
+        predicate: Predicate,
+        read_entries: ReadEntries,
+    ) -> None:
+        """`predicate` is a row predicate bound to the scan's schema."""
+        self._filters = SpecFilters(metadata, predicate)
+        self._predicate = predicate
+        self._read_entries = read_entries
+        self._manifests = list(manifests)
+        self.statistics = PlanStatistics(manifests=len(self._manifests))
+
+    def files(self) -> Iterator[PlannedFiles]:
+        """The surviving files, manifest by manifest in the order of the manifest list."""
+        if isinstance(self._predicate, AlwaysFalse):
+            return
+        all_data = [m for m in self._manifests if m.content is ManifestContent.DATA]
+        all_deletes = [m for m in self._manifests if m.content is ManifestContent.DELETES]
+        data = prune_manifests(all_data, self._filters)
+        deletes = prune_manifests(all_deletes, self._filters) if data else []
+        self._count(
+            manifests_kept=len(data) + len(deletes),
+            data_files=sum(_live_files(m) for m in all_data),
+        )
+        index = self._index(deletes)
+        self._count(delete_files=index.count)
+        for manifest, (table, known) in self._read(data, self._filter_columns()):
+            spec_filter = self._filters.of(manifest)
+            if manifest.added_files_count is None or manifest.existing_files_count is None:
+                self._count(data_files=known)
+            if table.num_rows:
+                yield self._planned(table, spec_filter, index)
+
+    def tasks(self, split: SplitOptions = DEFAULT_SPLIT) -> Iterator[ScanTask]:
+        """The surviving files as tasks, large ones cut."""
+        for planned in self.files():
+            yield from tasks_of(planned, split.target_size)
+
+    def _filter_columns(self) -> frozenset[int]:
+        return frozenset(columns_of(self._predicate))
+
+    def _index(self, manifests: Sequence[ManifestFile]) -> DeleteIndex:
+        metrics = self._filter_columns().union(DELETE_METRICS)
+        return DeleteIndex(
+            [
+                (self._filters.of(manifest).spec, table)
+                for manifest, (table, _) in self._read(manifests, metrics)
+            ]
+        )
+
+    def _read(
+        self, manifests: Sequence[ManifestFile], metrics: frozenset[int]
+    ) -> Iterator[tuple[ManifestFile, tuple[pa.Table, int]]]:
+        """Each manifest with its entries that may match, and how many live ones it has."""
+
+        def read(manifest: ManifestFile) -> tuple[pa.Table, int]:
+            spec_filter = self._filters.of(manifest)
+            table = self._read_entries(manifest, spec_filter.partition_type, metrics=metrics)
+            return self._matching(table, spec_filter), table.num_rows
+
+        return zip(manifests, _in_order(read, manifests), strict=True)
+
+    def _matching(self, table: pa.Table, spec_filter: SpecFilter) -> pa.Table:
+        if not isinstance(spec_filter.inclusive, AlwaysTrue):
+            table = table.filter(pa.array(matching_partitions(table, spec_filter.inclusive)))
+        if not isinstance(self._predicate, AlwaysTrue):
+            table = table.filter(pa.array(matching_metrics(table, self._predicate)))
+        return table
+
+    def _planned(
+        self, table: pa.Table, spec_filter: SpecFilter, index: DeleteIndex
+    ) -> PlannedFiles:
+        self._count(
+            data_files_kept=table.num_rows,
+            bytes_kept=pc.sum(table["file_size_in_bytes"]).as_py(),
+        )
+        return PlannedFiles(
+            spec=spec_filter.spec,
+            partition_type=spec_filter.partition_type,
+            entries=table,
+            deletes=index.match(table, spec_filter.spec.spec_id),
+            filter_satisfied=self._satisfied(table, spec_filter.strict),
+        )
+
+    def _satisfied(self, table: pa.Table, strict: Predicate) -> Mask:
+        match strict:
+            case AlwaysTrue() | AlwaysFalse():
+                return np.full(table.num_rows, isinstance(strict, AlwaysTrue))
+            case _:
+                return matching_partitions(table, strict)
+
+    def _count(self, **more: int) -> None:
+        counted = {name: getattr(self.statistics, name) + n for name, n in more.items()}
+        self.statistics = replace(self.statistics, **counted)
+
+
+def _live_files(manifest: ManifestFile) -> int:
+    added, existing = manifest.added_files_count, manifest.existing_files_count
+    return 0 if added is None or existing is None else added + existing
+
+
+def plan_tasks(
+    *,
+    metadata: TableMetadata,
+    snapshot_manifests: Sequence[ManifestFile],
+    predicate: Predicate,
+    read_entries: ReadEntries,
+    split: SplitOptions = DEFAULT_SPLIT,
+) -> Iterator[ScanTask]:
+    """The tasks of a scan: `ScanPlan` in one call, for callers that need no statistics."""
+    plan = ScanPlan(
+        metadata=metadata,
+        manifests=snapshot_manifests,
+        predicate=predicate,
+        read_entries=read_entries,
+    )
+    return plan.tasks(split)
+
+
+def tasks_of(planned: PlannedFiles, target_size: int) -> Iterator[ScanTask]:
+    """Planned files as tasks of about the target size."""
+    table = planned.entries
+    rows = table.num_rows
+    formats = table["file_format"].to_pylist()
+    sizes = table["file_size_in_bytes"].to_pylist()
+    parts = [part.to_pylist() for part in table["partition"].combine_chunks().flatten()]
+    ranges: Iterable[Sequence[tuple[int, int]]]
+    if pc.any(pc.greater(table["file_size_in_bytes"], target_size)).as_py():
+        offsets = table["split_offsets"].to_pylist()
+        ranges = map(split_file, sizes, formats, offsets, repeat(target_size))
+    else:
+        ranges = (((0, size),) for size in sizes)
+    deletes = planned.deletes
+    spec_id = planned.spec.spec_id
+    for path, format_, size, cuts, count, partition, sequence_number, first, applied, proved in zip(
+        table["file_path"].to_pylist(),
+        formats,
+        sizes,
+        ranges,
+        table["record_count"].to_pylist(),
+        zip(*parts, strict=True) if parts else repeat((), rows),
+        table["sequence_number"].to_pylist(),
+        table["first_row_id"].to_pylist(),
+        map(deletes.get, range(rows), repeat(())) if deletes else repeat((), rows),
+        planned.filter_satisfied.tolist(),
+        strict=True,
+    ):
+        for start, length in cuts:
+            yield ScanTask(
+                file_path=path,
+                file_format=format_,
+                file_size_in_bytes=size,
+                record_count=count,
+                start=start,
+                length=length,
+                spec_id=spec_id,
+                partition=partition,
+                data_sequence_number=sequence_number,
+                first_row_id=first,
+                deletes=applied,
+                filter_satisfied=proved,
+            )
+
+
+def _in_order(
+    function: Callable[[ManifestFile], _T], manifests: Sequence[ManifestFile]
+) -> Iterator[_T]:
+    """`map` in threads, with no more than a few results waiting."""
+    if len(manifests) < 2:
+        yield from map(function, manifests)
+        return
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="read-manifest") as pool:
+        waiting: deque[Future[_T]] = deque()
+        for manifest in manifests:
+            waiting.append(pool.submit(function, manifest))
+            if len(waiting) > _READERS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

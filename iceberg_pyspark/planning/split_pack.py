@@ -1,0 +1,143 @@
+"""Cutting files into tasks of about the target size, and packing tasks into groups.
+
+The table properties `read.split.*` and their meaning are Java's. A file is cut where a row group
+begins, known from its split offsets, and otherwise anywhere: a row group belongs to the range with
+its first byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.planning.scan_tasks import ScanTask, ScanTaskGroup
+
+_DEFAULT_TARGET_SIZE = 128 * 1024 * 1024
+_DEFAULT_LOOKBACK = 10
+_DEFAULT_OPEN_FILE_COST = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitOptions:
+    """How large tasks and groups should be, in bytes.
+
+    `open_file_cost` is the least a file counts for; `lookback` is how many groups are kept open.
+    """
+
+    target_size: int = _DEFAULT_TARGET_SIZE
+    lookback: int = _DEFAULT_LOOKBACK
+    open_file_cost: int = _DEFAULT_OPEN_FILE_COST
+
+    def __post_init__(self) -> None:
+        if self.target_size < 1 or self.lookback < 1 or self.open_file_cost < 0:
+            raise InvalidRequestError(
+                "split size and lookback must be positive and the open file cost not negative, "
+                f"got {self.target_size}, {self.lookback} and {self.open_file_cost}"
+            )
+
+
+DEFAULT_SPLIT = SplitOptions()
+
+
+def split_options(properties: Mapping[str, str]) -> SplitOptions:
+    """The options that table properties `read.split.*` ask for."""
+    return SplitOptions(
+        target_size=_integer(properties, "read.split.target-size", _DEFAULT_TARGET_SIZE),
+        lookback=_integer(properties, "read.split.planning-lookback", _DEFAULT_LOOKBACK),
+        open_file_cost=_integer(properties, "read.split.open-file-cost", _DEFAULT_OPEN_FILE_COST),
+    )
+
+
+def _integer(properties: Mapping[str, str], key: str, default: int) -> int:
+    text = properties.get(key)
+    if text is None:
+        return default
+    try:
+        return int(text)
+    except ValueError as e:
+        raise InvalidRequestError(f"table property {key}: '{text}' is not a whole number") from e
+
+
+def split_file(
+    file_size: int, file_format: str, split_offsets: Sequence[int] | None, target_size: int
+) -> list[tuple[int, int]]:
+    """The (start, length) ranges to read a file in; together they are the whole file."""
+    if file_size <= target_size:
+        return [(0, file_size)]
+    if split_offsets and _are_usable(split_offsets, file_size):
+        starts = [0]
+        for offset, end in zip(split_offsets, [*split_offsets[1:], file_size], strict=True):
+            # a row group joins the range before it as long as that stays within the target
+            if offset > starts[-1] and end - starts[-1] > target_size:
+                starts.append(offset)
+    elif file_format == "parquet":
+        starts = list(range(0, file_size, target_size))
+    else:
+        # nothing says where such a file may be cut
+        starts = [0]
+    ends = [*starts[1:], file_size]
+    return [(start, end - start) for start, end in zip(starts, ends, strict=True)]
+
+
+def _are_usable(offsets: Sequence[int], file_size: int) -> bool:
+    ascending = all(a < b for a, b in pairwise(offsets))
+    return ascending and offsets[0] >= 0 and offsets[-1] < file_size
+
+
+def pack_tasks(
+    tasks: Iterable[ScanTask], options: SplitOptions = DEFAULT_SPLIT
+) -> list[ScanTaskGroup]:
+    """Groups of about the target size, in the order of tasks as far as the lookback allows."""
+    return [ScanTaskGroup(tasks=tuple(_merged(bin_))) for bin_ in _pack(tasks, options)]
+
+
+@dataclass(slots=True)
+class _Bin:
+    tasks: list[ScanTask]
+    weight: int
+
+
+def _pack(tasks: Iterable[ScanTask], options: SplitOptions) -> Iterator[list[ScanTask]]:
+    bins: list[_Bin] = []
+    for task in tasks:
+        weight = _weight(task, options)
+        found = next((b for b in bins if b.weight + weight <= options.target_size), None)
+        if found is not None:
+            found.tasks.append(task)
+            found.weight += weight
+            continue
+        bins.append(_Bin([task], weight))
+        if len(bins) > options.lookback:
+            # the fullest bin has the least room for what comes
+            largest = max(range(len(bins)), key=lambda i: bins[i].weight)
+            yield bins.pop(largest).tasks
+    for remaining in bins:
+        yield remaining.tasks
+
+
+def _weight(task: ScanTask, options: SplitOptions) -> int:
+    size = task.length
+    for delete in task.deletes:
+        in_file = delete.content_size_in_bytes
+        size += delete.file_size_in_bytes if in_file is None else in_file
+    return max(size, (1 + len(task.deletes)) * options.open_file_cost)
+
+
+def _merged(tasks: Sequence[ScanTask]) -> Iterator[ScanTask]:
+    """The tasks with neighbouring ranges of one file made one."""
+    last: ScanTask | None = None
+    for task in tasks:
+        if (
+            last is not None
+            and last.file_path == task.file_path
+            and last.start + last.length == task.start
+        ):
+            last = replace(last, length=last.length + task.length)
+            continue
+        if last is not None:
+            yield last
+        last = task
+    if last is not None:
+        yield last
