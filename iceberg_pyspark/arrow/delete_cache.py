@@ -2,7 +2,7 @@
 
 One delete file applies to many data files, and a worker reads many of those. Delete files are
 immutable, so nothing here grows stale; the least recently used entries leave when the total exceeds
-the limit.
+the limit. An entry serves only an equal `FileIO`: what that one may not read stays refused.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
+
+from iceberg_pyspark.storage.file_io import FileIO
 
 Value = TypeVar("Value")
 
@@ -22,23 +24,24 @@ class DeleteCache(Generic[Value]):
         self._max_bytes = max_bytes
         self._size_of = size_of
         self._lock = threading.Lock()
-        self._entries: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[FileIO, Value, int]] = OrderedDict()
         self._bytes = 0
 
-    def get_or_read(self, key: Hashable, read: Callable[[], Value]) -> Value:
+    def get_or_read(self, io: FileIO, key: Hashable, read: Callable[[], Value]) -> Value:
         """The cached value, or a fresh one, which is kept if it fits at all."""
         with self._lock:
             found = self._entries.get(key)
-            if found is not None:
+            if found is not None and found[0] == io:
                 self._entries.move_to_end(key)
-                return found[0]
+                return found[1]
         value = read()
         size = self._size_of(value)
         with self._lock:
-            if size <= self._max_bytes and key not in self._entries:
-                self._entries[key] = (value, size)
-                self._bytes += size
+            if size <= self._max_bytes:
+                _, _, replaced = self._entries.pop(key, (None, None, 0))
+                self._entries[key] = (io, value, size)
+                self._bytes += size - replaced
                 while self._bytes > self._max_bytes:
-                    _, (_, oldest) = self._entries.popitem(last=False)
+                    _, (_, _, oldest) = self._entries.popitem(last=False)
                     self._bytes -= oldest
         return value

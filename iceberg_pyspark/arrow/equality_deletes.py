@@ -69,7 +69,7 @@ def _key_set(
     )
     files = tuple(sorted((r.file_path, r.file_size_in_bytes) for r in refs))
     return _KEY_SET_CACHE.get_or_read(
-        (ids, types, files), lambda: KeySet(_read_keys(io, context, ids, refs))
+        io, (ids, types, files), lambda: KeySet(_read_keys(io, context, ids, refs))
     )
 
 

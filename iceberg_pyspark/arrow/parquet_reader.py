@@ -30,9 +30,8 @@ _NO_LEAVES: Mapping[int, int] = MappingProxyType({})
 
 def arrow_input(stream: BinaryIO) -> pa.NativeFile:
     """An Arrow file over a stream; a local file is read without Python in between."""
-    name = getattr(stream, "name", None)
-    if isinstance(stream, io.BufferedReader) and isinstance(name, str):
-        return pa.OSFile(name)
+    if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
+        return pa.OSFile(stream.name)
     return pa.PythonFile(stream, mode="r")
 
 

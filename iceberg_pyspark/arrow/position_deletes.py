@@ -132,6 +132,7 @@ def _positions_of(io: FileIO, ref: DeleteFileRef, data_file: str) -> Positions:
     """Ordered, distinct positions of one data file in one delete file."""
     only = data_file if ref.record_count > _WHOLE_FILE_RECORDS else None
     by_path = _POSITIONS_CACHE.get_or_read(
+        io,
         (ref.file_path, ref.file_size_in_bytes, ref.record_count, only),
         lambda: _read_positions(io, ref, only),
     )

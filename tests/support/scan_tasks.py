@@ -1,0 +1,159 @@
+"""Data and delete files in memory, and the tasks and contexts that read them, made by hand."""
+
+from __future__ import annotations
+
+import io as streams
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from iceberg_pyspark.arrow.read_task import read_task
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, ScanTask
+from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from iceberg_pyspark.spec.name_mapping import NameMapping
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import NestedField, Type
+from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
+from iceberg_pyspark.storage.memory import MemoryFileIO
+
+Row = Mapping[str, Any]
+
+UNPARTITIONED = PartitionSpec(spec_id=0)
+
+
+def optional(field_id: int, name: str, type_: Type, **more: Any) -> NestedField:
+    """An optional field."""
+    return NestedField(field_id=field_id, name=name, type=type_, **more)
+
+
+def required(field_id: int, name: str, type_: Type, **more: Any) -> NestedField:
+    """A required field."""
+    return NestedField(field_id=field_id, name=name, type=type_, required=True, **more)
+
+
+def schema_of(*fields: NestedField, schema_id: int = 0) -> Schema:
+    """A schema of those fields."""
+    return Schema(fields=fields, schema_id=schema_id)
+
+
+def write_rows(
+    io: MemoryFileIO, location: str, schema: Schema, rows: Iterable[Row], **options: Any
+) -> str:
+    """Write a Parquet file with the schema's field ids; the location is returned."""
+    table = pa.Table.from_pylist(list(rows), schema=to_arrow_schema(schema, field_ids=True))
+    return write_table(io, location, table, **options)
+
+
+def write_table(io: MemoryFileIO, location: str, table: pa.Table, **options: Any) -> str:
+    """Write a Parquet file as the Arrow table says; the location is returned."""
+    stream = streams.BytesIO()
+    pq.write_table(table, stream, **options)
+    io.write_bytes(location, stream.getvalue())
+    return location
+
+
+def task_of(io: MemoryFileIO, location: str, **changes: Any) -> ScanTask:
+    """A task over the whole file, unpartitioned, of data sequence number 1."""
+    size = io.size(location)
+    given: dict[str, Any] = {
+        "file_path": location,
+        "file_format": "parquet",
+        "file_size_in_bytes": size,
+        "record_count": 0,
+        "start": 0,
+        "length": size,
+        "spec_id": 0,
+        "partition": (),
+        "data_sequence_number": 1,
+    }
+    return ScanTask(**(given | changes))
+
+
+def context_of(
+    projection: Schema,
+    *,
+    schemas: Sequence[Schema] = (),
+    specs: Sequence[PartitionSpec] = (UNPARTITIONED,),
+    predicate: Predicate = AlwaysTrue(),  # noqa: B008 - an immutable value
+    name_mapping: NameMapping | None = None,
+) -> ScanContext:
+    """A context whose table has the projection as its schema, or those schemas."""
+    return ScanContext(
+        table="db.t",
+        table_location="/db/t",
+        projection=projection,
+        schemas=tuple(schemas) or (projection,),
+        specs={s.spec_id: s for s in specs},
+        predicate=predicate,
+        name_mapping=name_mapping,
+    )
+
+
+def read_rows(context: ScanContext, task: ScanTask, io: MemoryFileIO) -> list[dict[str, Any]]:
+    """The task's rows; every batch must have exactly the projected Arrow schema and be valid."""
+    expected = to_arrow_schema(context.projection)
+    rows: list[dict[str, Any]] = []
+    for batch in read_task(context, task, io):
+        assert batch.schema.equals(expected, check_metadata=True)
+        batch.validate(full=True)
+        rows.extend(batch.to_pylist() if batch.num_columns else [{}] * batch.num_rows)
+    return rows
+
+
+def position_deletes(
+    io: MemoryFileIO, location: str, positions: Iterable[tuple[str, int]], **options: Any
+) -> DeleteFileRef:
+    """Write a position delete file of (data file, position) pairs."""
+    pairs = list(positions)
+    rows = [{"file_path": path, "pos": pos} for path, pos in pairs]
+    write_rows(io, location, schema_of(DELETE_FILE_PATH, DELETE_FILE_POS), rows, **options)
+    return _ref(io, location, FileContent.POSITION_DELETES, record_count=len(pairs))
+
+
+def deletion_vector(
+    io: MemoryFileIO, location: str, data_file: str, positions: Iterable[int]
+) -> DeleteFileRef:
+    """Write a Puffin file with the data file's deletion vector."""
+    blob = write_deletion_vectors(io, location, {data_file: positions})[data_file]
+    return _ref(
+        io,
+        location,
+        FileContent.POSITION_DELETES,
+        file_format="puffin",
+        record_count=blob.cardinality,
+        referenced_data_file=data_file,
+        content_offset=blob.content_offset,
+        content_size_in_bytes=blob.content_size_in_bytes,
+    )
+
+
+def equality_deletes(
+    io: MemoryFileIO, location: str, schema: Schema, ids: Sequence[int], rows: Iterable[Row]
+) -> DeleteFileRef:
+    """Write an equality delete file whose equality ids are `ids`."""
+    listed = list(rows)
+    write_rows(io, location, schema, listed)
+    return _ref(
+        io,
+        location,
+        FileContent.EQUALITY_DELETES,
+        record_count=len(listed),
+        equality_ids=tuple(ids),
+    )
+
+
+def _ref(io: MemoryFileIO, location: str, content: FileContent, **more: Any) -> DeleteFileRef:
+    given: dict[str, Any] = {
+        "content": content,
+        "file_path": location,
+        "file_format": "parquet",
+        "file_size_in_bytes": io.size(location),
+        "data_sequence_number": 2,
+    }
+    return DeleteFileRef(**(given | more))

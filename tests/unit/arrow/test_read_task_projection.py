@@ -1,0 +1,578 @@
+"""Columns of a file as the projection asks for them. Numbers are lines of the conformance list."""
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark.arrow.read_task import read_task
+from iceberg_pyspark.errors import (
+    IcebergError,
+    InvalidMetadataError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform, VoidTransform
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+from iceberg_pyspark.storage.memory import MemoryFileIO
+from tests.support.scan_tasks import (
+    context_of,
+    optional,
+    read_rows,
+    required,
+    schema_of,
+    task_of,
+    write_rows,
+    write_table,
+)
+
+FILE = "/db/t/data/f.parquet"
+ID = required(1, "id", LongType())
+
+
+def stored(table: pa.Table, *ids: int) -> pa.Table:
+    """The table with those field ids on its top-level columns."""
+    fields = [
+        f.with_metadata({b"PARQUET:field_id": str(i).encode()})
+        for f, i in zip(table.schema, ids, strict=True)
+    ]
+    return pa.table(table.columns, schema=pa.schema(fields))
+
+
+def evolved(
+    before: Schema, rows: list[dict[str, Any]], after: Schema, **options: Any
+) -> list[dict[str, Any]]:
+    """Rows written with one schema, read with another."""
+    io = MemoryFileIO()
+    write_rows(io, FILE, before, rows, **options)
+    return read_rows(context_of(after), task_of(io, FILE), io)
+
+
+def test_columns_are_found_by_id_when_renamed_and_reordered() -> None:
+    before = schema_of(optional(1, "a", LongType()), optional(2, "b", LongType()))
+    after = schema_of(optional(2, "a", LongType()), optional(1, "b", LongType()))
+    assert evolved(before, [{"a": 1, "b": 2}], after) == [{"a": 2, "b": 1}]
+
+
+def test_68_a_name_dropped_and_added_again_hides_the_old_values() -> None:
+    before = schema_of(ID, optional(2, "v", StringType()))
+    after = schema_of(ID, optional(3, "v", StringType()))
+    assert evolved(before, [{"id": 1, "v": "old"}], after) == [{"id": 1, "v": None}]
+
+
+def test_82_names_in_the_file_do_not_matter() -> None:
+    before = schema_of(optional(1, "a_x2Eb", LongType()), optional(2, "a.b", LongType()))
+    after = schema_of(optional(2, "plain", LongType()), optional(1, "a.b", LongType()))
+    assert evolved(before, [{"a_x2Eb": 1, "a.b": 2}], after) == [{"plain": 2, "a.b": 1}]
+
+
+def test_a_name_with_a_dot_is_not_a_path() -> None:
+    struct = StructType((optional(3, "b", LongType()),))
+    before = schema_of(optional(1, "a.b", LongType()), optional(2, "a", struct))
+    rows = [{"a.b": 1, "a": {"b": 2}}]
+    assert evolved(before, rows, schema_of(optional(2, "a", struct))) == [{"a": {"b": 2}}]
+    assert evolved(before, rows, schema_of(optional(1, "x", LongType()))) == [{"x": 1}]
+
+
+def test_74_an_empty_projection_keeps_the_row_count() -> None:
+    rows = [{"id": i} for i in range(10)]
+    assert evolved(schema_of(ID), rows, schema_of(), row_group_size=3) == [{}] * 10
+
+
+# --- fields the file lacks --------------------------------------------------------------------
+
+
+def test_66_missing_fields_take_their_initial_default_else_null() -> None:
+    after = schema_of(
+        ID,
+        optional(2, "d", StringType(), initial_default="dflt", write_default="other"),
+        optional(3, "n", DoubleType(), write_default=1.5),
+        required(4, "r", DateType(), initial_default=1),
+    )
+    assert evolved(schema_of(ID), [{"id": 1}], after) == [
+        {"id": 1, "d": "dflt", "n": None, "r": dt.date(1970, 1, 2)}
+    ]
+
+
+def test_66_a_required_field_without_any_value_is_refused_by_name() -> None:
+    after = schema_of(ID, required(9, "must", LongType()))
+    with pytest.raises(InvalidMetadataError, match=r"f\.parquet lacks .*'must' \(field id 9\)"):
+        evolved(schema_of(ID), [{"id": 1}], after)
+
+
+def partitioned(transform: Any, source_id: int = 2) -> PartitionSpec:
+    field = PartitionField(source_ids=(source_id,), field_id=1000, name="part", transform=transform)
+    return PartitionSpec(spec_id=3, fields=(field,))
+
+
+@pytest.mark.parametrize("value", ["p", None])
+def test_66_an_identity_partition_value_comes_before_the_default(value: str | None) -> None:
+    io = MemoryFileIO()
+    write_rows(io, FILE, schema_of(ID), [{"id": 1}, {"id": 2}])
+    after = schema_of(ID, optional(2, "c", StringType(), initial_default="d"))
+    context = context_of(after, specs=[partitioned(IdentityTransform())])
+    task = task_of(io, FILE, spec_id=3, partition=(value,))
+    assert [r["c"] for r in read_rows(context, task, io)] == [value, value]
+
+
+@pytest.mark.parametrize("transform", [VoidTransform(), BucketTransform(4)])
+def test_62_only_identity_gives_a_constant(transform: Any) -> None:
+    io = MemoryFileIO()
+    column = optional(2, "c", StringType(), initial_default="d")
+    write_rows(io, FILE, schema_of(ID), [{"id": 1}])
+    context = context_of(schema_of(ID, column), specs=[partitioned(transform)])
+    task = task_of(io, FILE, spec_id=3, partition=(None,))
+    assert read_rows(context, task, io) == [{"id": 1, "c": "d"}]
+
+
+def test_62_a_stored_column_is_read_from_the_file_whatever_the_partition() -> None:
+    io = MemoryFileIO()
+    schema = schema_of(ID, optional(2, "c", StringType()))
+    write_rows(io, FILE, schema, [{"id": 1, "c": "stored"}])
+    context = context_of(schema, specs=[partitioned(VoidTransform())])
+    task = task_of(io, FILE, spec_id=3, partition=(None,))
+    assert read_rows(context, task, io) == [{"id": 1, "c": "stored"}]
+
+
+def test_an_identity_partition_value_of_a_struct_child() -> None:
+    io = MemoryFileIO()
+    before = schema_of(optional(1, "s", StructType((optional(3, "x", LongType()),))))
+    struct = StructType((optional(3, "x", LongType()), optional(4, "p", StringType())))
+    write_rows(io, FILE, before, [{"s": {"x": 1}}, {"s": None}])
+    spec = partitioned(IdentityTransform(), source_id=4)
+    task = task_of(io, FILE, spec_id=3, partition=("v",))
+    rows = read_rows(context_of(schema_of(optional(1, "s", struct)), specs=[spec]), task, io)
+    assert rows == [{"s": {"x": 1, "p": "v"}}, {"s": None}]
+
+
+def test_10_an_unknown_partition_spec_is_refused() -> None:
+    io = MemoryFileIO()
+    write_rows(io, FILE, schema_of(ID), [{"id": 1}])
+    with pytest.raises(InvalidMetadataError, match="partition spec 7"):
+        read_rows(context_of(schema_of(ID)), task_of(io, FILE, spec_id=7), io)
+
+
+def test_79_unknown_columns_are_null_whether_or_not_the_file_has_them() -> None:
+    io = MemoryFileIO()
+    write_table(io, FILE, stored(pa.table({"id": [1], "u": [5]}), 1, 2))
+    after = schema_of(ID, optional(2, "u", UnknownType()), required(3, "w", UnknownType()))
+    assert read_rows(context_of(after), task_of(io, FILE), io) == [{"id": 1, "u": None, "w": None}]
+
+
+# --- nested ---------------------------------------------------------------------------------------
+
+X, Y = optional(11, "x", IntegerType()), optional(12, "y", StringType())
+POINT = StructType((X, Y))
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "s": {"x": 1, "y": "a"}},
+    {"id": 2, "s": None},
+    {"id": 3, "s": {"x": None, "y": None}},
+]
+
+
+def around(struct: StructType, wrap: str) -> NestedField:
+    """A column `s` of the struct itself, or of structs in a list or map."""
+    match wrap:
+        case "struct":
+            return optional(2, "s", struct)
+        case "list":
+            return optional(2, "s", ListType(element_id=3, element_type=struct))
+        case _:
+            return optional(
+                2, "s", MapType(key_id=3, key_type=StringType(), value_id=4, value_type=struct)
+            )
+
+
+def wrapped(values: list[Any], wrap: str) -> list[Any]:
+    """Values of a struct column, or cells with several of them, none of them, and null."""
+    match wrap:
+        case "struct":
+            return values
+        case "list":
+            return [values, [], None, values[:1]]
+        case _:
+            return [[(str(i), v) for i, v in enumerate(values)], [], None, [("k", values[0])]]
+
+
+@pytest.mark.parametrize("wrap", ["struct", "list", "map"])
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ((Y, X), [{"y": "a", "x": 1}, None, {"y": None, "x": None}]),
+        ((optional(11, "y", LongType()),), [{"y": 1}, None, {"y": None}]),
+        (
+            (X, optional(13, "new", IntegerType(), initial_default=5)),
+            [{"x": 1, "new": 5}, None, {"x": None, "new": 5}],
+        ),
+        ((optional(13, "x", StringType()),), [{"x": None}, None, {"x": None}]),
+        (
+            (optional(12, "x", StringType()), optional(11, "y", IntegerType())),
+            [{"x": "a", "y": 1}, None, {"x": None, "y": None}],
+        ),
+        ((), [{}, None, {}]),
+    ],
+    ids=["reordered", "dropped-renamed-promoted", "added", "dropped-and-added", "swapped", "none"],
+)
+def test_69_74_struct_children_at_any_depth(
+    wrap: str, fields: tuple[NestedField, ...], expected: list[Any]
+) -> None:
+    cells = wrapped([r["s"] for r in ROWS], wrap)
+    found = evolved(
+        schema_of(around(POINT, wrap)),
+        [{"s": cell} for cell in cells],
+        schema_of(around(StructType(fields), wrap)),
+    )
+    assert [r["s"] for r in found] == wrapped(expected, wrap)
+
+
+def test_nested_columns_are_right_in_every_batch_and_row_group() -> None:
+    """Slices: later batches start in the middle of offsets and validity."""
+    before = schema_of(around(POINT, "list"), optional(5, "wide", StringType()))
+    after = schema_of(around(StructType((Y, optional(13, "z", LongType()))), "list"))
+    rows: list[dict[str, Any]] = [
+        {"s": None if i % 7 == 0 else [{"x": i, "y": str(i)}] * (i % 4), "wide": "w"}
+        for i in range(150_000)
+    ]
+    io = MemoryFileIO()
+    write_rows(io, FILE, before, rows, row_group_size=70_000)
+    found = read_rows(context_of(after), task_of(io, FILE), io)
+    assert [r["s"] for r in found] == [
+        None if r["s"] is None else [{"y": v["y"], "z": None} for v in r["s"]] for r in rows
+    ]
+
+
+def test_73_74_projecting_a_child_or_a_map_value_only() -> None:
+    io = MemoryFileIO()
+    map_type = MapType(
+        key_id=3,
+        key_type=POINT,
+        value_id=4,
+        value_type=StructType((optional(21, "v", LongType()), optional(22, "w", LongType()))),
+    )
+    schema = schema_of(
+        optional(
+            1, "s", StructType((optional(31, "a", LongType()), optional(32, "b", LongType())))
+        ),
+        optional(2, "m", map_type),
+    )
+    write_rows(
+        io,
+        FILE,
+        schema,
+        [
+            {"s": {"a": 1, "b": 2}, "m": [({"x": 1, "y": "k"}, {"v": 7, "w": 8})]},
+            {"s": None, "m": None},
+        ],
+    )
+    projection = schema.select(["s.b", "m.value.w"])
+    assert read_rows(context_of(projection, schemas=[schema]), task_of(io, FILE), io) == [
+        {"s": {"b": 2}, "m": [({"x": 1, "y": "k"}, {"w": 8})]},
+        {"s": None, "m": None},
+    ]
+
+
+def test_69_a_struct_added_with_an_empty_default_expands_its_childrens() -> None:
+    struct = StructType(
+        (
+            optional(11, "x", IntegerType(), initial_default=0),
+            optional(12, "y", IntegerType()),
+        )
+    )
+    after = schema_of(
+        ID,
+        optional(2, "p", struct, initial_default={}),
+        optional(3, "q", StructType((optional(13, "x", IntegerType(), initial_default=0),))),
+    )
+    assert evolved(schema_of(ID), [{"id": 1}], after) == [
+        {"id": 1, "p": {"x": 0, "y": None}, "q": None}
+    ]
+
+
+def test_a_struct_where_the_file_has_a_number_is_refused() -> None:
+    before = schema_of(optional(2, "s", LongType()))
+    with pytest.raises(InvalidMetadataError, match="column 's' is stored as int64"):
+        evolved(before, [{"s": 1}], schema_of(around(POINT, "struct")))
+
+
+# --- promotion and physical types -----------------------------------------------------------------
+
+UTC = dt.timezone.utc
+
+
+@pytest.mark.parametrize(
+    ("array", "type_", "expected"),
+    [
+        (pa.array([1, None], pa.int32()), LongType(), [1, None]),
+        (pa.array([-1], pa.int8()), IntegerType(), [-1]),
+        (pa.array([7], pa.uint16()), IntegerType(), [7]),
+        (pa.array([0.5], pa.float32()), DoubleType(), [0.5]),
+        (pa.array([Decimal("1.25")], pa.decimal128(4, 2)), DecimalType(38, 2), [Decimal("1.25")]),
+        (pa.array([-1], pa.date32()), TimestampType(), [dt.datetime(1969, 12, 31)]),
+        (
+            pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("ms")),
+            TimestampType(),
+            [dt.datetime(2020, 1, 1)],
+        ),
+        (
+            pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("us")),
+            TimestamptzType(),
+            [dt.datetime(2020, 1, 1, tzinfo=UTC)],
+        ),
+        (
+            pa.array([1], pa.timestamp("ns", tz="Asia/Tokyo")).cast(
+                pa.timestamp("ms", tz="Asia/Tokyo"), safe=False
+            ),
+            TimestamptzType(),
+            [dt.datetime(1970, 1, 1, tzinfo=UTC)],
+        ),
+        (pa.array([dt.time(1, 2)], pa.time32("ms")), TimeType(), [dt.time(1, 2)]),
+        (pa.array(["a", None, "a"]).dictionary_encode(), StringType(), ["a", None, "a"]),
+        (pa.array(["a"], pa.large_string()), StringType(), ["a"]),
+        (pa.array(["a"], pa.string_view()), StringType(), ["a"]),
+        (pa.array([b"a"], pa.binary()), StringType(), ["a"]),
+        (pa.array([b"ab"], pa.binary(2)), FixedType(2), [b"ab"]),
+        (pa.array([b"ab"], pa.large_binary()), BinaryType(), [b"ab"]),
+        (pa.array([b"a" * 16], pa.uuid()), UUIDType(), [b"a" * 16]),
+        (pa.array([b"a" * 16], pa.binary(16)), UUIDType(), [b"a" * 16]),
+        (pa.nulls(2), LongType(), [None, None]),
+    ],
+)
+def test_72_77_78_80_stored_types_become_the_columns(
+    array: pa.Array, type_: PrimitiveType, expected: list[Any]
+) -> None:
+    io = MemoryFileIO()
+    write_table(io, FILE, stored(pa.table({"c": array}), 1))
+    schema = schema_of(optional(1, "c", type_))
+    assert [r["c"] for r in read_rows(context_of(schema), task_of(io, FILE), io)] == expected
+
+
+def test_72_date_to_nanoseconds() -> None:
+    io = MemoryFileIO()
+    write_table(io, FILE, stored(pa.table({"c": pa.array([1], pa.date32())}), 1))
+    schema = schema_of(optional(1, "c", TimestampNsType()))
+    (batch,) = read_task(context_of(schema), task_of(io, FILE), io)
+    assert batch.column(0).cast(pa.int64()).to_pylist() == [86_400_000_000_000]
+
+
+@pytest.mark.parametrize("type_", [TimestampType(), TimestampNsType()])
+def test_72_a_date_beyond_the_timestamps_raises(type_: PrimitiveType) -> None:
+    io = MemoryFileIO()
+    write_table(
+        io, FILE, stored(pa.table({"c": pa.array([2**31 - 1], pa.int32()).view(pa.date32())}), 1)
+    )
+    with pytest.raises(StorageError, match=r"db\.t.*f\.parquet"):
+        read_rows(context_of(schema_of(optional(1, "c", type_))), task_of(io, FILE), io)
+
+
+@pytest.mark.parametrize("smallest", [True, False])
+@pytest.mark.parametrize(("precision", "digits"), [(9, 9), (18, 18), (19, 19), (38, 38)])
+def test_77_decimals_of_every_width(precision: int, digits: int, smallest: bool) -> None:
+    type_ = DecimalType(precision, 2)
+    value = Decimal("-" + "9" * (digits - 2) + ".99")
+    schema = schema_of(optional(1, "c", type_))
+    rows = evolved(schema, [{"c": value}], schema, store_decimal_as_integer=smallest)
+    assert rows == [{"c": value}]
+
+
+@pytest.mark.parametrize("year", [1, 1677, 3333, 9999])
+@pytest.mark.parametrize("nested", [False, True])
+def test_78_int96_timestamps_keep_years_beyond_nanoseconds(year: int, nested: bool) -> None:
+    inner = optional(2, "t", TimestamptzType())
+    schema = schema_of(optional(1, "s", StructType((inner,))) if nested else inner)
+    when = dt.datetime(year, 7, 8, 9, 10, 11, 123456, tzinfo=UTC)
+    row = {"s": {"t": when}} if nested else {"t": when}
+    rows = evolved(schema, [row], schema, use_deprecated_int96_timestamps=True, store_schema=False)
+    assert rows == [row]
+
+
+@pytest.mark.parametrize(
+    ("array", "type_"),
+    [
+        (pa.array([1], pa.int64()), IntegerType()),
+        (pa.array([1.0], pa.float64()), FloatType()),
+        (pa.array([1], pa.int64()), TimestampType()),
+        (pa.array([1], pa.date32()), TimestamptzType()),
+        (pa.array([Decimal("1.2")], pa.decimal128(9, 1)), DecimalType(9, 2)),
+        (pa.array([Decimal("1.2")], pa.decimal128(9, 1)), DecimalType(8, 1)),
+        (pa.array(["1"]), LongType()),
+        (pa.array([b"abc"], pa.binary(3)), FixedType(2)),
+    ],
+)
+def test_72_what_is_no_promotion_is_refused_by_column(
+    array: pa.Array, type_: PrimitiveType
+) -> None:
+    io = MemoryFileIO()
+    write_table(io, FILE, stored(pa.table({"c": array}), 1))
+    with pytest.raises(InvalidMetadataError, match=r"f\.parquet: column 'c' is stored as"):
+        read_rows(context_of(schema_of(optional(1, "c", type_))), task_of(io, FILE), io)
+
+
+def test_a_null_in_a_required_column_is_refused() -> None:
+    before = schema_of(optional(1, "id", LongType()))
+    with pytest.raises(InvalidMetadataError, match="nulls in the required column 'id'"):
+        evolved(before, [{"id": None}], schema_of(ID))
+
+
+# --- name mapping ---------------------------------------------------------------------------------
+
+
+def mapped(field_id: int | None, *names: str, fields: tuple[MappedField, ...] = ()) -> MappedField:
+    return MappedField(field_id=field_id, names=names, fields=fields)
+
+
+def test_67_files_without_ids_use_the_name_mapping_at_every_depth() -> None:
+    io = MemoryFileIO()
+    table = pa.table(
+        {
+            "old": [1],
+            "a.b": ["literal"],
+            "l": pa.array([[{"x": 1, "hidden": 2}]]),
+            "m": pa.array(
+                [[("k", {"x": 3})]], pa.map_(pa.string(), pa.struct([("x", pa.int64())]))
+            ),
+            "ignored": [9],
+        }
+    )
+    write_table(io, FILE, table)
+    struct = StructType((optional(11, "x", LongType()), optional(12, "hidden", LongType())))
+    schema = schema_of(
+        ID,
+        optional(2, "named", StringType()),
+        optional(3, "list", ListType(element_id=5, element_type=struct)),
+        optional(
+            4,
+            "map",
+            MapType(
+                key_id=6,
+                key_type=StringType(),
+                value_id=7,
+                value_type=StructType((optional(13, "y", LongType()),)),
+            ),
+        ),
+        optional(8, "nowhere", LongType()),
+    )
+    mapping = NameMapping(
+        fields=(
+            mapped(1, "id", "old"),
+            mapped(2, "a.b"),
+            mapped(3, "l", fields=(mapped(5, "element", fields=(mapped(11, "x"),)),)),
+            mapped(
+                4,
+                "m",
+                fields=(
+                    mapped(6, "key"),
+                    mapped(7, "value", fields=(mapped(13, "x"),)),
+                ),
+            ),
+            mapped(None, "ignored"),
+            mapped(8),
+        )
+    )
+    assert read_rows(context_of(schema, name_mapping=mapping), task_of(io, FILE), io) == [
+        {
+            "id": 1,
+            "named": "literal",
+            "list": [{"x": 1, "hidden": None}],
+            "map": [("k", {"y": 3})],
+            "nowhere": None,
+        }
+    ]
+
+
+def test_67_a_file_with_ids_ignores_the_name_mapping() -> None:
+    io = MemoryFileIO()
+    write_rows(io, FILE, schema_of(optional(9, "id", LongType())), [{"id": 5}])
+    context = context_of(
+        schema_of(optional(1, "id", LongType())),
+        name_mapping=NameMapping(fields=(mapped(1, "id"),)),
+    )
+    assert read_rows(context, task_of(io, FILE), io) == [{"id": None}]
+
+
+def test_a_file_without_ids_and_a_table_without_mapping_are_refused() -> None:
+    io = MemoryFileIO()
+    write_table(io, FILE, pa.table({"id": [1]}))
+    with pytest.raises(InvalidMetadataError, match=r"schema\.name-mapping\.default"):
+        read_rows(context_of(schema_of(ID)), task_of(io, FILE), io)
+    assert read_rows(context_of(schema_of()), task_of(io, FILE), io) == [{}]
+
+
+# --- damaged and unknown files --------------------------------------------------------------------
+
+
+def test_duplicate_field_ids_in_a_file_are_refused() -> None:
+    io = MemoryFileIO()
+    write_table(io, FILE, stored(pa.table({"a": [1], "b": [1]}), 1, 1))
+    with pytest.raises(InvalidMetadataError, match="both have field id 1"):
+        read_rows(context_of(schema_of(ID)), task_of(io, FILE), io)
+
+
+def test_every_truncation_is_a_typed_error_that_names_file_and_table() -> None:
+    io = MemoryFileIO()
+    schema = schema_of(ID, optional(2, "v", StringType()))
+    write_rows(io, FILE, schema, [{"id": i, "v": str(i)} for i in range(50)])
+    whole = io.read_bytes(FILE)
+    task = task_of(io, FILE)
+    for size in range(0, len(whole), 7):
+        io.write_bytes(FILE, whole[:size])
+        with pytest.raises(StorageError, match=r"db\.t.*f\.parquet"):
+            read_rows(context_of(schema), task, io)
+
+
+def test_flipped_bits_in_checked_pages_never_pass_unnoticed() -> None:
+    io = MemoryFileIO()
+    rows = [{"id": i} for i in range(200)]
+    write_rows(io, FILE, schema_of(ID), rows, write_page_checksum=True, compression="none")
+    whole = io.read_bytes(FILE)
+    task = task_of(io, FILE)
+    for position in range(4, len(whole) - 8, 31):
+        flipped = bytearray(whole)
+        flipped[position] ^= 0x10
+        io.write_bytes(FILE, bytes(flipped))
+        try:
+            found = read_rows(context_of(schema_of(ID)), task, io)
+        except IcebergError:
+            continue
+        assert found == rows
+
+
+def test_a_missing_file_is_a_storage_error() -> None:
+    io = MemoryFileIO()
+    write_rows(io, FILE, schema_of(ID), [{"id": 1}])
+    task = task_of(io, FILE)
+    io.delete(FILE)
+    with pytest.raises(StorageError, match=r"f\.parquet"):
+        read_rows(context_of(schema_of(ID)), task, io)
+
+
+def test_an_unknown_format_is_refused_by_name() -> None:
+    io = MemoryFileIO()
+    write_rows(io, FILE, schema_of(ID), [{"id": 1}])
+    with pytest.raises(UnsupportedFeatureError, match="format puffin"):
+        read_rows(context_of(schema_of(ID)), task_of(io, FILE, file_format="puffin"), io)
