@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, timestamp_ms_of
 
 _STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "io.", "fsspec.")
-_COMMON = {"path", "paths", "catalog", "table", "native"}
+_COMMON = {"path", "paths", "catalog", "table", "native", ALLOW_OUTSIDE_LOCATIONS}
 _READ = {
     "columns",
     "filter",
@@ -72,9 +73,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None
     filter: str | None
     selector: SnapshotSelector
-    split_size: int | None
-    lookback: int | None
-    open_file_cost: int | None
+    split_properties: Mapping[str, str]
     case_sensitive: bool
 
 
@@ -114,7 +113,11 @@ def parse_table_options(options: Mapping[str, str]) -> TableOptions:
         catalog_properties={
             k.removeprefix("catalog."): v for k, v in given.items() if k.startswith("catalog.")
         },
-        storage_properties={k: v for k, v in given.items() if k.startswith(_STORAGE_PREFIXES)},
+        storage_properties={
+            k: v
+            for k, v in given.items()
+            if k.startswith(_STORAGE_PREFIXES) or k == ALLOW_OUTSIDE_LOCATIONS
+        },
     )
 
 
@@ -139,11 +142,18 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
             tag=given.get("tag"),
             version=given.get("versionasof"),
         ),
-        split_size=_integer(given, "split-size", minimum=1),
-        lookback=_integer(given, "lookback", minimum=1),
-        open_file_cost=_integer(given, "file-open-cost", minimum=0),
+        split_properties=_split_properties(given),
         case_sensitive=_boolean(given, "case-sensitive", False),
     )
+
+
+def _split_properties(given: Mapping[str, str]) -> dict[str, str]:
+    asked = {
+        "read.split.target-size": _integer(given, "split-size", minimum=1),
+        "read.split.planning-lookback": _integer(given, "lookback", minimum=1),
+        "read.split.open-file-cost": _integer(given, "file-open-cost", minimum=0),
+    }
+    return {name: str(value) for name, value in asked.items() if value is not None}
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:

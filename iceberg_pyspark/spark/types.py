@@ -99,16 +99,21 @@ def _to_spark_type(type_: ice.Type, path: str) -> spark_types.DataType:
     return make()
 
 
-def from_spark_schema(schema: spark_types.StructType) -> Schema:
-    """An Iceberg schema of a DataFrame's, with provisional ids that a new table's will replace."""
-    return Schema(fields=_FromSpark().struct(schema, "").fields)
+def from_spark_schema(schema: spark_types.StructType, *, all_optional: bool = False) -> Schema:
+    """An Iceberg schema of a DataFrame's, with provisional ids that a new table's will replace.
+
+    `all_optional` lets every column hold nulls: that a DataFrame's happen to hold none says nothing
+    of the rows to come, and Spark itself creates tables that way.
+    """
+    return Schema(fields=_FromSpark(all_optional).struct(schema, "").fields)
 
 
 class _FromSpark:
     """Numbers fields while converting: every id only has to be unique."""
 
-    def __init__(self) -> None:
+    def __init__(self, all_optional: bool) -> None:
         self._last_id = 0
+        self._all_optional = all_optional
 
     def _next_id(self) -> int:
         self._last_id += 1
@@ -127,7 +132,7 @@ class _FromSpark:
                     field_id=self._next_id(),
                     name=f.name,
                     type=self.type(f.dataType, prefix + f.name),
-                    required=not f.nullable,
+                    required=not (f.nullable or self._all_optional),
                     doc=(f.metadata or {}).get("comment"),
                 )
                 for f in struct.fields
@@ -144,7 +149,7 @@ class _FromSpark:
                 return ice.ListType(
                     element_id=self._next_id(),
                     element_type=self.type(type_.elementType, f"{path}.element"),
-                    element_required=not type_.containsNull,
+                    element_required=not (type_.containsNull or self._all_optional),
                 )
             case spark_types.MapType():
                 return ice.MapType(
@@ -152,7 +157,7 @@ class _FromSpark:
                     key_type=self.type(type_.keyType, f"{path}.key"),
                     value_id=self._next_id(),
                     value_type=self.type(type_.valueType, f"{path}.value"),
-                    value_required=not type_.valueContainsNull,
+                    value_required=not (type_.valueContainsNull or self._all_optional),
                 )
         make = _ICEBERG_BY_SPARK.get(type(type_))
         if make is None:

@@ -8,7 +8,7 @@ fields.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any, TypeAlias
 from urllib.parse import quote_plus
@@ -182,3 +182,27 @@ def spec_from_json(data: Any, path: str = "partition-spec") -> PartitionSpec:
     return PartitionSpec(
         spec_id=data["spec-id"], fields=fields_from_json(data.get("fields", []), f"{path}.fields")
     )
+
+
+def unified_partition_type(
+    specs: Sequence[PartitionSpec], schemas: Sequence[Schema]
+) -> StructType:
+    """One struct with every partition field of all specs, by rising field id.
+
+    The newest spec gives a field its name; a void field takes the type the field had before it was
+    dropped (conformance line 61).
+    """
+    found: dict[int, NestedField] = {}
+    void: set[int] = set()
+    for spec in sorted(specs, key=lambda s: -s.spec_id):
+        for f in spec.fields:
+            type_ = result_type(f.transform, source_type(f, schemas))
+            is_void = isinstance(f.transform, VoidTransform)
+            if f.field_id not in found:
+                found[f.field_id] = NestedField(field_id=f.field_id, name=f.name, type=type_)
+                if is_void:
+                    void.add(f.field_id)
+            elif f.field_id in void and not is_void:
+                found[f.field_id] = replace(found[f.field_id], type=type_)
+                void.discard(f.field_id)
+    return StructType(tuple(found[i] for i in sorted(found)))

@@ -1,4 +1,7 @@
-"""The store a table's files are reached through: by scheme, confined to the table's own folder."""
+"""The store a table's files are reached through: by scheme, confined to the table's own folders.
+
+Driver and executors use the same value: it holds properties and no live client, and pickles.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,24 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, RestrictedFileIO
 
+_PATH_PROPERTIES = ("write.data.path", "write.metadata.path")
+
 
 def table_io(table: LoadedTable, options: Mapping[str, str] | None = None) -> FileIO:
-    """The table's store; whatever lies outside its location is refused.
+    """The table's store; whatever lies outside its own folders is refused.
 
-    `options` come from the user or the catalog's configuration, never from the table: with
-    `read.allow-outside-locations` they lift the restriction.
+    These are its location, the data and metadata paths among its properties, and the folder its
+    metadata file lies in. `options` come from the user or the catalog's configuration, never from
+    the table: with `read.allow-outside-locations` they lift the restriction.
     """
-    io = open_storage(table.metadata.location, table.config)
+    metadata = table.metadata
+    io = open_storage(metadata.location, table.config)
     if bool_property(options or {}, ALLOW_OUTSIDE_LOCATIONS, False):
         return io
+    allowed = [metadata.location]
+    allowed += [metadata.properties[p] for p in _PATH_PROPERTIES if p in metadata.properties]
+    if "/" in table.metadata_location:
+        allowed.append(table.metadata_location.rpartition("/")[0])
     return RestrictedFileIO(
-        io=io, allowed=(table.metadata.location,), hint=f"table {table.identifier}"
+        io=io, allowed=tuple(dict.fromkeys(allowed)), hint=f"table {table.identifier}"
     )

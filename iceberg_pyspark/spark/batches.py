@@ -1,0 +1,172 @@
+"""Iceberg's Arrow batches as Spark wants them.
+
+Spark takes exactly the Arrow types of its own schema and casts nothing. They are those that
+`arrow/` reads, but for uuid (text), fixed (binary) and time (nanoseconds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    FixedType,
+    ListType,
+    MapType,
+    StructType,
+    TimeType,
+    Type,
+    UUIDType,
+)
+
+Convert: TypeAlias = Callable[[pa.Array], pa.Array]
+
+
+def compile_to_spark(schema: Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """A function from batches of `to_arrow_schema(schema)` to those Spark accepts."""
+    converts = [_compile(f.type) for f in schema.fields]
+    if not any(converts):
+        return lambda batch: batch
+    fields = [
+        field.with_type(_spark_type(f.type, field.type))
+        for f, field in zip(schema.fields, to_arrow_schema(schema), strict=True)
+    ]
+    target = pa.schema(fields)
+
+    def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(
+            [
+                column if change is None else change(column)
+                for column, change in zip(batch.columns, converts, strict=True)
+            ],
+            schema=target,
+        )
+
+    return convert
+
+
+def _compile(type_: Type) -> Convert | None:
+    """How to convert arrays of a type; None where they are right as they are."""
+    match type_:
+        case UUIDType():
+            return _uuid_text
+        case FixedType():
+            return lambda array: array.cast(pa.binary())
+        case TimeType():
+            return lambda array: array.cast(pa.time64("ns"))
+        case StructType(fields=fields):
+            return _compile_struct([_compile(f.type) for f in fields], type_)
+        case ListType():
+            element = _compile(type_.element_type)
+            return None if element is None else _compile_list(element, type_)
+        case MapType():
+            key, value = _compile(type_.key_type), _compile(type_.value_type)
+            return None if key is None and value is None else _compile_map(key, value, type_)
+    return None
+
+
+def _same(array: pa.Array) -> pa.Array:
+    return array
+
+
+def _compile_struct(converts: list[Convert | None], type_: StructType) -> Convert | None:
+    if not any(converts):
+        return None
+    changes = [c or _same for c in converts]
+
+    def convert(array: pa.StructArray) -> pa.StructArray:
+        target = _spark_type(type_, array.type)
+        return pa.StructArray.from_arrays(
+            [change(array.field(i)) for i, change in enumerate(changes)],
+            fields=[target.field(i) for i in range(target.num_fields)],
+            mask=array.is_null() if array.null_count else None,
+        )
+
+    return convert
+
+
+def _compile_list(element: Convert, type_: ListType) -> Convert:
+    def convert(array: pa.ListArray) -> pa.Array:
+        return _with_child(array, _spark_type(type_, array.type), element(array.values))
+
+    return convert
+
+
+def _compile_map(key: Convert | None, value: Convert | None, type_: MapType) -> Convert:
+    change_key, change_value = key or _same, value or _same
+
+    def convert(array: pa.MapArray) -> pa.Array:
+        target = _spark_type(type_, array.type)
+        entries = pa.StructArray.from_arrays(
+            [change_key(array.keys), change_value(array.items)],
+            fields=[target.key_field, target.item_field],
+        )
+        return _with_child(array, target, entries)
+
+    return convert
+
+
+def _with_child(array: pa.Array, target: pa.DataType, child: pa.Array) -> pa.Array:
+    """The same lists over another child: offsets and nulls are shared, slices stay slices."""
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], offset=array.offset, children=[child]
+    )
+
+
+def _spark_type(type_: Type, arrow: pa.DataType) -> pa.DataType:
+    match type_:
+        case UUIDType():
+            return pa.string()
+        case FixedType():
+            return pa.binary()
+        case TimeType():
+            return pa.time64("ns")
+        case StructType(fields=fields):
+            return pa.struct(
+                [
+                    arrow.field(i).with_type(_spark_type(f.type, arrow.field(i).type))
+                    for i, f in enumerate(fields)
+                ]
+            )
+        case ListType():
+            element = arrow.value_field
+            return pa.list_(element.with_type(_spark_type(type_.element_type, element.type)))
+        case MapType():
+            key, item = arrow.key_field, arrow.item_field
+            return pa.map_(
+                key.with_type(_spark_type(type_.key_type, key.type)),
+                item.with_type(_spark_type(type_.value_type, item.type)),
+            )
+    return arrow
+
+
+_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+# where the 32 hex digits of a uuid go among its 36 characters; the rest are dashes
+_DIGIT_AT = np.array([i for i in range(36) if i not in (8, 13, 18, 23)])
+
+
+def _uuid_text(array: pa.Array) -> pa.Array:
+    """The text of 16-byte uuids, made column-wise.
+
+    >>> _uuid_text(pa.array([bytes(range(16)), None], pa.binary(16))).to_pylist()
+    ['00010203-0405-0607-0809-0a0b0c0d0e0f', None]
+    """
+    count = len(array)
+    raw = array.buffers()[1]
+    if count == 0 or raw is None:
+        return pa.nulls(count, pa.string())
+    every = np.frombuffer(raw, dtype=np.uint8)
+    data = every[array.offset * 16 : (array.offset + count) * 16].reshape(-1, 16)
+    text = np.full((count, 36), ord("-"), dtype=np.uint8)
+    text[:, _DIGIT_AT[0::2]] = _HEX[data >> 4]
+    text[:, _DIGIT_AT[1::2]] = _HEX[data & 15]
+    offsets = np.arange(0, 36 * count + 1, 36, dtype=np.int32)
+    whole = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
+    if not array.null_count:
+        return whole
+    return pa.compute.if_else(array.is_valid(), whole, pa.scalar(None, pa.string()))

@@ -1,0 +1,49 @@
+"""From what a user names a table by to the catalog and identifier that answer for it.
+
+A name with a `/` is a path. Otherwise the catalog is, in this order: the one the caller names, the
+one the name starts with if it is configured, the default one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.configuration import configured_names, default_name
+from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels, split_catalog
+from iceberg_pyspark.catalogs.path_tables import PathCatalog, path_identifier
+from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.errors import InvalidRequestError
+
+
+def resolve_table(
+    name: str,
+    *,
+    catalog: str | None = None,
+    catalog_properties: Mapping[str, str] | None = None,
+    storage_properties: Mapping[str, str] | None = None,
+) -> tuple[Catalog, TableIdentifier]:
+    """The catalog and identifier of a name or path; nothing is loaded of the table yet."""
+    properties = dict(catalog_properties or {})
+    storage = dict(storage_properties or {})
+    if is_path(name):
+        if catalog is not None or properties:
+            raise InvalidRequestError(
+                f"'{name}' is a path, which belongs to no catalog; drop the catalog options or "
+                "name the table as db.table"
+            )
+        return PathCatalog(storage), path_identifier(name)
+    levels = parse_levels(name)
+    if catalog is not None:
+        # spark.table's way of writing it is accepted too: catalog.db.table
+        rest = levels[1:] if len(levels) > 2 and levels[0] == catalog else levels
+        chosen = catalog
+    elif properties:
+        chosen, rest = default_name(os.environ), levels
+    else:
+        known = tuple(configured_names(os.environ))
+        found, rest = split_catalog(levels, known)
+        chosen = found or default_name(os.environ)
+    loaded = load_catalog(chosen, **{**properties, **storage})
+    return loaded, TableIdentifier(namespace=rest[:-1], name=rest[-1])

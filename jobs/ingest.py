@@ -1,0 +1,171 @@
+"""Ingest files into an Iceberg table, in one commit.
+
+    spark-submit jobs/ingest.py --from parquet /data/in --to db.events --partitioned-by "days(ts)"
+
+Reads Parquet, CSV or JSON with Spark, writes with the data source `iceberg-py`, and says what was
+committed. The table is created on the first run. Exit codes: 0 done; 2 the request cannot be
+carried out (missing input, wrong schema, bad option): the table is as it was; 3 the commit was
+refused because another writer was faster each time: run again; 4 the commit may have succeeded:
+look at the table before running again; 1 anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from iceberg_pyspark.table.table import Table
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.open_table import open_table
+from iceberg_pyspark.spark.progress import run_with_progress
+
+EXIT_CODES = {
+    "CommitConflictError": 3,
+    "ConcurrentChangeError": 3,
+    "CommitStateUnknownError": 4,
+    "StorageError": 1,
+    "CatalogUnavailableError": 1,
+}
+
+
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="ingest.py", description="Ingest Parquet, CSV or JSON files into an Iceberg table."
+    )
+    parser.add_argument(
+        "--from",
+        dest="source",
+        nargs=2,
+        required=True,
+        metavar=("FORMAT", "PATH"),
+        help="parquet, csv or json, and the file or folder to read",
+    )
+    parser.add_argument(
+        "--to", required=True, metavar="TABLE", help="db.events, or a path with a '/'"
+    )
+    parser.add_argument(
+        "--mode", choices=("append", "overwrite", "overwrite-partitions"), default="append"
+    )
+    parser.add_argument(
+        "--partitioned-by",
+        metavar="LIST",
+        help="for a new table: days(ts), bucket(16, id), truncate(4, s), years(..), months(..), "
+        "hours(..) or plain columns, separated by commas",
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the write (catalog.uri=..., target-file-size-bytes=...); repeatable",
+    )
+    parser.add_argument(
+        "--read-option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of Spark's reader (header=true, inferSchema=true, ...); repeatable",
+    )
+    parser.add_argument("--schema", metavar="DDL", help="schema of the input, as Spark writes it")
+    arguments = parser.parse_args(argv)
+    if arguments.source[0] not in ("parquet", "csv", "json"):
+        parser.error(f"--from: format is parquet, csv or json, got '{arguments.source[0]}'")
+    for text in (*arguments.option, *arguments.read_option):
+        if "=" not in text:
+            parser.error(f"'{text}' is not KEY=VALUE")
+    return arguments
+
+
+def read_input(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
+    file_format, path = arguments.source
+    reader = spark.read.format(file_format)
+    if file_format == "csv" and not arguments.read_option and not arguments.schema:
+        reader = reader.options(header="true", inferSchema="true")
+    for text in arguments.read_option:
+        key, value = text.split("=", 1)
+        reader = reader.option(key, value)
+    if arguments.schema:
+        reader = reader.schema(arguments.schema)
+    return reader.load(path)
+
+
+def write(frame: DataFrame, arguments: argparse.Namespace) -> None:
+    writer = frame.write.format("iceberg-py")
+    for key, value in table_options(arguments).items():
+        writer = writer.option(key, value)
+    if arguments.partitioned_by:
+        writer = writer.option("partitioned-by", arguments.partitioned_by)
+    if arguments.mode == "overwrite-partitions":
+        writer = writer.option("overwrite-mode", "dynamic")
+    writer.mode("append" if arguments.mode == "append" else "overwrite").save(arguments.to)
+
+
+def table_options(arguments: argparse.Namespace) -> dict[str, str]:
+    return dict(text.split("=", 1) for text in arguments.option)
+
+
+def summarize(console: Console, table: Table, seconds: float) -> None:
+    snapshot = table.metadata.current_snapshot
+    if snapshot is None:
+        console.print(f"{table.identifier}: empty")
+        return
+    summary = snapshot.summary
+    shown = RichTable(show_header=False, box=None, pad_edge=False)
+    rows = {
+        "table": str(table.identifier),
+        "location": table.metadata.location,
+        "snapshot": f"{snapshot.snapshot_id} ({snapshot.operation})",
+        "rows added": f"{int(summary.get('added-records', 0)):,}",
+        "files added": f"{int(summary.get('added-data-files', 0)):,}",
+        "bytes added": f"{int(summary.get('added-files-size', 0)):,}",
+        "rows in all": f"{int(summary.get('total-records', 0)):,}",
+        "files in all": f"{int(summary.get('total-data-files', 0)):,}",
+        "seconds": f"{seconds:.1f}",
+    }
+    for name, value in rows.items():
+        shown.add_row(f"[bold]{name}[/bold]", value)
+    console.print(shown)
+
+
+def main(argv: list[str]) -> int:
+    arguments = parse_arguments(argv)
+    console = Console()
+    spark = SparkSession.builder.appName(f"ingest {arguments.to}").getOrCreate()
+    started = time.monotonic()
+    try:
+        frame = read_input(spark, arguments)
+        source = f"{arguments.source[0]} {arguments.source[1]}"
+        run_with_progress(
+            spark, console, f"{source} → {arguments.to}", lambda: write(frame, arguments)
+        )
+        summarize(
+            console,
+            open_table(arguments.to, table_options(arguments)),
+            time.monotonic() - started,
+        )
+    except IcebergError as e:
+        return _failed(console, type(e).__name__, str(e))
+    except PySparkException as e:
+        found = iceberg_error_in(str(e))
+        if found is not None:
+            return _failed(console, *found)
+        # Spark's own refusals of the request: a missing path, a column that is not there
+        console.print(f"[red]error[/red] {str(e).splitlines()[0]}")
+        return 2 if type(e).__name__ in ("AnalysisException", "ParseException") else 1
+    return 0
+
+
+def _failed(console: Console, error: str, message: str) -> int:
+    console.print(f"[red]{error}[/red] {message}", highlight=False)
+    return EXIT_CODES.get(error, 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
