@@ -28,6 +28,7 @@ from iceberg_pyspark.errors import (
     CommitStateUnknownError,
     ConcurrentChangeError,
     IcebergError,
+    NoSuchTableError,
 )
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
@@ -129,7 +130,7 @@ def commit_steps(
             return _done(_find_after_unknown(catalog, current, steps, e, clock), steps)
         except CommitConflictError as e:
             # a store that repeats requests can refuse the repetition of our own success: look first
-            current = catalog.load_table(current.identifier)
+            current = _reload_after_conflict(catalog, current, e)
             if any(step.is_in(current.metadata) for step in steps):
                 return _done(current, steps)
             for step in steps:
@@ -145,13 +146,27 @@ def commit_steps(
                     f"by another commit; the last: {e}"
                 ) from e
             clock.sleep_ms(wait_ms)
-            current = catalog.load_table(current.identifier)
+            current = _reload_after_conflict(catalog, current, e)
         except IcebergError as e:
             if e.safe_to_clean_up:
                 _refused(steps)
             raise
         else:
             return _done(committed, steps)
+
+
+def _reload_after_conflict(
+    catalog: Catalog, table: LoadedTable, conflict: CommitConflictError
+) -> LoadedTable:
+    try:
+        return catalog.load_table(table.identifier)
+    except NoSuchTableError:
+        raise
+    except IcebergError as e:
+        raise CommitStateUnknownError(
+            f"table {table.identifier}: the commit was refused ({conflict}), but the table cannot "
+            f"be read to make sure ({e}); look at its history, and delete no file"
+        ) from e
 
 
 def _collect(

@@ -1,0 +1,219 @@
+"""Changes of metadata that a user builds up call by call and then commits.
+
+The rules are the builders' of `commits/`; here is only that `commit()` carries them out: at once
+for a table, with everything else for a transaction. As a context manager each commits at the end.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import TypeAlias, TypeVar
+
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.property_changes import PropertyChanges
+from iceberg_pyspark.commits.ref_changes import (
+    create_ref,
+    fast_forward,
+    remove_ref,
+    rename_branch,
+    rollback_to,
+    rollback_to_timestamp,
+    set_current_snapshot,
+    set_retention,
+)
+from iceberg_pyspark.commits.schema_changes import SchemaChanges
+from iceberg_pyspark.commits.sort_changes import SortChanges
+from iceberg_pyspark.commits.spec_changes import SpecChanges
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+BuildChanges: TypeAlias = Callable[[TableMetadata], Changes]
+Stage: TypeAlias = Callable[[Sequence[BuildChanges]], None]
+Self = TypeVar("Self", bound="PendingChanges")
+
+
+class PendingChanges(ABC):
+    """Something with `changes` that waits for `commit()`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    @abstractmethod
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """As updates of this metadata."""
+
+    def commit(self) -> None:
+        """Carry the changes out, or hand them to the transaction they belong to."""
+        self._stage([self.changes])
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc_type is None:
+            self.commit()
+
+
+class UpdateSchema(SchemaChanges, PendingChanges):
+    """`table.update_schema()`: add, drop, rename, promote, move, require columns."""
+
+    def __init__(
+        self, stage: Stage, metadata: TableMetadata, *, allow_incompatible_changes: bool
+    ) -> None:
+        SchemaChanges.__init__(
+            self, metadata, allow_incompatible_changes=allow_incompatible_changes
+        )
+        PendingChanges.__init__(self, stage)
+
+
+class UpdateSpec(SpecChanges, PendingChanges):
+    """`table.update_spec()`: add, remove, rename partition fields."""
+
+    def __init__(self, stage: Stage, metadata: TableMetadata) -> None:
+        SpecChanges.__init__(self, metadata)
+        PendingChanges.__init__(self, stage)
+
+
+class ReplaceSortOrder(SortChanges, PendingChanges):
+    """`table.replace_sort_order()`: sort fields in order; none make the table unsorted."""
+
+    def __init__(self, stage: Stage, metadata: TableMetadata) -> None:
+        SortChanges.__init__(self, metadata)
+        PendingChanges.__init__(self, stage)
+
+
+class UpdateProperties(PropertyChanges, PendingChanges):
+    """`table.update_properties()`: set and remove properties."""
+
+    def __init__(self, stage: Stage) -> None:
+        PropertyChanges.__init__(self)
+        PendingChanges.__init__(self, stage)
+
+
+Snapshots = TypeVar("Snapshots", bound="ManageSnapshots")
+
+
+class ManageSnapshots:
+    """`table.manage_snapshots()`: branches, tags, retention, roll-back, in the order called."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._builds: list[BuildChanges] = []
+
+    def create_branch(
+        self: Snapshots,
+        name: str,
+        snapshot_id: int | None = None,
+        *,
+        min_snapshots_to_keep: int | None = None,
+        max_snapshot_age_ms: int | None = None,
+        max_ref_age_ms: int | None = None,
+        replace: bool = False,
+    ) -> Snapshots:
+        """Create a branch at a snapshot, else at the current one."""
+        return self._add(
+            lambda m: create_ref(
+                m,
+                name,
+                "branch",
+                snapshot_id=snapshot_id,
+                min_snapshots_to_keep=min_snapshots_to_keep,
+                max_snapshot_age_ms=max_snapshot_age_ms,
+                max_ref_age_ms=max_ref_age_ms,
+                replace_existing=replace,
+            )
+        )
+
+    def create_tag(
+        self: Snapshots,
+        name: str,
+        snapshot_id: int | None = None,
+        *,
+        max_ref_age_ms: int | None = None,
+        replace: bool = False,
+    ) -> Snapshots:
+        """Create a tag at a snapshot, else at the current one."""
+        return self._add(
+            lambda m: create_ref(
+                m,
+                name,
+                "tag",
+                snapshot_id=snapshot_id,
+                max_ref_age_ms=max_ref_age_ms,
+                replace_existing=replace,
+            )
+        )
+
+    def remove_branch(self: Snapshots, name: str) -> Snapshots:
+        """Remove a branch."""
+        return self._add(lambda m: remove_ref(m, name, "branch"))
+
+    def remove_tag(self: Snapshots, name: str) -> Snapshots:
+        """Remove a tag."""
+        return self._add(lambda m: remove_ref(m, name, "tag"))
+
+    def rename_branch(self: Snapshots, name: str, new_name: str) -> Snapshots:
+        """Give a branch another name."""
+        return self._add(lambda m: rename_branch(m, name, new_name))
+
+    def set_retention(
+        self: Snapshots,
+        name: str,
+        *,
+        min_snapshots_to_keep: int | None = None,
+        max_snapshot_age_ms: int | None = None,
+        max_ref_age_ms: int | None = None,
+    ) -> Snapshots:
+        """Change what expiry keeps of a branch or tag."""
+        return self._add(
+            partial(
+                set_retention,
+                name=name,
+                min_snapshots_to_keep=min_snapshots_to_keep,
+                max_snapshot_age_ms=max_snapshot_age_ms,
+                max_ref_age_ms=max_ref_age_ms,
+            )
+        )
+
+    def set_current_snapshot(self: Snapshots, snapshot_id: int) -> Snapshots:
+        """Point `main` at any snapshot."""
+        return self._add(lambda m: set_current_snapshot(m, snapshot_id))
+
+    def rollback_to(self: Snapshots, snapshot_id: int) -> Snapshots:
+        """Point `main` back at one of its ancestors."""
+        return self._add(lambda m: rollback_to(m, snapshot_id))
+
+    def rollback_to_timestamp(self: Snapshots, timestamp_ms: int) -> Snapshots:
+        """Point `main` back at its newest ancestor before a point in time."""
+        return self._add(lambda m: rollback_to_timestamp(m, timestamp_ms))
+
+    def fast_forward(self: Snapshots, branch: str, to: str) -> Snapshots:
+        """Move a branch forward to where another reference is."""
+        return self._add(lambda m: fast_forward(m, branch, to))
+
+    def commit(self) -> None:
+        """Carry the changes out together."""
+        self._stage(self._builds)
+
+    def __enter__(self: Snapshots) -> Snapshots:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc_type is None:
+            self.commit()
+
+    def _add(self: Snapshots, build: BuildChanges) -> Snapshots:
+        self._builds.append(build)
+        return self

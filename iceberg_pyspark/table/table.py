@@ -1,0 +1,276 @@
+"""A table: its metadata as last seen, and everything that can be done with it.
+
+Joins the layers below for users of Python: reading is `scan.py`, committing files
+`commit_files.py`, changes of metadata `pending_changes.py`. A table is made by `load_table`, or
+from what a catalog returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.commits.file_filter import compile_file_match
+from iceberg_pyspark.commits.manifest_changes import RemoveWhere
+from iceberg_pyspark.commits.snapshot_changes import DeleteFiles
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from iceberg_pyspark.spec.sorting import SortOrder
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.commit import SYSTEM_CLOCK, Clock, MetadataStep, commit_steps
+from iceberg_pyspark.table.commit_files import (
+    CommitOptions,
+    OverwriteMode,
+    commit_action,
+    commit_append,
+    commit_overwrite,
+)
+from iceberg_pyspark.table.filter_strings import parse_filter
+from iceberg_pyspark.table.pending_changes import (
+    BuildChanges,
+    ManageSnapshots,
+    ReplaceSortOrder,
+    UpdateProperties,
+    UpdateSchema,
+    UpdateSpec,
+)
+from iceberg_pyspark.table.scan import TableScan, scan_table
+from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.table_storage import table_io
+from iceberg_pyspark.table.transaction import Transaction
+from iceberg_pyspark.table.write_rows import Rows, delete_written, write_rows
+
+
+def load_table(
+    catalog: Catalog, identifier: TableIdentifier, options: Mapping[str, str] | None = None
+) -> Table:
+    """The table of that name; raises `NoSuchTableError`."""
+    return Table(catalog, catalog.load_table(identifier), options=options)
+
+
+class Table:
+    """A table of a catalog; methods that change it leave it at the state they committed."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        loaded: LoadedTable,
+        *,
+        io: FileIO | None = None,
+        options: Mapping[str, str] | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """`io` None: storage is chosen by location; `options` as `table_io` takes them."""
+        self._catalog = catalog
+        self._loaded = loaded
+        self._io = io
+        self._options = dict(options or {})
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        snapshot = self.metadata.current_snapshot_id
+        return f"Table({self.identifier} at {self.location}, snapshot {snapshot})"
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog that holds it."""
+        return self._catalog
+
+    @property
+    def identifier(self) -> TableIdentifier:
+        """Its name in the catalog."""
+        return self._loaded.identifier
+
+    @property
+    def loaded(self) -> LoadedTable:
+        """What the catalog said last."""
+        return self._loaded
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """Its metadata as last seen."""
+        return self._loaded.metadata
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.metadata.current_schema
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The default partition spec."""
+        return self.metadata.default_spec
+
+    @property
+    def sort_order(self) -> SortOrder:
+        """The default sort order."""
+        return self.metadata.default_sort_order
+
+    @property
+    def location(self) -> str:
+        """The base location."""
+        return self.metadata.location
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table properties."""
+        return self.metadata.properties
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """All snapshots."""
+        return self.metadata.snapshots
+
+    @property
+    def current_snapshot(self) -> Snapshot | None:
+        """The snapshot of branch main."""
+        return self.metadata.current_snapshot
+
+    @property
+    def refs(self) -> Mapping[str, SnapshotRef]:
+        """Branches and tags by name."""
+        return self.metadata.refs
+
+    @property
+    def io(self) -> FileIO:
+        """The store of the table's files."""
+        return self._io if self._io is not None else table_io(self._loaded, self._options)
+
+    def refresh(self) -> Table:
+        """Load the current metadata."""
+        self._loaded = self._catalog.load_table(self.identifier)
+        return self
+
+    def scan(
+        self,
+        *,
+        filter: str | Predicate | None = None,
+        columns: Sequence[str] | None = None,
+        selector: SnapshotSelector | None = None,
+        case_sensitive: bool = True,
+    ) -> TableScan:
+        """Read rows of one snapshot, the current one unless `selector` says otherwise."""
+        return scan_table(
+            str(self.identifier),
+            self.metadata,
+            self.io,
+            selector=selector,
+            columns=columns,
+            filter=filter,
+            case_sensitive=case_sensitive,
+        )
+
+    def append(
+        self,
+        rows: Rows,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Add Arrow rows."""
+        write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
+        options = _options(branch, snapshot_properties, write_id)
+        self._commit_written(
+            files,
+            lambda: commit_append(
+                self._catalog, self._loaded, self.io, files, options, clock=self._clock
+            ),
+        )
+
+    def overwrite(
+        self,
+        rows: Rows,
+        filter: str | Predicate | None = None,
+        *,
+        dynamic: bool = False,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Put Arrow rows in place of all rows, of those that match, or of their partitions.
+
+        With a filter, a file only some of whose rows match is an error. `dynamic` replaces the
+        partitions that the rows are in.
+        """
+        write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
+        options = _options(branch, snapshot_properties, write_id)
+        predicate = parse_filter(filter) if isinstance(filter, str) else filter
+        mode: OverwriteMode = "dynamic" if dynamic else "static"
+        if predicate is not None:
+            mode = predicate
+        self._commit_written(
+            files,
+            lambda: commit_overwrite(
+                self._catalog, self._loaded, self.io, files, mode, options, clock=self._clock
+            ),
+        )
+
+    def delete(
+        self,
+        filter: str | Predicate,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Remove the files whose rows all match; one only some of whose rows do is an error."""
+        predicate = parse_filter(filter) if isinstance(filter, str) else filter
+        match = compile_file_match(bind(predicate, self.schema), self.metadata)
+        self._loaded = commit_action(
+            self._catalog,
+            self._loaded,
+            self.io,
+            DeleteFiles(removal=RemoveWhere(match, str(filter))),
+            _options(branch, snapshot_properties, None),
+            clock=self._clock,
+        )
+
+    def update_schema(self, *, allow_incompatible_changes: bool = False) -> UpdateSchema:
+        """Change columns: chain calls, then `commit()`."""
+        return UpdateSchema(
+            self._stage, self.metadata, allow_incompatible_changes=allow_incompatible_changes
+        )
+
+    def update_spec(self) -> UpdateSpec:
+        """Change partitioning: chain calls, then `commit()`."""
+        return UpdateSpec(self._stage, self.metadata)
+
+    def replace_sort_order(self) -> ReplaceSortOrder:
+        """Change the sort order: chain calls, then `commit()`."""
+        return ReplaceSortOrder(self._stage, self.metadata)
+
+    def update_properties(self) -> UpdateProperties:
+        """Change properties: chain calls, then `commit()`."""
+        return UpdateProperties(self._stage)
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Change branches and tags, roll back: chain calls, then `commit()`."""
+        return ManageSnapshots(self._stage)
+
+    def transaction(self) -> Transaction:
+        """Several changes, one commit; `refresh()` this table afterwards."""
+        return Transaction(self._catalog, self._loaded, self.io, clock=self._clock)
+
+    def _stage(self, builds: Sequence[BuildChanges]) -> None:
+        steps = [MetadataStep(build) for build in builds]
+        self._loaded = commit_steps(self._catalog, self._loaded, steps, clock=self._clock)
+
+    def _commit_written(self, files: Sequence[DataFile], commit: Callable[[], LoadedTable]) -> None:
+        try:
+            self._loaded = commit()
+        except IcebergError as e:
+            if e.safe_to_clean_up:
+                delete_written(self.io, files)
+            raise
+
+
+def _options(
+    branch: str, snapshot_properties: Mapping[str, str] | None, write_id: str | None
+) -> CommitOptions:
+    return CommitOptions(
+        branch=branch, snapshot_properties=snapshot_properties or {}, write_id=write_id
+    )

@@ -1,0 +1,63 @@
+"""Arrow rows into data files of a table, by one process; Spark's tasks each do it themselves."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.write_context import WriteContext
+from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.errors import IcebergError, UnsupportedFeatureError
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.properties import WRITE_FORMAT, WRITE_TARGET_FILE_SIZE
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+
+_log = logging.getLogger(__name__)
+
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
+
+
+def write_rows(
+    identifier: TableIdentifier, metadata: TableMetadata, io: FileIO, rows: Rows
+) -> tuple[str, list[DataFile]]:
+    """Write rows by the table's current schema and spec; returns the write id and the files."""
+    write_id = str(uuid.uuid4())
+    file_format = WRITE_FORMAT.of(metadata.properties).lower()
+    if file_format != "parquet":
+        raise UnsupportedFeatureError(
+            f"table {identifier}: data files are written as parquet only, not {file_format}; "
+            "set write.format.default to parquet"
+        )
+    context = WriteContext(
+        table=str(identifier),
+        table_location=metadata.location,
+        schema=metadata.current_schema,
+        spec=metadata.default_spec,
+        write_id=write_id,
+        schemas=metadata.schemas_newest_first[1:],
+        format_version=metadata.format_version,
+        target_file_size_in_bytes=WRITE_TARGET_FILE_SIZE.of(metadata.properties),
+        properties=metadata.properties,
+    )
+    return write_id, write_data_files(context, _batches(rows), io, partition_id=0, task_id=0)
+
+
+def delete_written(io: FileIO, files: Iterable[DataFile]) -> None:
+    """Delete data files of a commit that was refused: no snapshot has them, nor will."""
+    for f in files:
+        try:
+            io.delete(f.file_path)
+        except IcebergError as e:
+            _log.warning("could not delete %s: %s", f.file_path, e)
+
+
+def _batches(rows: Rows) -> Iterable[pa.RecordBatch]:
+    if isinstance(rows, pa.Table):
+        return rows.to_batches()  # type: ignore[no-any-return]
+    return [rows] if isinstance(rows, pa.RecordBatch) else rows
