@@ -8,6 +8,7 @@ they are split `partition_batches.py`, how a file is laid out `parquet_files.py`
 from __future__ import annotations
 
 import contextlib
+import math
 import struct
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
 
 _LARGEST_PIECE = 131_072
-"""Rows of an incoming batch that are taken at once: sizes are met however large batches are."""
+"""Rows of an incoming batch that are taken at once, so that a huge one is not copied whole."""
 
 _PIECE_COST = 400
 """Bytes that a column of a piece takes besides its values, however few rows it has."""
@@ -135,13 +136,8 @@ class _TaskWriter:
         self._held_bytes += batch.nbytes + len(pieces) * batch.num_columns * _PIECE_COST
         for values, rows in pieces:
             key = _key(values)
-            partition = self._partitions.get(key)
-            if partition is None:
-                partition = self._partitions[key] = _Partition(values)
-            partition.waiting.append(rows)
-            partition.waiting_bytes += rows.nbytes
-            if partition.waiting_bytes >= self._row_group_size(partition):
-                self._flush(key, partition)
+            partition = self._partitions.get(key) or _Partition(values)
+            self._add(key, partition, rows)
         if len(self._partitions) <= 1:
             self._held_bytes = sum(p.waiting_bytes for p in self._partitions.values())
         if self._held_bytes > self._context.buffer_bytes:
@@ -163,6 +159,20 @@ class _TaskWriter:
             # the failure that led here is the one to report; what stays is an orphan
             with contextlib.suppress(StorageError):
                 self._io.delete(file.file_path)
+
+    def _add(self, key: Hashable, partition: _Partition, rows: pa.RecordBatch) -> None:
+        bytes_per_row = max(rows.nbytes / rows.num_rows, 1)
+        start = 0
+        while start < rows.num_rows:
+            room = self._row_group_size(partition) - partition.waiting_bytes
+            piece = rows.slice(start, max(math.ceil(room / bytes_per_row), 1))
+            start += piece.num_rows
+            # a file that was closed full took its partition along
+            self._partitions[key] = partition
+            partition.waiting.append(piece)
+            partition.waiting_bytes += math.ceil(piece.num_rows * bytes_per_row)
+            if partition.waiting_bytes >= self._row_group_size(partition):
+                self._flush(key, partition)
 
     def _row_group_size(self, partition: _Partition) -> float:
         """Bytes of waiting rows that make a row group: a full one, or what still fits the file."""
