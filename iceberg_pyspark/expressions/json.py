@@ -1,0 +1,137 @@
+"""Predicates in the JSON form of the REST catalog (`Expression` in its OpenAPI document).
+
+Written are `true` and `false` as plain JSON booleans, as the Java and Python libraries do; read are
+also the document's objects `{"type": "true"}`. Terms are column names; a term that is a transform
+is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast, get_args
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.binding import bind, bind_column
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BoundLiteral,
+    BoundSet,
+    BoundUnary,
+    Comparison,
+    LiteralPredicate,
+    Membership,
+    Not,
+    Or,
+    Predicate,
+    SetPredicate,
+    Test,
+    UnaryPredicate,
+)
+from iceberg_pyspark.expressions.rewriting import not_bound
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import BinaryType, FixedType
+from iceberg_pyspark.spec.values import value_to_json
+
+_TESTS = {op.replace("_", "-"): op for op in cast("tuple[Test, ...]", get_args(Test))}
+_COMPARISONS = {
+    op.replace("_", "-"): op for op in cast("tuple[Comparison, ...]", get_args(Comparison))
+}
+_MEMBERSHIPS = {
+    op.replace("_", "-"): op for op in cast("tuple[Membership, ...]", get_args(Membership))
+}
+
+
+def predicate_to_json(predicate: Predicate) -> Any:
+    """A bound predicate as JSON; literals are single values of their column's type."""
+    match predicate:
+        case AlwaysTrue():
+            return True
+        case AlwaysFalse():
+            return False
+        case And(left, right):
+            return _junction("and", left, right)
+        case Or(left, right):
+            return _junction("or", left, right)
+        case Not(child):
+            return {"type": "not", "child": predicate_to_json(child)}
+        case BoundUnary(op, column):
+            return {"type": op.replace("_", "-"), "term": column.name}
+        case BoundLiteral(op, column, literal):
+            value = value_to_json(column.type, literal)
+            return {"type": op.replace("_", "-"), "term": column.name, "value": value}
+        case BoundSet(op, column, literals):
+            values = sorted((value_to_json(column.type, v) for v in literals), key=repr)
+            return {"type": op.replace("_", "-"), "term": column.name, "values": values}
+        case _:
+            raise not_bound(predicate)
+
+
+def _junction(name: str, left: Predicate, right: Predicate) -> dict[str, Any]:
+    return {"type": name, "left": predicate_to_json(left), "right": predicate_to_json(right)}
+
+
+def predicate_from_json(data: Any, schema: Schema, *, case_sensitive: bool = True) -> Predicate:
+    """The predicate, bound to the schema that gives its columns their types."""
+    return bind(
+        _from_json(data, schema, case_sensitive, "expression"),
+        schema,
+        case_sensitive=case_sensitive,
+    )
+
+
+def _from_json(data: Any, schema: Schema, case_sensitive: bool, path: str) -> Predicate:
+    if isinstance(data, bool):
+        return AlwaysTrue() if data else AlwaysFalse()
+    if not isinstance(data, dict):
+        raise InvalidRequestError(f"{path}: expected an expression object, got {data!r}")
+
+    def child(key: str) -> Predicate:
+        return _from_json(_get(data, key, path), schema, case_sensitive, f"{path}.{key}")
+
+    def literal(value: Any) -> Any:
+        type_ = bind_column(_term(data, path), schema, case_sensitive=case_sensitive).type
+        if not isinstance(type_, BinaryType | FixedType) or not isinstance(value, str):
+            return value
+        try:
+            return bytes.fromhex(value)
+        except ValueError as e:
+            raise InvalidRequestError(f"{path}: {value!r} is not hexadecimal") from e
+
+    type_name = str(data.get("type")).replace("_", "-")
+    match type_name:
+        case "true":
+            return AlwaysTrue()
+        case "false":
+            return AlwaysFalse()
+        case "and":
+            return And(child("left"), child("right"))
+        case "or":
+            return Or(child("left"), child("right"))
+        case "not":
+            return Not(child("child"))
+        case _ if type_name in _TESTS:
+            return UnaryPredicate(_TESTS[type_name], _term(data, path))
+        case _ if type_name in _COMPARISONS:
+            value = literal(_get(data, "value", path))
+            return LiteralPredicate(_COMPARISONS[type_name], _term(data, path), value)
+        case _ if type_name in _MEMBERSHIPS:
+            values = tuple(map(literal, _get(data, "values", path)))
+            return SetPredicate(_MEMBERSHIPS[type_name], _term(data, path), values)
+        case _:
+            raise InvalidRequestError(f"{path}.type: {data.get('type')!r} is not an expression")
+
+
+def _term(data: dict[str, Any], path: str) -> str:
+    term = _get(data, "term", path)
+    if isinstance(term, dict) and term.get("type") == "reference":
+        term = term.get("term")
+    if not isinstance(term, str):
+        raise InvalidRequestError(f"{path}.term: expected a column name, got {term!r}")
+    return term
+
+
+def _get(data: dict[str, Any], key: str, path: str) -> Any:
+    if key not in data:
+        raise InvalidRequestError(f"{path}.{key}: required")
+    return data[key]
