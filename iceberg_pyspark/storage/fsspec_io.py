@@ -75,7 +75,8 @@ class FsspecFileIO:
             if offset < 0 or length < 0:
                 raise StorageError(f"cannot read {location}: {length} bytes from {offset}")
             # some stores answer an empty range with the whole file
-            data = bytes(fs.cat_file(path, offset, offset + length)) if length else b""
+            end = offset + length
+            data = bytes(fs.cat_file(path, start=offset, end=end)) if length else b""
         if len(data) != length:
             raise StorageError(
                 f"cannot read {location}: bytes {offset} to {offset + length} are outside the file"
