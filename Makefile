@@ -75,7 +75,8 @@ lint: env
 	.venv/bin/lint-imports --no-logo
 
 unit: env
-	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/unit.xml $(wildcard tests/unit tests/spec tests/faults) $(ARGS)
+	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/unit.xml \
+		--ignore=tests/spark --ignore=tests/interop --ignore=tests/bench $(ARGS)
 
 spark: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark.xml tests/spark $(ARGS)
