@@ -21,6 +21,7 @@ from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.properties import redact_uri
 from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.catalogs.sql_database import sqlite_uri
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
 from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
 from iceberg_pyspark.storage.local import is_local, local_path
@@ -151,5 +152,5 @@ def _embedded(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     return {
         **properties,
         WAREHOUSE: warehouse,
-        "uri": f"sqlite:///{folder}/{EMBEDDED_DATABASE}",
+        "uri": sqlite_uri(f"{folder}/{EMBEDDED_DATABASE}"),
     }

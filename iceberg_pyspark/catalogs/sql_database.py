@@ -53,14 +53,13 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
     >>> str(database_url("jdbc:sqlite:/data/catalog.db", {}))
     'sqlite:////data/catalog.db'
     """
-    text = uri
-    if uri.startswith("jdbc:sqlite:"):
-        path, _, query = uri.removeprefix("jdbc:sqlite:").partition("?")
-        text = "sqlite:///" + path + (f"?{query}" if query else "")
-    elif uri.startswith("jdbc:"):
-        text = uri.removeprefix("jdbc:")
     try:
-        url = sa.make_url(text)
+        if uri.startswith("jdbc:sqlite:"):
+            path, question_mark, query = uri.removeprefix("jdbc:sqlite:").partition("?")
+            # character by character: a JDBC path is not percent-encoded
+            url = sa.make_url(f"sqlite://{question_mark}{query}").set(database=path)
+        else:
+            url = sa.make_url(uri.removeprefix("jdbc:"))
     except ArgumentError:
         # not chained: the text of that error may hold the password
         raise InvalidRequestError(
@@ -75,6 +74,11 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
     if url.get_backend_name() == "sqlite" and _is_plain_file(url):
         url = url.set(database=os.path.abspath(url.database or ""))
     return url
+
+
+def sqlite_uri(path: str) -> str:
+    """The URL of an SQLite file."""
+    return sa.URL.create("sqlite", database=path).render_as_string()
 
 
 def _query_value(url: sa.URL, key: str) -> str | None:

@@ -1,0 +1,84 @@
+"""Several processes on one catalog: races, and killed processes (faults 1, 14, 19, 21, 25)."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark.catalogs.catalog import Catalog
+from tests.support.catalog_contract import create, set_property
+from tests.support.catalog_processes import (
+    EVENTS,
+    commit_properties,
+    create_events,
+    die_at,
+    initialise,
+    open_catalog,
+    run_together,
+)
+
+KINDS = pytest.mark.parametrize("kind", ["sql", "hadoop"])
+
+
+def catalog_with_namespace(kind: str, folder: Path) -> Catalog:
+    catalog = open_catalog(kind, str(folder))
+    catalog.create_namespace(EVENTS.namespace)
+    return catalog
+
+
+@KINDS
+def test_every_acknowledged_commit_is_there_once(kind: str, tmp_path: Path) -> None:
+    catalog = catalog_with_namespace(kind, tmp_path)
+    create(catalog, EVENTS, {"write.metadata.previous-versions-max": "1000"})
+    before = catalog.load_table(EVENTS).metadata.properties.keys()
+    workers = [(kind, str(tmp_path), worker, 10) for worker in range(8)]
+    acknowledged = [key for keys in run_together(commit_properties, workers) for key in keys]
+    after = catalog.load_table(EVENTS).metadata
+    assert len(acknowledged) == 80
+    assert after.properties.keys() - before == set(acknowledged)
+    # one metadata file per acknowledged commit, and none of a refused one
+    assert len(after.metadata_log) == 80
+    files = list((tmp_path / "warehouse").rglob("*.metadata.json"))
+    assert len(files) == 81
+
+
+@KINDS
+def test_of_racing_creators_one_wins(kind: str, tmp_path: Path) -> None:
+    catalog = catalog_with_namespace(kind, tmp_path)
+    outcomes = run_together(create_events, [(kind, str(tmp_path))] * 8)
+    winners = [uuid for uuid in outcomes if uuid is not None]
+    assert winners == [catalog.load_table(EVENTS).metadata.table_uuid]
+    assert len(list((tmp_path / "warehouse").rglob("*.metadata.json"))) == 1
+
+
+def test_sixteen_clients_initialise_an_empty_database_together(tmp_path: Path) -> None:
+    assert all(run_together(initialise, [("sql", str(tmp_path))] * 16))
+
+
+@KINDS
+def test_a_process_killed_at_any_step_leaves_the_old_state_or_the_new(
+    kind: str, tmp_path: Path
+) -> None:
+    catalog = catalog_with_namespace(kind, tmp_path)
+    create(catalog, EVENTS)
+    outcomes = set()
+    for step in range(1, 100):
+        before = set_property(catalog, EVENTS, "n", "before")
+        code = die_at(kind, str(tmp_path), step)
+        after = catalog.load_table(EVENTS)
+        if after == before:
+            outcomes.add("old")
+        else:
+            assert after.metadata.properties["n"] == str(step)
+            assert after.metadata.metadata_log[-1].metadata_file == before.metadata_location
+            outcomes.add("new")
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+    else:
+        pytest.fail("the commit did not come to its end in 100 steps")
+    # it was killed on both sides of the point where the commit becomes true
+    assert step > 5
+    assert outcomes == {"old", "new"}

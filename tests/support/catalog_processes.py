@@ -1,0 +1,121 @@
+"""Clients of a catalog in processes of their own: many committers, and ones that die on the way."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, TypeVar
+
+from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.catalogs.sql_database import Database
+from iceberg_pyspark.errors import CommitConflictError, TableAlreadyExistsError
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.local import LocalFileIO
+from tests.support.catalog_contract import create, set_property
+from tests.support.hooked_storage import HookedFileIO, Moment
+
+T = TypeVar("T")
+
+EVENTS = TableIdentifier(namespace=("db",), name="events")
+
+
+def open_catalog(kind: str, folder: str, io: FileIO | None = None) -> Catalog:
+    """A catalog of a kind, in a folder, as any process opens it."""
+    if kind == "hadoop":
+        return FilesystemCatalog("lake", {"warehouse": f"{folder}/warehouse"}, io=io)
+    properties = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"{folder}/warehouse"}
+    return SqlCatalog("lake", {**properties, "jdbc.busy_timeout": "60000"}, io=io)
+
+
+def run_together(work: Callable[..., T], arguments: list[tuple[Any, ...]]) -> list[T]:
+    """Run a function once per arguments, each in a process of its own, all at the same time."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    with ProcessPoolExecutor(len(arguments), mp_context=context) as pool:
+        return [f.result() for f in [pool.submit(work, *a) for a in arguments]]
+
+
+def commit_properties(kind: str, folder: str, worker: int, commits: int) -> list[str]:
+    """Commit that many properties of one worker, each until it is done; the acknowledged ones."""
+    catalog = open_catalog(kind, folder)
+    chance = random.Random(worker)
+    acknowledged = []
+    for n in range(commits):
+        key = f"w{worker}-{n}"
+        while True:
+            try:
+                set_property(catalog, EVENTS, key, str(n))
+                break
+            except CommitConflictError:
+                time.sleep(chance.random() * 0.02)
+        acknowledged.append(key)
+    return acknowledged
+
+
+def create_events(kind: str, folder: str) -> str | None:
+    """Create the table; its UUID, or None if another client was first."""
+    try:
+        return create(open_catalog(kind, folder), EVENTS).metadata.table_uuid
+    except TableAlreadyExistsError:
+        return None
+
+
+def initialise(kind: str, folder: str) -> bool:
+    """Open a catalog whose database may be empty."""
+    return open_catalog(kind, folder).list_namespaces() == []
+
+
+def die_at(kind: str, folder: str, step: int) -> int:
+    """Run one commit in a process that is killed at a step; its exit code, 0 if it got through."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    process = context.Process(target=_commit_and_die, args=(kind, folder, step))
+    process.start()
+    process.join()
+    return process.exitcode or 0
+
+
+def _commit_and_die(kind: str, folder: str, step: int) -> None:
+    passed = 0
+
+    def pass_step() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def hook(_operation: str, _location: str, _moment: Moment) -> None:
+        pass_step()
+
+    catalog = open_catalog(kind, folder, HookedFileIO(LocalFileIO(), hook))
+    write_once = Database._write_once
+
+    def dying_write(database: Database, change: Callable[[Any], T]) -> T:
+        def dying_change(connection: Any) -> T:
+            result = change(connection)
+            pass_step()
+            return result
+
+        result = write_once(database, dying_change)
+        pass_step()
+        return result
+
+    Database._write_once = dying_write  # type: ignore[method-assign]
+    for name in ("fsync", "link", "unlink", "replace"):
+        setattr(os, name, _stepping(getattr(os, name), pass_step))
+    set_property(catalog, EVENTS, "n", str(step))
+
+
+def _stepping(call: Callable[..., Any], pass_step: Callable[[], None]) -> Callable[..., Any]:
+    def stepping(*arguments: Any) -> Any:
+        pass_step()
+        return call(*arguments)
+
+    return stepping
