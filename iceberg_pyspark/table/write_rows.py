@@ -9,14 +9,13 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.write_context import WriteContext
 from iceberg_pyspark.arrow.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.errors import IcebergError, UnsupportedFeatureError
+from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.spec.properties import WRITE_FORMAT, WRITE_TARGET_FILE_SIZE
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.new_data import write_context_of
 
 _log = logging.getLogger(__name__)
 
@@ -28,23 +27,7 @@ def write_rows(
 ) -> tuple[str, list[DataFile]]:
     """Write rows by the table's current schema and spec; returns the write id and the files."""
     write_id = str(uuid.uuid4())
-    file_format = WRITE_FORMAT.of(metadata.properties).lower()
-    if file_format != "parquet":
-        raise UnsupportedFeatureError(
-            f"table {identifier}: data files are written as parquet only, not {file_format}; "
-            "set write.format.default to parquet"
-        )
-    context = WriteContext(
-        table=str(identifier),
-        table_location=metadata.location,
-        schema=metadata.current_schema,
-        spec=metadata.default_spec,
-        write_id=write_id,
-        schemas=metadata.schemas_newest_first[1:],
-        format_version=metadata.format_version,
-        target_file_size_in_bytes=WRITE_TARGET_FILE_SIZE.of(metadata.properties),
-        properties=metadata.properties,
-    )
+    context = write_context_of(str(identifier), metadata, write_id=write_id)
     return write_id, write_data_files(context, _batches(rows), io, partition_id=0, task_id=0)
 
 
