@@ -38,7 +38,7 @@ class WriteContext:
     file_format: FileFormat = "parquet"
     target_file_size_in_bytes: int = DEFAULT_TARGET_FILE_SIZE
     max_open_files: int = 100
-    buffer_bytes: int = 134_217_728
+    buffer_bytes: int = 100_663_296
     case_sensitive: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
     storage_properties: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -113,6 +113,8 @@ class _TaskWriter:
         self._arrived_bytes = 0
         # memory that waiting rows keep alive: pieces of a batch keep all of it
         self._held_bytes = 0
+        # splitting takes the rest: rows that arrived, joined, and in the order of their partitions
+        self._most_held = context.buffer_bytes * (3 if context.spec.fields else 4) // 4
         self._arrow_bytes_flushed = 0
         self._file_bytes_flushed = 0
 
@@ -122,7 +124,7 @@ class _TaskWriter:
             return
         self._arrived.append(batch)
         self._arrived_bytes += batch.nbytes
-        if self._arrived_bytes >= self._context.buffer_bytes // 4:
+        if self._arrived_bytes >= self._context.buffer_bytes // 8:
             self._split_arrived()
 
     def _split_arrived(self) -> None:
@@ -140,7 +142,7 @@ class _TaskWriter:
             self._add(key, partition, rows)
         if len(self._partitions) <= 1:
             self._held_bytes = sum(p.waiting_bytes for p in self._partitions.values())
-        if self._held_bytes > self._context.buffer_bytes:
+        if self._held_bytes > self._most_held:
             self._make_room()
 
     def close(self) -> list[DataFile]:
@@ -204,7 +206,7 @@ class _TaskWriter:
             self._close_file(key, partition)
 
     def _make_room(self) -> None:
-        """Write the largest waiting row groups until half the buffer is free, and copy the rest.
+        """Write the largest waiting row groups until most of the buffer is free, copy the rest.
 
         The copies let go of the batches that they were pieces of.
         """
@@ -215,7 +217,7 @@ class _TaskWriter:
         )
         left = sum(p.waiting_bytes for _, p in waiting)
         for key, partition in waiting:
-            if left <= self._context.buffer_bytes // 2:
+            if left <= self._context.buffer_bytes // 4:
                 compact = pa.Table.from_batches(partition.waiting).combine_chunks()
                 partition.waiting = compact.to_batches()
             else:
