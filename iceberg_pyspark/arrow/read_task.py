@@ -75,7 +75,7 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
 def _errors_named(context: ScanContext, task: ScanTask) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError) as e:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         raise StorageError(
             f"table {context.table}: cannot read {task.file_path}; it, or a delete file that "
             f"applies to it, is damaged or holds a value its column cannot have: {e}"

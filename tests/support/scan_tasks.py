@@ -20,6 +20,7 @@ from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField, Type
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
+from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.memory import MemoryFileIO
 
 Row = Mapping[str, Any]
@@ -95,7 +96,7 @@ def context_of(
     )
 
 
-def read_rows(context: ScanContext, task: ScanTask, io: MemoryFileIO) -> list[dict[str, Any]]:
+def read_rows(context: ScanContext, task: ScanTask, io: FileIO) -> list[dict[str, Any]]:
     """The task's rows; every batch must have exactly the projected Arrow schema and be valid."""
     expected = to_arrow_schema(context.projection)
     rows: list[dict[str, Any]] = []
