@@ -1,0 +1,226 @@
+"""A catalog as users of Python meet it: names and schemas as text, tables as `Table`.
+
+What a catalog does is its own (`catalogs/`); here names are parsed, schemas and partitioning read
+from text (`ddl_strings.py`), and the catalog's `table-default.*` and `table-override.*` properties
+applied to new tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.schemas import from_arrow_schema
+from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels
+from iceberg_pyspark.catalogs.path_tables import PathCatalog, path_identifier
+from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
+from iceberg_pyspark.errors import InvalidRequestError, NamespaceAlreadyExistsError
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.table.create_table import create_table
+from iceberg_pyspark.table.ddl_strings import (
+    parse_partitioning,
+    parse_schema,
+    parse_sort_order,
+)
+from iceberg_pyspark.table.table import Table, load_table
+
+_DEFAULT_PREFIX = "table-default."
+_OVERRIDE_PREFIX = "table-override."
+
+
+def load_catalog(name: str | None = None, **properties: str) -> TableCatalog:
+    """The catalog of that name, as `registry.load_catalog` finds it, with text for names.
+
+    Property names with dots and dashes are given as `**{"s3.region": "eu-west-1"}`.
+    """
+    return TableCatalog(load_plain_catalog(name, **properties))
+
+
+def new_table_properties(
+    catalog_properties: Mapping[str, str], properties: Mapping[str, str]
+) -> dict[str, str]:
+    """A new table's properties between the defaults and the overrides that its catalog sets."""
+
+    def below(prefix: str) -> dict[str, str]:
+        return {
+            k.removeprefix(prefix): v for k, v in catalog_properties.items() if k.startswith(prefix)
+        }
+
+    return {**below(_DEFAULT_PREFIX), **properties, **below(_OVERRIDE_PREFIX)}
+
+
+def create_namespace_if_absent(catalog: Catalog, namespace: Namespace) -> None:
+    """Make a namespace; one that is there, or that another client makes now, is no error."""
+    if namespace and not catalog.namespace_exists(namespace):
+        try:
+            catalog.create_namespace(namespace)
+        except NamespaceAlreadyExistsError:
+            return
+
+
+class TableCatalog:
+    """Tables and namespaces by dotted name, with or without the catalog's name in front.
+
+    A name with a slash is a path, which needs no catalog.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._paths = PathCatalog(catalog.properties)
+
+    def __repr__(self) -> str:
+        return f"TableCatalog({self._catalog!r})"
+
+    @property
+    def name(self) -> str:
+        """The name the catalog was configured under."""
+        return self._catalog.name
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Its configuration."""
+        return self._catalog.properties
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog below, whose names are values."""
+        return self._catalog
+
+    def create_table(
+        self,
+        name: str,
+        schema: str | Schema | pa.Schema,
+        *,
+        partitioned_by: Sequence[str] = (),
+        sorted_by: Sequence[str] = (),
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Create a table, and its namespace where it is not there yet.
+
+        `schema` as Spark SQL writes columns, or a schema of Iceberg or Arrow; `partitioned_by` as
+        in `["days(ts)", "bucket(16, id)"]`, `sorted_by` as in `["ts DESC"]`. Raises
+        `TableAlreadyExistsError`.
+        """
+        catalog, identifier = self._resolve(name)
+        columns = _schema(schema)
+        spec = parse_partitioning(partitioned_by, columns)
+        sort_order = parse_sort_order(sorted_by, columns)
+        create_namespace_if_absent(catalog, identifier.namespace)
+        created = create_table(
+            catalog,
+            identifier,
+            columns,
+            spec=spec,
+            sort_order=sort_order,
+            location=location,
+            properties=new_table_properties(self.properties, properties or {}),
+        )
+        return Table(catalog, created)
+
+    def load_table(self, name: str) -> Table:
+        """The table of that name; raises `NoSuchTableError`."""
+        return load_table(*self._resolve(name))
+
+    def table_exists(self, name: str) -> bool:
+        """Whether the table is there."""
+        catalog, identifier = self._resolve(name)
+        return catalog.table_exists(identifier)
+
+    def list_tables(self, namespace: str = "") -> list[str]:
+        """Names of the tables directly in a namespace; raises `NoSuchNamespaceError`."""
+        return [_text(i) for i in self._catalog.list_tables(self._namespace(namespace))]
+
+    def drop_table(self, name: str) -> None:
+        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        catalog, identifier = self._resolve(name)
+        catalog.drop_table(identifier)
+
+    def rename_table(self, name: str, new_name: str) -> None:
+        """Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`."""
+        if is_path(name) or is_path(new_name):
+            raise InvalidRequestError(f"'{name}' to '{new_name}': a path cannot be renamed")
+        self._catalog.rename_table(self._identifier(name), self._identifier(new_name))
+
+    def register_table(self, name: str, metadata_location: str) -> Table:
+        """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
+        catalog, identifier = self._resolve(name)
+        create_namespace_if_absent(catalog, identifier.namespace)
+        return Table(catalog, catalog.register_table(identifier, metadata_location))
+
+    def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
+        """Raises `NamespaceAlreadyExistsError`."""
+        self._catalog.create_namespace(self._namespace(name), properties)
+
+    def drop_namespace(self, name: str) -> None:
+        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        self._catalog.drop_namespace(self._namespace(name))
+
+    def namespace_exists(self, name: str) -> bool:
+        """Whether the namespace is there."""
+        return self._catalog.namespace_exists(self._namespace(name))
+
+    def list_namespaces(self, parent: str = "") -> list[str]:
+        """Names of the direct children of a namespace."""
+        return [_quoted(n) for n in self._catalog.list_namespaces(self._namespace(parent))]
+
+    def load_namespace_properties(self, name: str) -> dict[str, str]:
+        """Raises `NoSuchNamespaceError`."""
+        return self._catalog.load_namespace_properties(self._namespace(name))
+
+    def update_namespace_properties(
+        self,
+        name: str,
+        *,
+        removals: Sequence[str] = (),
+        updates: Mapping[str, str] | None = None,
+    ) -> None:
+        """Remove and set namespace properties; raises `NoSuchNamespaceError`."""
+        self._catalog.update_namespace_properties(
+            self._namespace(name), removals=removals, updates=updates or {}
+        )
+
+    def _resolve(self, name: str) -> tuple[Catalog, TableIdentifier]:
+        if is_path(name):
+            return self._paths, path_identifier(name)
+        return self._catalog, self._identifier(name)
+
+    def _identifier(self, name: str) -> TableIdentifier:
+        levels = parse_levels(name)
+        # a name of two levels is a namespace and a table, also where the namespace is named as the
+        # catalog
+        if len(levels) > 2 and levels[0] == self._catalog.name:
+            levels = levels[1:]
+        return TableIdentifier(namespace=levels[:-1], name=levels[-1])
+
+    def _namespace(self, name: str) -> Namespace:
+        return parse_levels(name) if name else ()
+
+
+def _schema(schema: str | Schema | pa.Schema) -> Schema:
+    match schema:
+        case str():
+            return parse_schema(schema)
+        case Schema():
+            return schema
+        case pa.Schema():
+            return from_arrow_schema(schema)
+        case _:
+            raise InvalidRequestError(
+                "schema: expected text, an Iceberg schema or an Arrow schema, not "
+                f"{type(schema).__name__}"
+            )
+
+
+def _text(identifier: TableIdentifier) -> str:
+    return _quoted((*identifier.namespace, identifier.name))
+
+
+def _quoted(levels: Sequence[str]) -> str:
+    """A dotted name that parses to these levels."""
+    return ".".join(
+        f"`{level.replace('`', '``')}`" if any(c in level for c in "./`") else level
+        for level in levels
+    )
