@@ -55,8 +55,10 @@ oracle-env: .venv-oracle/.stamp-dev
 
 # --- what a person runs ----------------------------------------------------------------------------------------------
 
+# Without PYSPARK_PYTHON Spark runs its Python workers with the `python3` of PATH, which has no iceberg-pyspark.
 demo: .venv/.stamp-demo
-	@JAVA_HOME=$$($(NEWEST) jobs/find_java.py) && export JAVA_HOME && $(NEWEST) jobs/demo.py $(ARGS)
+	@JAVA_HOME=$$($(NEWEST) jobs/find_java.py) && export JAVA_HOME && \
+		PYSPARK_PYTHON=$(CURDIR)/$(NEWEST) $(NEWEST) jobs/demo.py $(ARGS)
 
 # One after the other even under `make -j`, the cheap ones first; the last line adds up the tests of all.
 test:
