@@ -29,6 +29,9 @@ from iceberg_pyspark.storage.locations import data_file_name, location_provider
 _LARGEST_PIECE = 131_072
 """Rows of an incoming batch that are taken at once, so that a huge one is not copied whole."""
 
+_FEWEST_ROWS = 1000
+"""Rows a file gets at least where there are more, as in Java, however small its target size."""
+
 _PIECE_COST = 400
 """Bytes that a column of a piece takes besides its values, however few rows it has."""
 
@@ -166,14 +169,15 @@ class _TaskWriter:
         bytes_per_row = max(rows.nbytes / rows.num_rows, 1)
         start = 0
         while start < rows.num_rows:
-            room = self._row_group_size(partition) - partition.waiting_bytes
+            size = max(self._row_group_size(partition), _FEWEST_ROWS * bytes_per_row)
+            room = size - partition.waiting_bytes
             piece = rows.slice(start, max(math.ceil(room / bytes_per_row), 1))
             start += piece.num_rows
             # a file that was closed full took its partition along
             self._partitions[key] = partition
             partition.waiting.append(piece)
             partition.waiting_bytes += math.ceil(piece.num_rows * bytes_per_row)
-            if partition.waiting_bytes >= self._row_group_size(partition):
+            if partition.waiting_bytes >= size:
                 self._flush(key, partition)
 
     def _row_group_size(self, partition: _Partition) -> float:

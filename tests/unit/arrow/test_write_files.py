@@ -248,6 +248,11 @@ def test_files_roll_at_their_size_on_disk(target: int, one_batch: bool) -> None:
     assert {f.location for f in store.list_files("mem")} == {f.file_path for f in files}
 
 
+def test_a_tiny_target_size_still_gives_files_of_a_thousand_rows() -> None:
+    files, _ = write(a_context(target_file_size_in_bytes=1), noise(3000, groups=2))
+    assert [f.record_count for f in files] == [1000, 1000, 1000]
+
+
 def test_a_file_has_row_groups_of_the_size_asked() -> None:
     properties = {"write.parquet.row-group-size-bytes": "120000"}
     batches = list(noise(50_000, groups=4))
