@@ -250,9 +250,13 @@ def _empty_struct(array: pa.Array) -> pa.Array:
 
 
 def _rebuild_list(array: pa.Array, target: pa.DataType, convert: Converter) -> pa.Array:
-    if not pa.types.is_list(array.type):
-        array = array.cast(pa.list_(array.type.value_field))
-    offsets, (values,) = _rebased(array, array.values)
+    if pa.types.is_list(array.type):
+        offsets, (values,) = _rebased(array, array.values)
+    else:
+        # pyarrow's cast from list views makes invalid arrays
+        lengths = pc.list_value_length(array).fill_null(0).cast(pa.int32())
+        offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+        values = array.flatten()
     mask = array.is_null() if array.null_count else None
     return pa.ListArray.from_arrays(offsets, convert(values), type=target, mask=mask)
 

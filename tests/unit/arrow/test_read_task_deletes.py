@@ -235,6 +235,17 @@ def test_29_a_column_dropped_since_still_deletes() -> None:
     assert [r["id"] for r in rows] == [0, 1, 3]
 
 
+def test_29_a_dropped_column_compares_in_its_widest_type() -> None:
+    narrow = schema_of(optional(1, "id", LongType()), optional(2, "n", IntegerType()))
+    wide = schema_of(optional(1, "id", LongType()), optional(2, "n", LongType()), schema_id=1)
+    now = schema_of(optional(1, "id", LongType()), schema_id=2)
+    io = store([{"id": 0, "n": 7}, {"id": 1, "n": 8}], narrow)
+    keys = schema_of(optional(2, "n", LongType()))
+    ref = equality_deletes(io, "/db/t/eq.parquet", keys, [2], [{"n": 7}, {"n": 2**40}])
+    context = context_of(now, schemas=[now, narrow, wide])
+    assert read_rows(context, task_of(io, FILE, deletes=(ref,)), io) == [{"id": 1}]
+
+
 @pytest.mark.parametrize(("default", "kept"), [(None, []), ("d", [0, 1])])
 def test_29_a_column_added_since_has_its_default_or_null(
     default: str | None, kept: list[int]
