@@ -11,6 +11,7 @@ from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.errors import CatalogUnavailableError
 from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, partition_type
 from iceberg_pyspark.spec.schema import Schema
@@ -67,6 +68,13 @@ class FaultyCatalog(MemoryCatalog):
     """
 
     faults: list[Callable[[Callable[[], LoadedTable]], LoadedTable]]
+    is_down: bool = False
+
+    def load_table(self, identifier: TableIdentifier) -> LoadedTable:
+        """As `MemoryCatalog`, unless the catalog is down."""
+        if self.is_down:
+            raise CatalogUnavailableError("the catalog is down")
+        return super().load_table(identifier)
 
     def commit_table(
         self,

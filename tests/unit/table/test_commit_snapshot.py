@@ -1,0 +1,618 @@
+"""What snapshots hold after each kind of action, in every format version."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
+from iceberg_pyspark.commits.manifest_changes import RemoveFiles, delete_file_id
+from iceberg_pyspark.commits.ref_changes import create_ref, set_current_snapshot
+from iceberg_pyspark.commits.snapshot_changes import (
+    AppendFiles,
+    DeleteFiles,
+    OverwriteFiles,
+    RewriteFiles,
+    RowDelta,
+    SnapshotAction,
+)
+from iceberg_pyspark.commits.spec_changes import SpecChanges
+from iceberg_pyspark.commits.updates import UpgradeFormatVersion
+from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
+from iceberg_pyspark.expressions.predicates import LiteralPredicate
+from iceberg_pyspark.spec.manifests import (
+    DataFile,
+    EntryStatus,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+)
+from iceberg_pyspark.spec.types import LongType
+from iceberg_pyspark.spec.values import value_to_bytes
+from iceberg_pyspark.table.commit import MetadataStep, commit_steps
+from iceberg_pyspark.table.commit_files import (
+    CommitOptions,
+    OverwriteMode,
+    commit_action,
+    commit_append,
+    commit_overwrite,
+)
+from tests.support.commit_tables import CommitTable, commit_table, data_file
+
+VERSIONS = (1, 2, 3)
+
+
+def append(t: CommitTable, *files: DataFile, **options: Any) -> LoadedTable:
+    return commit_append(
+        t.catalog, t.loaded, t.io, files, CommitOptions(**options), clock=t.clock.clock
+    )
+
+
+def overwrite(t: CommitTable, mode: OverwriteMode, *files: DataFile, **options: Any) -> LoadedTable:
+    return commit_overwrite(t.catalog, t.loaded, t.io, files, mode, clock=t.clock.clock, **options)
+
+
+def act(t: CommitTable, action: SnapshotAction, since: LoadedTable | None = None) -> LoadedTable:
+    return commit_action(t.catalog, since or t.loaded, t.io, action, clock=t.clock.clock)
+
+
+def summary(t: CommitTable) -> dict[str, str]:
+    snapshot = t.metadata.current_snapshot
+    assert snapshot is not None
+    return dict(snapshot.summary)
+
+
+def head(t: CommitTable) -> int | None:
+    return t.metadata.current_snapshot_id
+
+
+def vector(path: str, target: str, *, offset: int = 4, rows: int = 1) -> DataFile:
+    return DataFile(
+        content=FileContent.POSITION_DELETES,
+        file_path=f"mem://t/data/{path}.puffin",
+        file_format="puffin",
+        record_count=rows,
+        file_size_in_bytes=1000,
+        referenced_data_file=f"mem://t/data/{target}",
+        content_offset=offset,
+        content_size_in_bytes=40,
+    )
+
+
+def position_deletes(path: str, *partition: Any, target: str | None = None) -> DataFile:
+    return DataFile(
+        content=FileContent.POSITION_DELETES,
+        file_path=f"mem://t/data/{path}",
+        record_count=2,
+        file_size_in_bytes=20,
+        partition=partition,
+        referenced_data_file=None if target is None else f"mem://t/data/{target}",
+    )
+
+
+def by_path(entries: list[ManifestEntry]) -> dict[str, ManifestEntry]:
+    return {e.data_file.file_path.rsplit("/", 1)[1]: e for e in entries}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_appends_add_and_keep_1_8(version: int) -> None:
+    t = commit_table(format_version=version)
+    append(t, data_file("a", rows=3))
+    first = head(t)
+    append(t, data_file("b", rows=4))
+    entries = by_path(t.entries())
+    assert {k: (e.status, e.snapshot_id) for k, e in entries.items()} == {
+        "a": (EntryStatus.ADDED, first),
+        "b": (EntryStatus.ADDED, head(t)),
+    }
+    expected = (0, 0) if version == 1 else (1, 2)
+    assert (entries["a"].sequence_number, entries["b"].sequence_number) == expected
+    second = t.metadata.current_snapshot
+    assert second is not None
+    assert second.parent_snapshot_id == first
+    assert second.schema_id == 0
+    assert t.metadata.snapshots[0].parent_snapshot_id is None
+    found = summary(t)
+    assert found.pop("iceberg-pyspark.write-id")
+    assert found == {
+        "operation": "append",
+        "added-data-files": "1",
+        "added-records": "4",
+        "added-files-size": "40",
+        "changed-partition-count": "1",
+        "manifests-created": "1",
+        "manifests-kept": "1",
+        "manifests-replaced": "0",
+        "total-records": "7",
+        "total-files-size": "70",
+        "total-data-files": "2",
+        "total-delete-files": "0",
+        "total-position-deletes": "0",
+        "total-equality-deletes": "0",
+    }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_static_overwrite_deletes_with_its_own_snapshot_id_4(version: int) -> None:
+    t = commit_table(format_version=version, partitioned=True)
+    append(t, data_file("a", "x"), data_file("b", "y"))
+    overwrite(t, "static", data_file("c", "x"))
+    entries = by_path(t.entries())
+    assert t.live() == ["mem://t/data/c"]
+    assert entries["a"].status is EntryStatus.DELETED
+    assert entries["a"].snapshot_id == head(t)
+    assert entries["a"].sequence_number == (0 if version == 1 else 1)
+    assert summary(t)["operation"] == "overwrite"
+    assert summary(t)["total-data-files"] == "1"
+    append(t, data_file("d", "x"))
+    assert "a" not in by_path(t.entries()), "a manifest without live files is left out (5)"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_dynamic_overwrite_replaces_its_partitions_only(version: int) -> None:
+    t = commit_table(format_version=version, partitioned=True)
+    append(t, data_file("a", "x"), data_file("b", "y"), data_file("n", None))
+    first = head(t)
+    overwrite(t, "dynamic", data_file("c", "x"), data_file("m", None))
+    assert t.live() == [f"mem://t/data/{n}" for n in ("b", "c", "m")]
+    kept = by_path(t.entries())["b"]
+    assert (kept.status, kept.snapshot_id) == (EntryStatus.EXISTING, first)
+    assert kept.file_sequence_number == (0 if version == 1 else 1)
+
+
+def test_a_dynamic_overwrite_of_an_unpartitioned_table_replaces_everything() -> None:
+    t = commit_table()
+    append(t, data_file("a"))
+    overwrite(t, "dynamic", data_file("b"))
+    assert t.live() == ["mem://t/data/b"]
+    overwrite(t, "dynamic")
+    assert t.live() == ["mem://t/data/b"], "no rows, no partitions to replace"
+
+
+def test_an_overwrite_by_filter_takes_whole_files_or_none() -> None:
+    t = commit_table(partitioned=True)
+
+    def ranged(name: str, part: str, low: int, high: int) -> DataFile:
+        long = LongType()
+        return data_file(
+            name,
+            part,
+            rows=10,
+            lower_bounds={1: value_to_bytes(long, low)},
+            upper_bounds={1: value_to_bytes(long, high)},
+            value_counts={1: 10},
+            null_value_counts={1: 0},
+        )
+
+    append(t, ranged("a", "x", 1, 5), ranged("b", "x", 6, 9), ranged("c", "y", 1, 5))
+    overwrite(t, LiteralPredicate("lt", "id", 6), data_file("d", "x"))
+    assert t.live() == ["mem://t/data/b", "mem://t/data/d"]
+    overwrite(t, LiteralPredicate("eq", "part", "x"))
+    assert t.live() == []
+    assert summary(t)["operation"] == "delete"
+    append(t, ranged("e", "x", 1, 5))
+    with pytest.raises(InvalidRequestError, match="rows that match"):
+        overwrite(t, LiteralPredicate("lt", "id", 3))
+
+
+def test_several_specs_have_manifests_of_their_own_10() -> None:
+    t = commit_table(partitioned=True)
+    append(t, data_file("a", "x"))
+    evolved = SpecChanges(t.metadata).remove_field("part")
+    commit_steps(t.catalog, t.loaded, [MetadataStep(evolved.changes)], clock=t.clock.clock)
+    append(t, data_file("b", "x"), data_file("c", spec_id=1))
+    assert sorted(m.partition_spec_id for m in t.manifests()) == [0, 0, 1]
+    overwrite(t, "static")
+    assert sorted(m.partition_spec_id for m in t.manifests()) == [0, 0, 1]
+    with pytest.raises(InvalidRequestError, match="spec 7"):
+        append(t, data_file("d", spec_id=7))
+    with pytest.raises(InvalidRequestError, match="partition values"):
+        append(t, data_file("d", "x", spec_id=1))
+
+
+def test_row_lineage_example_16() -> None:
+    t = commit_table(format_version=3, properties={"commit.manifest-merge.enabled": "false"})
+    append(t, data_file("lead", rows=1000))
+    overwrite(t, "static")
+    assert t.metadata.next_row_id == 1000
+    append(t, data_file("a", rows=100), data_file("b", rows=25))
+    snapshot = t.metadata.current_snapshot
+    assert snapshot is not None
+    assert (snapshot.first_row_id, snapshot.added_rows) == (1000, 125)
+    assert t.metadata.next_row_id == 1125
+    ids = {name: e.data_file.first_row_id for name, e in by_path(t.entries()).items()}
+    assert (ids["a"], ids["b"]) == (1000, 1100)
+
+
+def test_files_written_before_version_3_get_row_ids_with_the_first_snapshot_after_it_18() -> None:
+    t = commit_table(format_version=2)
+    append(t, data_file("a", rows=10))
+    t.catalog.commit_table(t.loaded.identifier, [], [UpgradeFormatVersion(3)])
+    assert by_path(t.entries())["a"].data_file.first_row_id is None
+    append(t, data_file("b", rows=5))
+    ids = {name: e.data_file.first_row_id for name, e in by_path(t.entries()).items()}
+    assert ids == {"b": 0, "a": 5}
+    assert t.metadata.next_row_id == 15
+
+
+def test_a_delete_only_commit_says_first_row_id_too_19() -> None:
+    t = commit_table(format_version=3)
+    append(t, data_file("a", rows=10))
+    act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
+    snapshot = t.metadata.current_snapshot
+    assert snapshot is not None
+    assert (snapshot.first_row_id, snapshot.added_rows) == (10, 0)
+    assert (snapshot.operation, t.live()) == ("delete", [])
+
+
+def test_rewriting_keeps_row_ids_and_sequence_numbers_20() -> None:
+    t = commit_table(format_version=3)
+    append(t, data_file("a", rows=10), data_file("b", rows=5))
+    act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
+    kept = by_path(t.entries())["b"]
+    assert kept.data_file.first_row_id == 10
+    assert kept.sequence_number == 1
+
+
+def test_row_ids_advance_on_branches_too_19() -> None:
+    t = commit_table(format_version=3)
+    append(t, data_file("a", rows=10))
+    commit_steps(
+        t.catalog,
+        t.loaded,
+        [MetadataStep(lambda m: create_ref(m, "b", "branch", min_snapshots_to_keep=4))],
+        clock=t.clock.clock,
+    )
+    append(t, data_file("b", rows=7), branch="b")
+    append(t, data_file("c", rows=1))
+    assert t.metadata.next_row_id == 18
+    assert t.live() == ["mem://t/data/a", "mem://t/data/c"]
+    assert t.live(t.metadata.ref_snapshot("b")) == ["mem://t/data/a", "mem://t/data/b"]
+    assert t.metadata.refs["b"].min_snapshots_to_keep == 4
+    assert [s.sequence_number for s in t.metadata.snapshots] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_manifests_are_merged_once_there_are_enough(version: int) -> None:
+    t = commit_table(format_version=version, properties={"commit.manifest.min-count-to-merge": "3"})
+    for name in ("a", "b"):
+        append(t, data_file(name, rows=2))
+    assert len(t.manifests()) == 2
+    first = t.metadata.snapshots[0].snapshot_id
+    append(t, data_file("c", rows=2))
+    assert len(t.manifests()) == 1
+    entries = by_path(t.entries())
+    assert (entries["a"].status, entries["a"].snapshot_id) == (EntryStatus.EXISTING, first)
+    assert (entries["c"].status, entries["c"].snapshot_id) == (EntryStatus.ADDED, head(t))
+    if version > 1:
+        assert [entries[n].sequence_number for n in "abc"] == [1, 2, 3]
+        assert t.manifests()[0].min_sequence_number == 1
+    if version == 3:
+        assert len({entries[n].data_file.first_row_id for n in "abc"}) == 3
+        assert (entries["a"].data_file.first_row_id, entries["b"].data_file.first_row_id) == (0, 2)
+    assert summary(t)["manifests-replaced"] == "2"
+    assert t.metadata_files() == t.referenced(), "the manifest that was merged at once is gone"
+
+
+def test_a_fast_append_merges_nothing() -> None:
+    t = commit_table(properties={"commit.manifest.min-count-to-merge": "2"})
+    for name in ("a", "b", "c"):
+        act(t, AppendFiles(data_files=(data_file(name),), merge=False))
+    assert len(t.manifests()) == 3
+
+
+def test_large_appends_are_cut_into_manifests_of_the_target_size() -> None:
+    t = commit_table(properties={"commit.manifest.target-size-bytes": "1000"})
+    append(t, *(data_file(f"{i:02d}") for i in range(40)))
+    assert len(t.manifests()) > 1
+    assert len(t.live()) == 40
+
+
+def test_a_file_offered_twice_is_refused_97() -> None:
+    t = commit_table()
+    with pytest.raises(InvalidRequestError, match="added twice"):
+        append(t, data_file("a"), data_file("a"))
+    assert t.metadata_files() == set()
+
+
+def test_files_to_remove_must_be_there() -> None:
+    t = commit_table()
+    append(t, data_file("a"))
+    with pytest.raises(ConcurrentChangeError, match="mem://t/data/b"):
+        act(
+            t,
+            OverwriteFiles(
+                removal=RemoveFiles(data_paths=frozenset({"mem://t/data/b"})),
+                data_files=(data_file("c"),),
+            ),
+        )
+
+
+def test_deletion_vectors_go_with_their_data_file_39() -> None:
+    t = commit_table(format_version=3)
+    append(t, data_file("a", rows=5), data_file("b", rows=5))
+    checks = ConflictChecks(base_snapshot_id=head(t))
+    act(
+        t,
+        RowDelta(delete_files=(vector("p", "a"), vector("p", "b", offset=44)), checks=checks),
+    )
+    assert summary(t)["operation"] == "delete"
+    assert summary(t)["added-dvs"] == "2"
+    assert summary(t)["added-files-size"] == "80", "the blobs, not the file"
+    assert summary(t)["total-position-deletes"] == "2"
+    act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
+    live = [e.data_file.referenced_data_file for e in t.entries() if e.is_live]
+    assert live == [None, "mem://t/data/b"]
+    assert summary(t)["removed-dvs"] == "1"
+    assert all(
+        m.first_row_id is None for m in t.manifests() if m.content is ManifestContent.DELETES
+    )
+
+
+def test_a_vector_replaces_the_one_before_it_33() -> None:
+    t = commit_table(format_version=3)
+    append(t, data_file("a", rows=5))
+    old = vector("p", "a")
+    act(t, RowDelta(delete_files=(old,), checks=ConflictChecks(base_snapshot_id=head(t))))
+    checks = ConflictChecks(base_snapshot_id=head(t))
+    with pytest.raises(ConcurrentChangeError, match="already has a deletion vector"):
+        act(t, RowDelta(delete_files=(vector("q", "a", rows=2),), checks=checks))
+    act(
+        t,
+        RowDelta(
+            delete_files=(vector("q", "a", rows=2),),
+            removed_deletes=frozenset({delete_file_id(old)}),
+            checks=checks,
+        ),
+    )
+    assert t.live() == ["mem://t/data/a", "mem://t/data/q.puffin"]
+    with pytest.raises(InvalidRequestError, match="two deletion vectors"):
+        act(
+            t,
+            RowDelta(
+                delete_files=(vector("r", "a"), vector("s", "a")),
+                checks=ConflictChecks(base_snapshot_id=head(t)),
+            ),
+        )
+
+
+def test_delete_files_fit_the_format_version_34() -> None:
+    for version, file, message in (
+        (1, position_deletes("d"), "version 1 tables have none"),
+        (2, vector("p", "a"), "version 2 tables have none"),
+        (3, position_deletes("d"), "write deletion vectors"),
+        (
+            2,
+            replace(position_deletes("d"), content=FileContent.EQUALITY_DELETES),
+            "equality ids",
+        ),
+        (3, replace(vector("p", "a"), content_offset=None), "offset and size"),
+    ):
+        t = commit_table(format_version=version)
+        checks = ConflictChecks(base_snapshot_id=None)
+        with pytest.raises(InvalidRequestError, match=message):
+            act(t, RowDelta(delete_files=(file,), checks=checks))
+
+
+def test_an_upsert_is_an_overwrite_and_its_deletes_have_its_sequence_number_22_40() -> None:
+    t = commit_table(partitioned=True)
+    append(t, data_file("a", "x"))
+    deletes = replace(
+        position_deletes("d", "x"), content=FileContent.EQUALITY_DELETES, equality_ids=(1,)
+    )
+    checks = ConflictChecks(base_snapshot_id=head(t))
+    act(t, RowDelta(data_files=(data_file("b", "x"),), delete_files=(deletes,), checks=checks))
+    entries = by_path(t.entries())
+    assert (entries["b"].sequence_number, entries["d"].sequence_number) == (2, 2)
+    assert summary(t)["operation"] == "overwrite"
+    assert summary(t)["added-equality-delete-files"] == "1"
+    assert summary(t)["total-equality-deletes"] == "2"
+
+
+def test_compaction_keeps_the_data_sequence_number_6() -> None:
+    t = commit_table()
+    append(t, data_file("a"))
+    append(t, data_file("b"))
+    act(
+        t,
+        RewriteFiles(
+            removed_data_paths=frozenset({"mem://t/data/a", "mem://t/data/b"}),
+            data_files=(data_file("c", rows=2),),
+            data_sequence_number=2,
+            checks=ConflictChecks(base_snapshot_id=head(t)),
+        ),
+    )
+    entry = by_path(t.entries())["c"]
+    assert (entry.sequence_number, entry.file_sequence_number) == (2, 3)
+    added = next(m for m in t.manifests() if m.added_files_count)
+    assert (added.min_sequence_number, added.sequence_number) == (2, 3)
+    assert summary(t)["operation"] == "replace"
+
+
+def test_a_rewrite_fails_when_rows_of_its_files_were_deleted_meanwhile_95() -> None:
+    t = commit_table()
+    append(t, data_file("a"))
+    read = t.loaded
+    checks = ConflictChecks(
+        base_snapshot_id=head(t),
+        still_live=frozenset({"mem://t/data/a"}),
+        no_new_deletes_for=(TouchedFile(file_path="mem://t/data/a", spec_id=0, partition=()),),
+    )
+    rewrite = RewriteFiles(
+        removed_data_paths=frozenset({"mem://t/data/a"}),
+        data_files=(data_file("c"),),
+        checks=checks,
+    )
+    deletes = position_deletes("d", target="a")
+    act(t, RowDelta(delete_files=(deletes,), checks=ConflictChecks(base_snapshot_id=head(t))))
+    before = t.metadata_files()
+    with pytest.raises(ConcurrentChangeError, match="added deletes"):
+        act(t, rewrite, read)
+    assert t.metadata_files() == before
+
+
+def test_equality_deletes_do_not_disturb_a_rewrite_that_keeps_sequence_numbers() -> None:
+    t = commit_table()
+    append(t, data_file("a"))
+    read = t.loaded
+    checks = ConflictChecks(
+        base_snapshot_id=head(t),
+        no_new_deletes_for=(TouchedFile(file_path="mem://t/data/a", spec_id=0, partition=()),),
+        equality_deletes_still_apply=True,
+    )
+    deletes = replace(
+        position_deletes("d"), content=FileContent.EQUALITY_DELETES, equality_ids=(1,)
+    )
+    act(t, RowDelta(delete_files=(deletes,), checks=ConflictChecks(base_snapshot_id=head(t))))
+    rewrite = RewriteFiles(
+        removed_data_paths=frozenset({"mem://t/data/a"}),
+        data_files=(data_file("c"),),
+        data_sequence_number=1,
+        checks=checks,
+    )
+    act(t, rewrite, read)
+    assert t.live() == ["mem://t/data/c", "mem://t/data/d"]
+    strict = replace(rewrite, checks=replace(checks, equality_deletes_still_apply=False))
+    with pytest.raises(ConcurrentChangeError, match="added deletes"):
+        act(t, strict, read)
+
+
+def test_a_row_delta_fails_when_its_data_file_is_gone_95() -> None:
+    t = commit_table()
+    append(t, data_file("a"))
+    read = t.loaded
+    checks = ConflictChecks(base_snapshot_id=head(t), still_live=frozenset({"mem://t/data/a"}))
+    overwrite(t, "static", data_file("b"))
+    with pytest.raises(ConcurrentChangeError, match="removed mem://t/data/a"):
+        act(t, RowDelta(delete_files=(position_deletes("d"),), checks=checks), read)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "refused"), [(None, False), ("snapshot", False), ("serializable", True)]
+)
+def test_isolation_decides_over_rows_added_meanwhile_95(isolation: Any, refused: bool) -> None:
+    t = commit_table(partitioned=True)
+    append(t, data_file("a", "x"))
+    read = t.loaded
+    append(t, data_file("b", "x"))
+    append(t, data_file("elsewhere", "y"))
+
+    def dynamic() -> None:
+        commit_overwrite(
+            t.catalog,
+            read,
+            t.io,
+            [data_file("c", "x")],
+            "dynamic",
+            isolation=isolation,
+            clock=t.clock.clock,
+        )
+
+    if refused:
+        with pytest.raises(ConcurrentChangeError, match="mem://t/data/b"):
+            dynamic()
+    else:
+        dynamic()
+        assert t.live() == ["mem://t/data/c", "mem://t/data/elsewhere"]
+
+
+def test_rows_added_elsewhere_disturb_no_overwrite() -> None:
+    t = commit_table(partitioned=True)
+    append(t, data_file("a", "x"))
+    read = t.loaded
+    append(t, data_file("b", "y"))
+    commit_overwrite(
+        t.catalog,
+        read,
+        t.io,
+        [data_file("c", "x")],
+        LiteralPredicate("eq", "part", "x"),
+        isolation="serializable",
+        clock=t.clock.clock,
+    )
+    assert t.live() == ["mem://t/data/b", "mem://t/data/c"]
+
+
+def test_rows_removed_meanwhile_disturb_snapshot_isolation_too() -> None:
+    t = commit_table(partitioned=True)
+    append(t, data_file("a", "x"))
+    read = t.loaded
+    overwrite(t, "dynamic", data_file("b", "x"))
+    with pytest.raises(ConcurrentChangeError, match="removed mem://t/data/a"):
+        commit_overwrite(
+            t.catalog,
+            read,
+            t.io,
+            [data_file("c", "x")],
+            "dynamic",
+            isolation="snapshot",
+            clock=t.clock.clock,
+        )
+
+
+def test_compaction_meanwhile_disturbs_no_isolation() -> None:
+    t = commit_table(partitioned=True)
+    append(t, data_file("a", "x"))
+    read = t.loaded
+    act(
+        t,
+        RewriteFiles(
+            removed_data_paths=frozenset({"mem://t/data/a"}),
+            data_files=(data_file("a2", "x"),),
+            checks=ConflictChecks(base_snapshot_id=head(t)),
+        ),
+    )
+    commit_overwrite(
+        t.catalog,
+        read,
+        t.io,
+        [data_file("c", "x")],
+        "dynamic",
+        isolation="serializable",
+        clock=t.clock.clock,
+    )
+    assert t.live() == ["mem://t/data/c"]
+
+
+def test_a_base_that_was_rolled_back_is_a_conflict() -> None:
+    t = commit_table()
+    append(t, data_file("a"))
+    first = head(t)
+    assert first is not None
+    append(t, data_file("b"))
+    read = t.loaded
+    commit_steps(
+        t.catalog,
+        t.loaded,
+        [MetadataStep(lambda m: set_current_snapshot(m, first))],
+        clock=t.clock.clock,
+    )
+    with pytest.raises(ConcurrentChangeError, match="rolled back"):
+        commit_overwrite(
+            t.catalog,
+            read,
+            t.io,
+            [],
+            "static",
+            isolation="snapshot",
+            clock=t.clock.clock,
+        )
+
+
+def test_what_users_say_of_a_snapshot_stands_in_its_summary() -> None:
+    t = commit_table(partitioned=True, properties={"write.summary.partition-limit": "2"})
+    append(
+        t,
+        data_file("a", "x", rows=2),
+        snapshot_properties={"who": "me", "added-records": "wrong"},
+        write_id="w-1",
+    )
+    found = summary(t)
+    assert found["who"] == "me"
+    assert found["iceberg-pyspark.write-id"] == "w-1"
+    assert found["added-records"] == "2"
+    assert found["partition-summaries-included"] == "true"
+    assert found["partitions.part=x"] == "added-files-size=20,added-data-files=1,added-records=2"
