@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -20,7 +20,6 @@ import fastavro
 import pyarrow as pa
 
 from iceberg_pyspark.errors import (
-    IcebergError,
     InvalidMetadataError,
     InvalidRequestError,
     UnsupportedFeatureError,
@@ -47,34 +46,24 @@ _AVRO_CODEC = {
 class AvroFile:
     """A file taken apart: its metadata, and its records uncompressed under `_<field id>` names.
 
-    `schema` is the renamed schema, `record_count` what the blocks declare.
+    `schema` is the renamed schema without the fields in `null_field_ids`, whose Avro type is null;
+    `record_count` is what the blocks declare.
     """
 
     location: str
     schema: Mapping[str, Any]
     metadata: Mapping[str, str]
     record_count: int
+    null_field_ids: frozenset[int]
     data: bytes
 
-    @property
-    def field_ids(self) -> frozenset[int]:
-        """Ids of the fields of the top-level record."""
-        return record_field_ids(self.schema)
-
-    def records(self, *, only: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
-        """The records as dicts keyed by `_<field id>`; `only` keeps some top-level fields."""
-        reader_schema = None
-        if only is not None:
-            names = {f"_{i}" for i in only}
-            fields = [f for f in self.schema["fields"] if f["name"] in names]
-            reader_schema = {**self.schema, "fields": fields}
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The records as dicts keyed by `_<field id>`."""
         count = 0
         try:
-            for record in fastavro.reader(io.BytesIO(self.data), reader_schema):
+            for record in fastavro.reader(io.BytesIO(self.data)):
                 count += 1
                 yield cast("dict[str, Any]", record)
-        except IcebergError:
-            raise
         except Exception as e:  # a decoder fails in any way on damaged bytes
             raise damaged(self.location, f"record {count}: {type(e).__name__}: {e}") from e
 
@@ -82,22 +71,6 @@ class AvroFile:
 def damaged(location: str, why: str) -> InvalidMetadataError:
     """The error for an Avro file that breaks its format."""
     return InvalidMetadataError(f"{location}: damaged Avro file: {why}")
-
-
-def record_field_ids(record: Mapping[str, Any]) -> frozenset[int]:
-    """Ids of the fields of a renamed record schema."""
-    names = (f["name"] for f in record["fields"])
-    return frozenset(int(name[1:]) for name in names if name[0] == "_")
-
-
-def record_field(record: Mapping[str, Any], field_id: int) -> Any:
-    """The non-null type of a field of a renamed record schema; None where it is absent."""
-    for f in record["fields"]:
-        if f["name"] == f"_{field_id}":
-            if isinstance(f["type"], list):
-                return next((branch for branch in f["type"] if branch != "null"), "null")
-            return f["type"]
-    return None
 
 
 def read_avro(file_io: FileIO, location: str) -> AvroFile:
@@ -121,7 +94,8 @@ def _parse(data: bytes, location: str) -> AvroFile:
     offset += _SYNC_SIZE
     if len(sync) < _SYNC_SIZE or "avro.schema" not in raw_metadata:
         raise damaged(location, "the header is cut short or has no avro.schema")
-    schema = _renamed_schema(json.loads(raw_metadata["avro.schema"]), location)
+    renamer = _SchemaRenamer(location)
+    schema = renamer.rename_record(json.loads(raw_metadata["avro.schema"]))
     codec = raw_metadata.get("avro.codec", b"null").decode("ascii", "replace")
     out = io.BytesIO()
     out.write(_header(schema, sync))
@@ -131,6 +105,7 @@ def _parse(data: bytes, location: str) -> AvroFile:
         schema=schema,
         metadata={k: v.decode("utf-8") for k, v in raw_metadata.items() if k[:5] != "avro."},
         record_count=count,
+        null_field_ids=frozenset(renamer.null_field_ids),
         data=out.getvalue(),
     )
 
@@ -258,26 +233,29 @@ def _snappy_size(block: memoryview) -> int:
     raise ValueError("a snappy block without a length")
 
 
-def _renamed_schema(schema: Any, location: str) -> dict[str, Any]:
-    """The schema under `_<field id>` names, every named type written out where it is used.
+class _SchemaRenamer:
+    """Puts a schema under `_<field id>` names, every named type written out where it is used.
 
     Logical types go, but for decimal: days, microseconds and bytes are what `spec/values.py` means
-    by a value. Records without fields go too; they take no bytes, and not every decoder takes them.
+    by a value. Records without fields and fields of type null go too: they take no bytes, and not
+    every decoder takes them.
     """
-    renamed = _SchemaRenamer(location).rename(schema, 0)
-    if not isinstance(renamed, dict) or renamed.get("type") != "record":
-        raise damaged(location, "its schema is not a record with fields")
-    if not _takes_bytes(renamed):
-        raise damaged(location, "its records take no bytes")
-    return renamed
 
-
-class _SchemaRenamer:
     def __init__(self, location: str) -> None:
+        self.null_field_ids: set[int] = set()
         self._location = location
         self._definitions: dict[str, Any] = {}
         self._open: set[str] = set()
         self._count = 0
+
+    def rename_record(self, schema: Any) -> dict[str, Any]:
+        """The renamed schema of a file's records."""
+        renamed = self.rename(schema, 0)
+        if not isinstance(renamed, dict) or renamed.get("type") != "record":
+            raise damaged(self._location, "its schema is not a record with fields")
+        if not _takes_bytes(renamed):
+            raise damaged(self._location, "its records take no bytes")
+        return renamed
 
     def rename(self, schema: Any, depth: int) -> Any:
         """The renamed schema; None for one that takes no bytes and is no null."""
@@ -289,11 +267,10 @@ class _SchemaRenamer:
             case str() if schema in self._definitions and schema not in self._open:
                 return self.rename(self._definitions[schema], depth + 1)
             case list():
-                return [
-                    branch
-                    for branch in (self.rename(b, depth + 1) for b in schema)
-                    if branch is not None
-                ]
+                branches = [self.rename(branch, depth + 1) for branch in schema]
+                if None in branches:
+                    raise damaged(self._location, "its schema has a union with an empty record")
+                return branches
             case {"type": "record", "name": str(name), "fields": list(fields)}:
                 return self._record(name, fields, schema, depth)
             case {"type": "fixed", "name": str(name), "size": int(size)} if size > 0:
@@ -334,7 +311,9 @@ class _SchemaRenamer:
             renamed = self.rename(f["type"], depth + 1)
             if field_name in out:
                 raise damaged(self._location, f"field id {field_id} is twice in '{name}'")
-            if renamed is not None:
+            if renamed == "null" and isinstance(field_id, int):
+                self.null_field_ids.add(field_id)
+            elif renamed is not None and renamed != "null":
                 out[field_name] = {"name": field_name, "type": renamed}
         self._open.discard(name)
         if not out:

@@ -191,6 +191,7 @@ class _EntryReader:
     def __init__(self, avro: AvroFile, manifest: ManifestFile, raw: pa.Table) -> None:
         self._location = avro.location
         self._format_version = avro.metadata.get("format-version", "1")
+        self._null_field_ids = avro.null_field_ids
         self._manifest = manifest
         self._rows = raw.num_rows
         self._entry = {name: raw.column(name).combine_chunks() for name in raw.column_names}
@@ -265,7 +266,8 @@ class _EntryReader:
             if array is None and self._format_version == "1" and len(positional) == len(fields):
                 # only since v2 must the ids be those of the spec
                 array = positional[i]
-            if array is None and not isinstance(f.type, UnknownType):
+            unwritten = isinstance(f.type, UnknownType) or f.field_id in self._null_field_ids
+            if array is None and not unwritten:
                 raise damaged(
                     self._location,
                     f"partition field {f.field_id} of spec {self._manifest.partition_spec_id} "

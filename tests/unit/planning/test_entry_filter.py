@@ -1,0 +1,209 @@
+"""Filtering columns of entries agrees with the evaluators of one file."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from iceberg_pyspark.expressions.metrics import compile_metrics_filter
+from iceberg_pyspark.expressions.partition_values import evaluate
+from iceberg_pyspark.expressions.predicates import (
+    BoundColumn,
+    BoundLiteral,
+    BoundSet,
+    LiteralPredicate,
+    Predicate,
+)
+from iceberg_pyspark.expressions.value_ranges import decode_bound
+from iceberg_pyspark.planning.bound_values import decode_bounds
+from iceberg_pyspark.planning.entry_filter import matching_metrics, matching_partitions
+from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+)
+from iceberg_pyspark.spec.values import value_to_bytes
+from iceberg_pyspark.storage.manifests import physical_type
+from tests.support.strategies import (
+    PRIMITIVE_TYPES,
+    columns,
+    nullable,
+    one_column_predicates,
+    predicates,
+    values,
+)
+
+
+def metrics_table(files: Sequence[DataFile], field_id: int) -> pa.Table:
+    """The columns of an entry table that a filter on one field looks at."""
+    found: dict[str, Any] = {"record_count": pa.array([f.record_count for f in files], pa.int64())}
+    for metric in FILTER_METRICS:
+        type_ = pa.binary() if metric.endswith("bounds") else pa.int64()
+        column = [(getattr(f, metric) or {}).get(field_id) for f in files]
+        found[metric_column(metric, field_id)] = pa.array(column, type_)
+    return pa.table(found)
+
+
+@st.composite
+def files(draw: DrawFn, column: BoundColumn) -> DataFile:
+    """A file with metrics of the column: right, missing, contradictory or unreadable."""
+    count = st.none() | st.integers(0, 3)
+    bound = st.one_of(
+        st.none(),
+        values(column.type).map(lambda v: value_to_bytes(column.type, v)),
+        st.binary(max_size=9),
+    )
+    low, high = draw(bound), draw(bound)
+    counts = [draw(count) for _ in range(3)]
+    value_counts, nulls, nans = ({} if c is None else {column.field_id: c} for c in counts)
+    return DataFile(
+        file_path="f",
+        record_count=draw(st.sampled_from([-1, 0, 1, 2, 3])),
+        file_size_in_bytes=1,
+        value_counts=value_counts,
+        null_value_counts=nulls,
+        nan_value_counts=nans,
+        lower_bounds=None if low is None else {column.field_id: low},
+        upper_bounds=None if high is None else {column.field_id: high},
+    )
+
+
+@given(st.data())
+def test_metrics_of_columns_filter_like_metrics_of_one_file(data: st.DataObject) -> None:
+    column, predicate = data.draw(one_column_predicates())
+    some = data.draw(st.lists(files(column), max_size=5))
+    one_by_one = compile_metrics_filter(predicate)
+    found = matching_metrics(metrics_table(some, column.field_id), predicate)
+    assert found.tolist() == [one_by_one(f) for f in some]
+
+
+def partition_table(column: BoundColumn, some: Sequence[Any]) -> pa.Table:
+    array = pa.array(list(some), physical_type(column.type))
+    names = [str(column.field_id)]
+    return pa.table({"partition": pa.StructArray.from_arrays([array], names)})
+
+
+@given(st.data())
+def test_partition_columns_filter_like_one_partition_tuple(data: st.DataObject) -> None:
+    column, predicate = data.draw(one_column_predicates())
+    some = data.draw(st.lists(nullable(column.type), max_size=6))
+    found = matching_partitions(partition_table(column, some), predicate)
+    expected = [evaluate(predicate, {column.field_id: v}) is True for v in some]
+    assert found.tolist() == expected
+
+
+@given(st.data())
+def test_predicates_over_several_partition_fields_agree_too(data: st.DataObject) -> None:
+    fields = columns(IntegerType(), StringType())
+    predicate: Predicate = data.draw(predicates(fields))
+    rows = data.draw(
+        st.lists(st.tuples(nullable(IntegerType()), nullable(StringType())), max_size=6)
+    )
+    arrays = [pa.array([r[i] for r in rows], physical_type(c.type)) for i, c in enumerate(fields)]
+    table = pa.table({"partition": pa.StructArray.from_arrays(arrays, ["1", "2"])})
+    found = matching_partitions(table, predicate)
+    assert found.tolist() == [
+        evaluate(predicate, {1: first, 2: second}) is True for first, second in rows
+    ]
+
+
+@given(st.data())
+def test_bounds_decode_like_one_bound(data: st.DataObject) -> None:
+    type_: PrimitiveType = data.draw(st.sampled_from(PRIMITIVE_TYPES))
+    stored = st.one_of(
+        st.none(), values(type_).map(lambda v: value_to_bytes(type_, v)), st.binary(max_size=17)
+    )
+    some = data.draw(st.lists(stored, max_size=6))
+    found = decode_bounds(pa.array(some, pa.binary()), type_).to_pylist()
+    for data_bytes, value in zip(some, found, strict=True):
+        # unknown is always safe; what is decoded must be the same
+        if value is not None:
+            assert value == decode_bound(type_, data_bytes)
+        elif data_bytes and len(data_bytes) <= 16 and not isinstance(type_, TimestampNsType):
+            assert decode_bound(type_, data_bytes) is None
+
+
+@pytest.mark.parametrize(
+    ("type_", "stored", "value"),
+    [
+        (LongType(), struct.pack("<i", -7), -7),
+        (DoubleType(), struct.pack("<f", 1.5), 1.5),
+        (TimestampType(), struct.pack("<i", 2), 2 * 86_400_000_000),
+        (TimestampNsType(), struct.pack("<i", -1), -86_400_000_000_000),
+    ],
+)
+def test_bounds_written_before_a_promotion_are_read_conformance_41(
+    type_: PrimitiveType, stored: bytes, value: Any
+) -> None:
+    assert decode_bounds(pa.array([stored, None]), type_).to_pylist() == [value, None]
+
+
+def test_a_date_beyond_the_promoted_type_is_unknown() -> None:
+    stored = pa.array([struct.pack("<i", 2**31 - 1), struct.pack("<q", 5)])
+    assert decode_bounds(stored, TimestampNsType()).to_pylist() == [None, 5]
+
+
+def test_decimal_bounds_have_any_width_conformance_45() -> None:
+    stored = pa.array(
+        [b"\x00", b"\x7f", b"\x00\x80", b"\x80", b"\xff" * 16, b"\x00" * 15 + b"\x05"]
+    )
+    found = decode_bounds(stored, DecimalType(9, 2)).to_pylist()
+    assert [str(d) for d in found] == ["0.00", "1.27", "1.28", "-1.28", "-0.01", "0.05"]
+
+
+def test_in_with_very_many_literals_is_asked_as_a_range() -> None:
+    column = BoundColumn(field_id=1, name="c1", type=DateType(), required=False)
+    literals = frozenset(range(0, 1000, 2))
+    some = [
+        DataFile(
+            file_path="f",
+            record_count=1,
+            file_size_in_bytes=1,
+            lower_bounds={1: value_to_bytes(DateType(), at)},
+            upper_bounds={1: value_to_bytes(DateType(), at)},
+            value_counts={1: 1},
+            null_value_counts={1: 0},
+        )
+        for at in (-1, 3, 999)
+    ]
+    found = matching_metrics(metrics_table(some, 1), BoundSet("in", column, literals))
+    assert found.tolist() == [False, True, False]
+
+
+def test_slices_of_a_table_filter_like_the_table() -> None:
+    column = BoundColumn(field_id=1, name="c1", type=LongType(), required=False)
+    some = [
+        DataFile(
+            file_path="f",
+            record_count=1,
+            file_size_in_bytes=1,
+            lower_bounds={1: struct.pack("<q", at)},
+            upper_bounds={1: struct.pack("<q", at)},
+            value_counts={1: 1},
+            null_value_counts={1: 0},
+        )
+        for at in range(6)
+    ]
+    table = pa.concat_tables([metrics_table(some[:3], 1), metrics_table(some[3:], 1)])
+    predicate = BoundLiteral("gt", column, 3)
+    assert matching_metrics(table.slice(2, 4), predicate).tolist() == [False, False, True, True]
+
+
+def test_an_unbound_predicate_is_refused() -> None:
+    with pytest.raises(Exception, match="not bound"):
+        matching_metrics(metrics_table([], 1), LiteralPredicate("eq", "a", 1))

@@ -1,0 +1,516 @@
+"""Manifests as columns and as objects: round trip, two decoders, inheritance, other writers."""
+
+from __future__ import annotations
+
+import io as streams
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
+from iceberg_pyspark.spec.avro_schemas import manifest_entry_schema
+from iceberg_pyspark.spec.entry_columns import ENTRY_COLUMNS, METRIC_MAPS, metric_column
+from iceberg_pyspark.spec.manifests import (
+    DataFile,
+    EntryStatus,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
+from iceberg_pyspark.spec.types import (
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    UnknownType,
+)
+from iceberg_pyspark.storage.manifest_files import read_manifest_entries
+from iceberg_pyspark.storage.manifests import Decoder, read_entries
+from iceberg_pyspark.storage.memory import MemoryFileIO
+from tests.support.manifests import (
+    SEQUENCE_NUMBER,
+    SNAPSHOT_ID,
+    a_file,
+    added,
+    deleted,
+    existing,
+    identity_table,
+    listed,
+)
+from tests.support.strategies import PRIMITIVE_TYPES, nullable
+
+DECODERS: tuple[Decoder, ...] = ("fastavro", "datafusion")
+NO_PARTITION = StructType(())
+
+
+def int_maps() -> st.SearchStrategy[dict[int, int] | None]:
+    return st.none() | st.dictionaries(st.integers(1, 4), st.integers(0, 2**40), max_size=3)
+
+
+def byte_maps() -> st.SearchStrategy[dict[int, bytes] | None]:
+    return st.none() | st.dictionaries(st.integers(1, 4), st.binary(max_size=8), max_size=3)
+
+
+@st.composite
+def data_files(draw: DrawFn, type_: StructType, version: int) -> DataFile:
+    file = DataFile(
+        file_path=draw(st.text(st.characters(codec="utf-8"), max_size=8)),
+        file_format=draw(st.sampled_from(["parquet", "avro", "orc"])),
+        partition=tuple(draw(nullable(f.type)) for f in type_.fields),
+        record_count=draw(st.integers(0, 100)),
+        file_size_in_bytes=draw(st.integers(0, 2**50)),
+        column_sizes=draw(int_maps()),
+        value_counts=draw(int_maps()),
+        null_value_counts=draw(int_maps()),
+        nan_value_counts=draw(int_maps()),
+        lower_bounds=draw(byte_maps()),
+        upper_bounds=draw(byte_maps()),
+        key_metadata=draw(st.none() | st.binary(max_size=4)),
+        split_offsets=draw(st.none() | st.lists(st.integers(0, 2**40), max_size=3).map(tuple)),
+        sort_order_id=draw(st.none() | st.integers(0, 3)),
+    )
+    if version >= 2:
+        file = replace(file, equality_ids=draw(st.none() | st.just((1, 2))))
+    return file
+
+
+@st.composite
+def written_entries(draw: DrawFn, type_: StructType, version: int) -> list[ManifestEntry]:
+    files = draw(st.lists(data_files(type_, version), max_size=6))
+    kinds = st.sampled_from([added, existing, deleted])
+    return [draw(kinds)(f) for f in files]
+
+
+def resolved(entries: Iterable[ManifestEntry], version: int) -> list[ManifestEntry]:
+    """What reading the entries of a listed manifest must give."""
+    sequence_number = SEQUENCE_NUMBER if version >= 2 else 0
+    row_id = 1000
+    found = []
+    for e in entries:
+        file = e.data_file
+        if version >= 3 and e.is_live:
+            file = replace(file, first_row_id=row_id)
+            row_id += file.record_count
+        inherits = e.status is EntryStatus.ADDED or version == 1
+        found.append(
+            replace(
+                e,
+                snapshot_id=SNAPSHOT_ID if e.snapshot_id is None else e.snapshot_id,
+                sequence_number=sequence_number if inherits else e.sequence_number,
+                file_sequence_number=sequence_number if inherits else e.file_sequence_number,
+                data_file=file,
+            )
+        )
+    return found
+
+
+def same(value: Any) -> Any:
+    """Values with NaN and -0.0 made comparable."""
+    if isinstance(value, float):
+        return repr(value)
+    return tuple(map(same, value)) if isinstance(value, tuple) else value
+
+
+def comparable(entries: Iterable[ManifestEntry]) -> list[tuple[Any, Any]]:
+    return [
+        (replace(e, data_file=replace(e.data_file, partition=())), same(e.data_file.partition))
+        for e in entries
+    ]
+
+
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from([1, 2, 3]))
+def test_entries_survive_writing_and_reading(data: st.DataObject, version: int) -> None:
+    types = data.draw(st.lists(st.sampled_from(PRIMITIVE_TYPES), max_size=3))
+    schema, spec = identity_table(*types)
+    type_ = partition_type(spec, [schema])
+    entries = data.draw(written_entries(type_, version))
+    io = MemoryFileIO()
+    manifest = listed(io, entries, schema=schema, spec=spec, format_version=version)
+    read = list(read_manifest_entries(io, manifest, type_))
+    assert comparable(read) == comparable(resolved(entries, version))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.sampled_from([1, 2, 3]))
+def test_both_decoders_give_the_same_table(data: st.DataObject, version: int) -> None:
+    types = data.draw(st.lists(st.sampled_from(PRIMITIVE_TYPES), max_size=3))
+    schema, spec = identity_table(*types)
+    type_ = partition_type(spec, [schema])
+    io = MemoryFileIO()
+    entries = data.draw(written_entries(type_, version))
+    manifest = listed(io, entries, schema=schema, spec=spec, format_version=version)
+    for metrics in ((), (1, 3), "all"):
+        for drop_deleted in (True, False):
+            first, second = (
+                read_entries(
+                    io,
+                    manifest,
+                    type_,
+                    metrics=metrics,
+                    drop_deleted=drop_deleted,
+                    decoder=decoder,
+                )
+                for decoder in DECODERS
+            )
+            first.validate(full=True)
+            second.validate(full=True)
+            assert first.schema == second.schema
+            assert repr(first.to_pylist()) == repr(second.to_pylist())
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "zstd"])
+def test_all_codecs_are_readable_conformance_13(codec: str, decoder: Decoder) -> None:
+    io = MemoryFileIO()
+    manifest = listed(io, [added(a_file(str(i))) for i in range(50)], codec=codec)
+    table = read_entries(io, manifest, NO_PARTITION, decoder=decoder)
+    assert table["file_path"].to_pylist() == [str(i) for i in range(50)]
+    assert tuple(table.schema.names) == ENTRY_COLUMNS
+
+
+def test_metrics_of_chosen_fields_are_columns() -> None:
+    io = MemoryFileIO()
+    files = [
+        a_file("a", value_counts={1: 5, 2: 6}, lower_bounds={2: b"x"}),
+        a_file("b"),
+        a_file("c", value_counts={}, lower_bounds={1: b"y"}, upper_bounds={1: b"z"}),
+    ]
+    manifest = listed(io, [added(f) for f in files])
+    table = read_entries(io, manifest, NO_PARTITION, metrics=(1, 9))
+    assert table[metric_column("value_counts", 1)].to_pylist() == [5, None, None]
+    assert table[metric_column("lower_bounds", 1)].to_pylist() == [None, None, b"y"]
+    assert table[metric_column("upper_bounds", 1)].to_pylist() == [None, None, b"z"]
+    assert table[metric_column("value_counts", 9)].to_pylist() == [None, None, None]
+    assert metric_column("value_counts", 2) not in table.schema.names
+
+
+def test_an_added_file_may_bring_an_older_data_sequence_number_conformance_6() -> None:
+    io = MemoryFileIO()
+    manifest = listed(io, [added(a_file("a"), sequence_number=2), added(a_file("b"))])
+    table = read_entries(io, manifest, NO_PARTITION)
+    assert table["sequence_number"].to_pylist() == [2, SEQUENCE_NUMBER]
+    assert table["file_sequence_number"].to_pylist() == [SEQUENCE_NUMBER, SEQUENCE_NUMBER]
+    assert manifest.min_sequence_number == 2
+
+
+def test_row_ids_are_inherited_in_order_conformance_14() -> None:
+    io = MemoryFileIO()
+    manifest = listed(
+        io,
+        [
+            existing(a_file("a", record_count=25, first_row_id=800)),
+            added(a_file("b", record_count=50)),
+            deleted(a_file("gone", record_count=1000)),
+            added(a_file("c", record_count=50)),
+            existing(a_file("d", record_count=7)),
+        ],
+        format_version=3,
+    )
+    table = read_entries(io, manifest, NO_PARTITION, drop_deleted=False)
+    assert table["first_row_id"].to_pylist() == [800, 1000, None, 1050, 1100]
+
+
+def test_without_a_first_row_id_of_the_manifest_there_are_none_conformance_15() -> None:
+    io = MemoryFileIO()
+    manifest = listed(io, [existing(a_file("a", first_row_id=800))], format_version=3)
+    table = read_entries(io, replace(manifest, first_row_id=None), NO_PARTITION)
+    assert table["first_row_id"].to_pylist() == [None]
+
+
+def test_delete_files_have_no_row_ids_conformance_17() -> None:
+    io = MemoryFileIO()
+    delete = a_file("d", content=FileContent.POSITION_DELETES, first_row_id=3)
+    manifest = listed(io, [added(delete)], format_version=3, content=ManifestContent.DELETES)
+    assert manifest.first_row_id is None
+    table = read_entries(io, replace(manifest, first_row_id=9), NO_PARTITION)
+    assert table["first_row_id"].to_pylist() == [None]
+
+
+def write_raw(
+    io: MemoryFileIO,
+    schema: Mapping[str, Any],
+    records: Iterable[Mapping[str, Any]],
+    *,
+    metadata: Mapping[str, str] | None = None,
+    location: str = "metadata/raw.avro",
+    **values: Any,
+) -> ManifestFile:
+    """A manifest by another writer: its own Avro schema and records."""
+    out = streams.BytesIO()
+    fastavro.writer(out, dict(schema), records, metadata=dict(metadata or {}))
+    io.write_bytes(location, out.getvalue())
+    return ManifestFile(
+        **{
+            "manifest_path": location,
+            "manifest_length": len(out.getvalue()),
+            "partition_spec_id": 0,
+            "sequence_number": SEQUENCE_NUMBER,
+            "added_snapshot_id": SNAPSHOT_ID,
+            **values,
+        }
+    )
+
+
+def raw_entry(version: int = 2, status: int = 1, **file: Any) -> dict[str, Any]:
+    return {
+        "status": status,
+        "snapshot_id": SNAPSHOT_ID,
+        "data_file": {
+            "content": 0,
+            "file_path": "a",
+            "file_format": "PARQUET",
+            "partition": {},
+            "record_count": 1,
+            "file_size_in_bytes": 2,
+            "block_size_in_bytes": 3,
+            **file,
+        },
+    }
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_v1_manifests_have_sequence_number_zero_and_data_conformance_3(decoder: Decoder) -> None:
+    io = MemoryFileIO()
+    schema = manifest_entry_schema(NO_PARTITION, 1)
+    manifest = write_raw(io, schema, [raw_entry(status=0), raw_entry(status=1)])
+    table = read_entries(io, manifest, NO_PARTITION, decoder=decoder)
+    assert table["sequence_number"].to_pylist() == [0, 0]
+    assert table["file_sequence_number"].to_pylist() == [0, 0]
+    assert table["content"].to_pylist() == [0, 0]
+
+
+@pytest.mark.parametrize("status", [EntryStatus.EXISTING, EntryStatus.DELETED])
+def test_only_added_entries_inherit_sequence_numbers_conformance_1(status: EntryStatus) -> None:
+    io = MemoryFileIO()
+    schema = manifest_entry_schema(NO_PARTITION, 2)
+    manifest = write_raw(io, schema, [raw_entry(status=status)])
+    with pytest.raises(InvalidMetadataError, match=r"raw\.avro.*only added files inherit"):
+        read_entries(io, manifest, NO_PARTITION, drop_deleted=False)
+
+
+@pytest.mark.parametrize("status", [0, 1, 2])
+def test_any_entry_inherits_the_snapshot_id_conformance_2(status: int) -> None:
+    io = MemoryFileIO()
+    schema = manifest_entry_schema(NO_PARTITION, 2)
+    record = raw_entry(status=status) | {
+        "snapshot_id": None,
+        "sequence_number": 1,
+        "file_sequence_number": 1,
+    }
+    manifest = write_raw(io, schema, [record])
+    table = read_entries(io, manifest, NO_PARTITION, drop_deleted=False)
+    assert table["snapshot_id"].to_pylist() == [SNAPSHOT_ID]
+    assert table["status"].to_pylist() == [status]
+
+
+def swapped(schema: Any) -> Any:
+    """The same Avro schema with unions the other way round, other names, and long for int lists."""
+    if isinstance(schema, list):
+        return [swapped(s) for s in reversed(schema)]
+    if not isinstance(schema, dict):
+        return schema
+    out = {k: swapped(v) if k in ("type", "items") else v for k, v in schema.items()}
+    if "fields" in schema:
+        out["fields"] = [
+            {k: v for k, v in swapped(f).items() if k != "default"} for f in schema["fields"]
+        ]
+    if schema.get("element-id") == 136:
+        out["items"] = "long"
+    if "field-id" in schema:
+        out["name"] = f"any_{schema['field-id']}"
+    return out
+
+
+def renamed(record: Any, schema: Any) -> Any:
+    """The record under the names of `swapped`."""
+    if isinstance(schema, list):
+        return renamed(record, next(s for s in schema if s != "null"))
+    if isinstance(record, list):
+        return [renamed(r, schema["items"]) for r in record]
+    if not isinstance(record, dict):
+        return record
+    return {
+        f"any_{f['field-id']}": renamed(record[f["name"]], f["type"])
+        for f in schema["fields"]
+        if f["name"] in record
+    }
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_fields_are_found_by_id_whatever_their_name_conformance_11(decoder: Decoder) -> None:
+    io = MemoryFileIO()
+    schema = manifest_entry_schema(NO_PARTITION, 2)
+    record = raw_entry(
+        content=2,
+        equality_ids=[4, 5],
+        value_counts=[{"key": 1, "value": 9}],
+        split_offsets=[4],
+    )
+    manifest = write_raw(
+        io,
+        swapped(schema),
+        [renamed(record, schema)],
+        content=ManifestContent.DELETES,
+    )
+    table = read_entries(io, manifest, NO_PARTITION, metrics="all", decoder=decoder)
+    row = table.to_pylist()[0]
+    assert (row["file_path"], row["equality_ids"], row["split_offsets"]) == ("a", [4, 5], [4])
+    assert row["value_counts"] == [(1, 9)]
+    assert row["content"] == 2
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("logical", [True, False])
+def test_days_read_the_same_with_and_without_date_conformance_56(
+    logical: bool, decoder: Decoder
+) -> None:
+    io = MemoryFileIO()
+    type_ = StructType((NestedField(field_id=1000, name="d", type=DateType()),))
+    written = type_ if logical else StructType((replace(type_.fields[0], type=IntegerType()),))
+    schema = manifest_entry_schema(written, 2)
+    manifest = write_raw(io, schema, [raw_entry(partition={"d": 17000})])
+    table = read_entries(io, manifest, type_, decoder=decoder)
+    assert table["partition"].to_pylist() == [{"1000": 17000}]
+    assert table["partition"].type.field(0).type == pa.int32()
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_partition_values_written_before_a_promotion_are_widened(decoder: Decoder) -> None:
+    io = MemoryFileIO()
+    old, old_spec = identity_table(IntegerType(), DecimalType(9, 2))
+    new, _ = identity_table(LongType(), DecimalType(20, 2))
+    decimal = "12.50"
+    file = a_file(partition=(7, Decimal(decimal)))
+    manifest = listed(io, [added(file)], schema=old, spec=old_spec)
+    table = read_entries(io, manifest, partition_type(old_spec, [new]), decoder=decoder)
+    row = table["partition"].to_pylist()[0]
+    assert (row["1000"], str(row["1001"])) == (7, decimal)
+
+
+def test_a_partition_value_of_another_type_is_damage() -> None:
+    io = MemoryFileIO()
+    old, spec = identity_table(StringType())
+    new, _ = identity_table(LongType())
+    manifest = listed(io, [added(a_file(partition=("7",)))], schema=old, spec=spec)
+    with pytest.raises(InvalidMetadataError, match=r"m0\.avro.*c1 is string and must be int64"):
+        read_entries(io, manifest, partition_type(spec, [new]))
+
+
+def test_a_missing_partition_field_is_damage() -> None:
+    io = MemoryFileIO()
+    schema, spec = identity_table(LongType())
+    manifest = listed(io, [added(a_file())])
+    with pytest.raises(InvalidMetadataError, match="partition field 1000 of spec 0"):
+        read_entries(io, manifest, partition_type(spec, [schema]))
+
+
+def test_v1_partition_fields_may_have_other_ids() -> None:
+    io = MemoryFileIO()
+    written = StructType((NestedField(field_id=1, name="d", type=LongType()),))
+    manifest = write_raw(io, manifest_entry_schema(written, 1), [raw_entry(partition={"d": 3})])
+    type_ = StructType((NestedField(field_id=1000, name="d", type=LongType()),))
+    assert read_entries(io, manifest, type_)["partition"].to_pylist() == [{"1000": 3}]
+
+
+def test_a_partition_field_written_as_null_is_null() -> None:
+    io = MemoryFileIO()
+    written = StructType((NestedField(field_id=1000, name="d", type=UnknownType()),))
+    manifest = write_raw(io, manifest_entry_schema(written, 2), [raw_entry(partition={"d": None})])
+    type_ = StructType((NestedField(field_id=1000, name="d", type=LongType()),))
+    assert read_entries(io, manifest, type_)["partition"].to_pylist() == [{"1000": None}]
+
+
+@pytest.mark.parametrize("written", [LongType(), StringType(), UnknownType()])
+def test_values_of_unknown_type_are_kept_for_comparison_conformance_26(written: Any) -> None:
+    io = MemoryFileIO()
+    value = {LongType(): 3, StringType(): "x", UnknownType(): None}[written]
+    schema = StructType((NestedField(field_id=1000, name="d", type=written),))
+    manifest = write_raw(io, manifest_entry_schema(schema, 2), [raw_entry(partition={"d": value})])
+    type_ = StructType((NestedField(field_id=1000, name="d", type=UnknownType()),))
+    for decoder in DECODERS:
+        table = read_entries(io, manifest, type_, decoder=decoder)
+        expected = None if value is None else str(value)
+        assert table["partition"].to_pylist() == [{"1000": expected}]
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_names_avro_does_not_allow_are_sanitised_conformance_82(decoder: Decoder) -> None:
+    io = MemoryFileIO()
+    names = ["a.b", "1a", "id:foo", "\U0001f600", "a_x2Eb", ""]
+    fields = [
+        NestedField(field_id=1000 + i, name=name, type=LongType()) for i, name in enumerate(names)
+    ]
+    type_ = StructType(tuple(fields))
+    schema = manifest_entry_schema(type_, 2)
+    partition = schema["fields"][-1]["type"]["fields"][3]["type"]
+    written = [f["name"] for f in partition["fields"]]
+    assert written == ["a_x2Eb", "_1a", "id_x3Afoo", "_xD83D_xDE00", "a_x2Eb_1004", "_"]
+    record = raw_entry(partition={name: i for i, name in enumerate(written)})
+    manifest = write_raw(io, schema, [record])
+    table = read_entries(io, manifest, type_, decoder=decoder)
+    assert table["partition"].to_pylist() == [{str(1000 + i): i for i in range(len(names))}]
+
+
+def test_an_unknown_file_format_is_refused_by_name() -> None:
+    io = MemoryFileIO()
+    schema = manifest_entry_schema(NO_PARTITION, 2)
+    manifest = write_raw(io, schema, [raw_entry(file_format="lance")])
+    with pytest.raises(UnsupportedFeatureError, match=r"raw\.avro: file format 'lance'"):
+        read_entries(io, manifest, NO_PARTITION)
+
+
+def test_an_unknown_status_is_damage() -> None:
+    io = MemoryFileIO()
+    manifest = write_raw(io, manifest_entry_schema(NO_PARTITION, 2), [raw_entry(status=7)])
+    with pytest.raises(InvalidMetadataError, match="status 7"):
+        read_entries(io, manifest, NO_PARTITION)
+
+
+def test_a_manifest_without_data_files_is_damage() -> None:
+    io = MemoryFileIO()
+    schema = {
+        "type": "record",
+        "name": "manifest_entry",
+        "fields": [{"name": "status", "type": "int", "field-id": 0}],
+    }
+    manifest = write_raw(io, schema, [{"status": 1}])
+    with pytest.raises(InvalidMetadataError, match="data_file"):
+        read_entries(io, manifest, NO_PARTITION)
+
+
+def test_metrics_are_lists_of_records_with_the_map_type_conformance_13() -> None:
+    text = json.dumps(manifest_entry_schema(NO_PARTITION, 3))
+    for ids in ("k117_v118", "k119_v120", "k121_v122", "k138_v139", "k126_v127", "k129_v130"):
+        assert f'"logicalType": "map", "items": {{"type": "record", "name": "{ids}"' in text
+
+
+def test_a_reader_asked_for_whole_metrics_gets_every_map() -> None:
+    io = MemoryFileIO()
+    manifest = listed(io, [added(a_file())])
+    table = read_entries(io, manifest, NO_PARTITION, metrics="all")
+    assert tuple(table.schema.names) == ENTRY_COLUMNS + METRIC_MAPS
+
+
+def test_an_unpartitioned_spec_reads_back_empty_tuples() -> None:
+    io = MemoryFileIO()
+    spec = PartitionSpec(spec_id=3)
+    manifest = listed(io, [added(a_file(spec_id=3))], spec=spec)
+    (entry,) = read_manifest_entries(io, manifest, NO_PARTITION)
+    assert entry.data_file.partition == ()
+    assert entry.data_file.spec_id == 3
+    assert manifest.partitions == ()
