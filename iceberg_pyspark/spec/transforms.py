@@ -12,7 +12,7 @@ import re
 import struct
 import uuid
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -45,7 +45,6 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.spec.values import decimal_of, unscaled_value
 
 _MICROS_PER_DAY = 86_400_000_000
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - zone-free arithmetic; zones are in the types
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +336,19 @@ def human_value(transform: Transform, source: Type, value: Any) -> str:
             return _human_plain(result_type(transform, source), value)
 
 
+_DAYS_OF_400_YEARS = 146_097
+
+
+def _year_and_day(days: int) -> tuple[int, str]:
+    """Year and `-MM-DD` of a day count; `date` ends at the years 1 and 9999, columns do not."""
+    cycles, days_left = divmod(days, _DAYS_OF_400_YEARS)
+    day = date(1970, 1, 1) + timedelta(days=days_left)
+    return day.year + 400 * cycles, f"-{day.month:02d}-{day.day:02d}"
+
+
 def _date_text(days: int) -> str:
-    return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
+    year, day = _year_and_day(days)
+    return f"{year:04d}{day}"
 
 
 def _human_plain(type_: Type, value: Any) -> str:
@@ -378,7 +388,8 @@ def _java_time(nanos: int) -> str:
 
 
 def _java_timestamp(nanos: int) -> str:
-    seconds, fraction = divmod(nanos, 1_000_000_000)
-    moment = _EPOCH + timedelta(seconds=seconds)
-    of_day = moment.hour * 3600 + moment.minute * 60 + moment.second
-    return f"{moment.date().isoformat()}T{_java_time(of_day * 1_000_000_000 + fraction)}"
+    """Java's ISO text: a plus before years past 9999, four digits after a minus."""
+    days, of_day = divmod(nanos, 86_400_000_000_000)
+    year, day = _year_and_day(days)
+    shown = f"+{year}" if year > 9999 else f"{year:05d}" if year < 0 else f"{year:04d}"
+    return f"{shown}{day}T{_java_time(of_day)}"
