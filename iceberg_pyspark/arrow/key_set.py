@@ -8,6 +8,7 @@ Every column becomes integer codes, and the codes of several columns combine to 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Codes = npt.NDArray[np.int64]
+
+_FEW_KEYS = 10_000
+_HASHED_ROWS = 65_536
+_HASH_FACTOR = 0x9E3779B97F4A7C15
 
 
 class KeySet:
@@ -59,9 +64,34 @@ def _find(ordered: Codes, values: Codes) -> Codes:
     return np.where(ordered[positions] == values, positions, -1)
 
 
-def _lookup_of(column: pa.Array) -> _IntegerLookup | _ValueLookup:
+def _lookup_of(column: pa.Array) -> _Lookup:
     integers = _as_integers(column)
-    return _ValueLookup(column) if integers is None else _IntegerLookup(integers)
+    if integers is not None:
+        return _IntegerLookup(integers)
+    keys = column.unique()
+    if len(keys) > _FEW_KEYS and _is_octets(keys.type):
+        hashed = _HashedLookup(keys)
+        if hashed.is_exact:
+            return hashed
+    return _ValueLookup(keys)
+
+
+def _is_octets(type_: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_string(type_) or t.is_binary(type_) or t.is_fixed_size_binary(type_))
+
+
+class _Lookup(Protocol):
+    """Numbers the distinct keys of one column from 0 below `size`."""
+
+    size: int
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def codes(self, column: pa.Array) -> Codes:
+        """Each value's number, -1 for those that are no key."""
+        ...
 
 
 class _IntegerLookup:
@@ -84,12 +114,72 @@ class _IntegerLookup:
         return codes
 
 
-class _ValueLookup:
-    """Codes of any other column; Arrow builds its hash table anew for each probe."""
+class _HashedLookup:
+    """Codes of a column of texts or octets: hashes are looked up, then the values compared.
+
+    Only for keys whose hashes differ (`is_exact`).
+    """
 
     def __init__(self, keys: pa.Array) -> None:
-        self._keys = keys.unique()
-        self.size = len(self._keys)
+        self._null_code = len(keys) - 1 if keys.null_count else -1
+        self._keys = keys.drop_null()
+        hashes = _hashes(self._keys)
+        self._order = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._order]
+        self.is_exact = not (self._hashes[1:] == self._hashes[:-1]).any()
+        self.size = len(keys)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._keys.nbytes) + self._hashes.nbytes + self._order.nbytes
+
+    def codes(self, column: pa.Array) -> Codes:
+        found = _find(self._hashes, _hashes(column))
+        likely = np.where(found >= 0, self._order[found], -1)
+        same_hash = self._keys.take(pa.array(likely, mask=likely < 0))
+        equal = pc.equal(same_hash, column).fill_null(False).to_numpy(zero_copy_only=False)
+        codes = np.where(equal, likely, -1)
+        if column.null_count:
+            codes[column.is_null().to_numpy(zero_copy_only=False)] = self._null_code
+        return codes
+
+
+def _hashes(column: pa.Array) -> Codes:
+    """A 64-bit polynomial of each value's octets; anything for null."""
+    if pa.types.is_fixed_size_binary(column.type):
+        column = column.cast(pa.binary())
+    parts = [
+        _slice_hashes(column.slice(start, _HASHED_ROWS))
+        for start in range(0, len(column), _HASHED_ROWS)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def _slice_hashes(column: pa.Array) -> Codes:
+    _, offset_buffer, data = column.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32)
+    offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    if first == last:
+        return np.zeros(len(column), dtype=np.int64)
+    octets = np.frombuffer(data, dtype=np.uint8)[first:last].astype(np.uint64)
+    lengths = np.diff(offsets)
+    starts = offsets[:-1] - first
+    # one more than the octet: a zero octet must count
+    octets += np.uint64(1)
+    powers = np.full(int(lengths.max()), _HASH_FACTOR, dtype=np.uint64).cumprod()
+    octets *= powers[np.arange(last - first) - np.repeat(starts, lengths)]
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), octets.cumsum()])
+    hashes: Codes = (sums[starts + lengths] - sums[starts]).view(np.int64)
+    return hashes
+
+
+class _ValueLookup:
+    """Codes of any other column, or of few keys; Arrow builds its hash table for each probe."""
+
+    def __init__(self, keys: pa.Array) -> None:
+        self._keys = keys
+        self.size = len(keys)
 
     @property
     def nbytes(self) -> int:

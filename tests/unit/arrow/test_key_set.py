@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iceberg_pyspark.arrow import key_set
 from iceberg_pyspark.arrow.key_set import KeySet
 from iceberg_pyspark.arrow.scalars import scalar_of
 from iceberg_pyspark.arrow.schemas import arrow_type
@@ -29,9 +30,16 @@ def identity(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=150)
+@pytest.mark.parametrize("few_keys", [1, 10_000])
+@settings(max_examples=100)
 @given(st.data())
-def test_a_key_set_is_a_set_of_tuples(data: st.DataObject) -> None:
+def test_a_key_set_is_a_set_of_tuples(few_keys: int, data: st.DataObject) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_set, "_FEW_KEYS", few_keys)
+        check_key_set(data)
+
+
+def check_key_set(data: st.DataObject) -> None:
     types = data.draw(st.lists(st.sampled_from(PRIMITIVE_TYPES), min_size=1, max_size=3))
     pools = [data.draw(st.lists(nullable(t), min_size=1, max_size=4)) for t in types]
     row = st.tuples(*(st.sampled_from(pool) for pool in pools))
@@ -45,3 +53,24 @@ def test_a_key_set_is_a_set_of_tuples(data: st.DataObject) -> None:
 @pytest.mark.parametrize("type_", [pa.int64(), pa.string()])
 def test_no_columns_hold_no_rows(type_: pa.DataType) -> None:
     assert KeySet([]).contains([pa.nulls(2, type_)]).tolist() == [False, False]
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.binary()])
+@pytest.mark.parametrize("all_collide", [False, True])
+def test_many_keys_in_slices(
+    type_: pa.DataType, all_collide: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_set, "_FEW_KEYS", 1)
+    monkeypatch.setattr(key_set, "_HASHED_ROWS", 7)
+    if all_collide:
+        monkeypatch.setattr(key_set, "_HASH_FACTOR", 0)
+    keys = [None, "", "\0", "\0\0", *(f"key {i}" for i in range(50))]
+    probes = pa.array(["skipped", *keys, "key 50", "key", "\0\0\0"], type_).slice(1)
+    found = KeySet([pa.array(keys, type_)]).contains([probes])
+    assert found.tolist() == [True] * len(keys) + [False] * 3
+
+
+def test_null_is_no_key_unless_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_set, "_FEW_KEYS", 1)
+    found = KeySet([pa.array(["", "a"])]).contains([pa.array([None, "", "b"])])
+    assert found.tolist() == [False, True, False]
