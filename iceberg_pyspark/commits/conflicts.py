@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from iceberg_pyspark.commits.manifest_changes import SnapshotBase
-from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
+from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spec.manifests import (
     DataFile,
     EntryStatus,
@@ -57,16 +57,6 @@ class ConflictChecks:
     still_live: frozenset[str] = frozenset()
     no_new_deletes_for: tuple[TouchedFile, ...] = ()
     equality_deletes_still_apply: bool = False
-
-
-def isolation_level(text: str, name: str) -> IsolationLevel:
-    """Parse an isolation level that the option or property `name` holds."""
-    lowered = text.strip().lower()
-    if lowered == "serializable":
-        return "serializable"
-    if lowered == "snapshot":
-        return "snapshot"
-    raise InvalidRequestError(f"'{name}': '{text}' is neither serializable nor snapshot")
 
 
 def snapshots_since(

@@ -54,17 +54,6 @@ def bool_property(properties: Mapping[str, str], name: str, default: bool) -> bo
     return lowered == "true"
 
 
-def float_property(properties: Mapping[str, str], name: str, default: float) -> float:
-    """A property that holds a number."""
-    text = properties.get(name)
-    if text is None:
-        return default
-    try:
-        return float(text.strip())
-    except ValueError as e:
-        raise InvalidRequestError(f"property '{name}': '{text}' is not a number") from e
-
-
 @dataclass(frozen=True, slots=True)
 class IntProperty:
     """The name and default of an integer property; `minimum` is enforced on what users set."""
@@ -110,19 +99,10 @@ class StringProperty:
 DEFAULT_FORMAT_VERSION = 2
 FORMAT_VERSION = "format-version"
 
-SPLIT_TARGET_SIZE = IntProperty("read.split.target-size", 134_217_728, 1)
-SPLIT_LOOKBACK = IntProperty("read.split.planning-lookback", 10, 1)
-SPLIT_OPEN_FILE_COST = IntProperty("read.split.open-file-cost", 4_194_304, 0)
-
-WRITE_FORMAT = StringProperty("write.format.default", "parquet")
-WRITE_TARGET_FILE_SIZE = IntProperty("write.target-file-size-bytes", 536_870_912, 1)
-WRITE_DELETE_TARGET_FILE_SIZE = IntProperty("write.delete.target-file-size-bytes", 67_108_864, 1)
 PARQUET_COMPRESSION = StringProperty("write.parquet.compression-codec", "gzip")
 PARQUET_COMPRESSION_OF_NEW_TABLES = "zstd"
-WRITE_DATA_PATH = "write.data.path"
 WRITE_METADATA_PATH = "write.metadata.path"
 
-METADATA_COMPRESSION = StringProperty("write.metadata.compression-codec", "none")
 METADATA_PREVIOUS_VERSIONS_MAX = IntProperty("write.metadata.previous-versions-max", 100)
 METADATA_DELETE_AFTER_COMMIT = BoolProperty("write.metadata.delete-after-commit.enabled", False)
 MANIFEST_COMPRESSION = StringProperty("write.manifest.compression-codec", "gzip")
@@ -139,17 +119,6 @@ STATUS_CHECK_TOTAL_TIMEOUT_MS = IntProperty("commit.status-check.total-timeout-m
 MANIFEST_TARGET_SIZE = IntProperty("commit.manifest.target-size-bytes", 8_388_608, 1)
 MANIFEST_MIN_COUNT_TO_MERGE = IntProperty("commit.manifest.min-count-to-merge", 100, 0)
 MANIFEST_MERGE_ENABLED = BoolProperty("commit.manifest-merge.enabled", True)
-
-DELETE_ISOLATION_LEVEL = StringProperty("write.delete.isolation-level", "serializable")
-UPDATE_ISOLATION_LEVEL = StringProperty("write.update.isolation-level", "serializable")
-MERGE_ISOLATION_LEVEL = StringProperty("write.merge.isolation-level", "serializable")
-
-MAX_SNAPSHOT_AGE_MS = IntProperty("history.expire.max-snapshot-age-ms", 432_000_000, 0)
-MIN_SNAPSHOTS_TO_KEEP = IntProperty("history.expire.min-snapshots-to-keep", 1, 1)
-MAX_REF_AGE_MS = IntProperty("history.expire.max-ref-age-ms", 9_223_372_036_854_775_807, 0)
-GC_ENABLED = BoolProperty("gc.enabled", True)
-
-NAME_MAPPING = "schema.name-mapping.default"
 
 
 def check_commit_properties(properties: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Create a table in a catalog, or take the one that is there.
+"""Create a table in a catalog.
 
 The first metadata is `commits/new_table.py`; which of several racing creators wins, the catalog
 decides.
@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.commits.new_table import new_table_metadata
-from iceberg_pyspark.errors import NoSuchTableError, TableAlreadyExistsError
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortOrder
@@ -43,39 +42,3 @@ def create_table(
         now_ms=clock.now_ms(),
     )
     return catalog.create_table(identifier, metadata)
-
-
-def create_table_if_absent(
-    catalog: Catalog,
-    identifier: TableIdentifier,
-    schema: Schema,
-    *,
-    spec: PartitionSpec | None = None,
-    sort_order: SortOrder | None = None,
-    location: str | None = None,
-    properties: Mapping[str, str] | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> tuple[LoadedTable, bool]:
-    """The table, and whether this call created it.
-
-    Whoever loses a race gets the winner's table and must write by its schema, which the writers
-    check like that of any table that exists.
-    """
-    try:
-        return catalog.load_table(identifier), False
-    except NoSuchTableError:
-        pass
-    try:
-        created = create_table(
-            catalog,
-            identifier,
-            schema,
-            spec=spec,
-            sort_order=sort_order,
-            location=location,
-            properties=properties,
-            clock=clock,
-        )
-    except TableAlreadyExistsError:
-        return catalog.load_table(identifier), False
-    return created, True

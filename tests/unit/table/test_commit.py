@@ -21,7 +21,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.table.commit import MetadataStep, commit_steps
 from iceberg_pyspark.table.commit_files import CommitOptions, commit_append
 from iceberg_pyspark.table.commit_snapshot import SnapshotStep
-from iceberg_pyspark.table.create_table import create_table_if_absent
+from iceberg_pyspark.table.create_table import create_table
 from tests.support.commit_tables import (
     IDENTIFIER,
     SCHEMA,
@@ -196,7 +196,7 @@ def test_a_table_made_anew_under_its_name_is_refused() -> None:
     t = commit_table()
     before = t.loaded
     t.catalog.drop_table(IDENTIFIER)
-    create_table_if_absent(t.catalog, IDENTIFIER, SCHEMA, location="mem://t")
+    create_table(t.catalog, IDENTIFIER, SCHEMA, location="mem://t")
     step = SnapshotStep(
         AppendFiles(data_files=(data_file("a"),)),
         t.io,
@@ -232,12 +232,6 @@ def test_a_changed_schema_is_not_overruled_by_a_retry_95() -> None:
     with pytest.raises(ConcurrentChangeError, match="current-schema-id"):
         commit_steps(t.catalog, before, [MetadataStep(ours.changes)], clock=t.clock.clock)
     assert [f.name for f in t.metadata.current_schema.fields] == ["id", "part", "y"]
-
-
-def test_the_loser_of_a_create_gets_the_winners_table() -> None:
-    t = commit_table()
-    first, created = create_table_if_absent(t.catalog, IDENTIFIER, SCHEMA)
-    assert (first.metadata.table_uuid, created) == (t.metadata.table_uuid, False)
 
 
 FAULTS = {

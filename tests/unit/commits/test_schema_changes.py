@@ -1,0 +1,354 @@
+"""Schema evolution: what may change, with which ids, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from iceberg_pyspark.commits.apply import apply_updates
+from iceberg_pyspark.commits.new_table import new_table_metadata
+from iceberg_pyspark.commits.requirements import AssertCurrentSchemaId, AssertLastAssignedFieldId
+from iceberg_pyspark.commits.schema_changes import SchemaChanges, can_promote
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import BucketTransform, DayTransform, Transform
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+    UnknownType,
+)
+
+POINT = StructType(
+    (
+        NestedField(field_id=20, name="x", type=DoubleType(), required=True),
+        NestedField(field_id=21, name="y", type=DoubleType()),
+    )
+)
+SCHEMA = Schema(
+    fields=(
+        NestedField(field_id=10, name="id", type=IntegerType(), required=True),
+        NestedField(field_id=11, name="p", type=POINT),
+        NestedField(field_id=12, name="d", type=DateType()),
+        NestedField(
+            field_id=13,
+            name="m",
+            type=MapType(
+                key_id=30,
+                key_type=StructType((NestedField(field_id=31, name="k", type=IntegerType()),)),
+                value_id=32,
+                value_type=StructType((NestedField(field_id=33, name="v", type=IntegerType()),)),
+            ),
+        ),
+        NestedField(
+            field_id=14,
+            name="l",
+            type=ListType(
+                element_id=40,
+                element_type=StructType((NestedField(field_id=41, name="e", type=FloatType()),)),
+            ),
+        ),
+    )
+)
+"""Ids: id 1, p 2, d 3, m 4, l 5, p.x 6, p.y 7, key 8, value 9, k 10, v 11, element 12, e 13."""
+
+
+def table(version: int = 3, spec: PartitionSpec | None = None) -> TableMetadata:
+    return new_table_metadata(
+        SCHEMA, spec, None, "t", {}, format_version=version, table_uuid="u", now_ms=1
+    )
+
+
+def changed(changes: SchemaChanges, metadata: TableMetadata) -> TableMetadata:
+    return apply_updates(
+        metadata,
+        changes.changes(metadata).updates,
+        now_ms=2,
+        previous_metadata_location=None,
+    )
+
+
+def names(metadata: TableMetadata) -> list[str]:
+    return [f.name for f in metadata.current_schema.fields]
+
+
+def test_a_column_is_added_at_the_end_with_the_next_id() -> None:
+    metadata = table()
+    after = changed(SchemaChanges(metadata).add_column("n", "string", doc="why"), metadata)
+    added = after.current_schema.fields[-1]
+    assert added == NestedField(field_id=14, name="n", type=StringType(), doc="why")
+    assert (after.last_column_id, after.current_schema_id) == (14, 1)
+
+
+def test_nested_columns_get_ids_after_their_parent() -> None:
+    metadata = table()
+    changes = SchemaChanges(metadata).add_column("q", POINT).add_column("r", "int")
+    assert {n: i for n, i in changes.schema.id_by_name.items() if i > 13} == {
+        "q": 14,
+        "q.x": 15,
+        "q.y": 16,
+        "r": 17,
+    }
+
+
+@pytest.mark.parametrize(
+    ("parent", "name"), [("p", "p.z"), ("m", "m.value.z"), ("l", "l.element.z")]
+)
+def test_structs_take_columns_also_inside_lists_and_maps(parent: str, name: str) -> None:
+    changes = SchemaChanges(table()).add_column("z", "int", parent=parent)
+    assert changes.schema.find(name).field_id == 14
+    assert SchemaChanges(table()).add_column(f"{parent}.z", "int").schema == changes.schema
+
+
+def test_drop_and_add_again_is_another_column_68() -> None:
+    metadata = table()
+    after = changed(SchemaChanges(metadata).drop_column("d").add_column("d", "date"), metadata)
+    assert after.current_schema.find("d").field_id == 14
+    dropped = changed(SchemaChanges(after).drop_column("d"), after)
+    assert dropped.last_column_id == 14
+
+
+def test_rename_keeps_the_id_68() -> None:
+    changes = SchemaChanges(table()).rename_column("p.x", "lon").rename_column("p", "point")
+    assert changes.schema.find("point.lon").field_id == 6
+
+
+def test_columns_are_moved_within_their_struct_68() -> None:
+    metadata = table()
+    changes = SchemaChanges(metadata)
+    changes.move_first("l").move_after("id", "m").move_before("d", "p").move_first("p.y")
+    after = changed(changes, metadata)
+    assert names(after) == ["l", "d", "p", "m", "id"]
+    point = after.current_schema.find("p").type
+    assert isinstance(point, StructType)
+    assert [f.name for f in point.fields] == ["y", "x"]
+    assert after.current_schema.field_by_id.keys() == metadata.current_schema.field_by_id.keys()
+
+
+def test_types_are_promoted_also_when_nested_72() -> None:
+    changes = SchemaChanges(table())
+    changes.update_type("id", "long").update_type("m.value.v", "long")
+    changes.update_type("l.element.e", "double").update_type("d", "timestamp")
+    found = [changes.schema.find(n).type for n in ("id", "m.value.v", "l.element.e", "d")]
+    assert found == [LongType(), LongType(), DoubleType(), TimestampType()]
+
+
+PROMOTIONS: list[tuple[Type, Type, int]] = [
+    (IntegerType(), LongType(), 1),
+    (FloatType(), DoubleType(), 1),
+    (DecimalType(9, 2), DecimalType(10, 2), 1),
+    (DateType(), TimestampType(), 3),
+    (DateType(), TimestampNsType(), 3),
+    (UnknownType(), StringType(), 3),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "version"), PROMOTIONS)
+def test_promotions_need_their_format_version_72(old: Type, new: Type, version: int) -> None:
+    for v in (1, 2, 3):
+        assert can_promote(old, new, v) == (v >= version)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (LongType(), IntegerType()),
+        (IntegerType(), DoubleType()),
+        (DecimalType(10, 2), DecimalType(9, 2)),
+        (DecimalType(9, 2), DecimalType(10, 3)),
+        (DateType(), TimestamptzType()),
+        (StringType(), BinaryType()),
+        (TimestampType(), TimestampNsType()),
+    ],
+)
+def test_other_promotions_are_refused_72(old: Type, new: Type) -> None:
+    assert not can_promote(old, new, 3)
+
+
+@pytest.mark.parametrize(
+    ("transform", "allowed"), [(DayTransform(), True), (BucketTransform(4), False)]
+)
+def test_a_promotion_must_not_change_partition_values_72(
+    transform: Transform, allowed: bool
+) -> None:
+    spec = PartitionSpec(
+        spec_id=0,
+        fields=(PartitionField(source_ids=(12,), field_id=1000, name="dp", transform=transform),),
+    )
+    changes = SchemaChanges(table(spec=spec))
+    if allowed:
+        assert changes.update_type("d", "timestamp").schema.find("d").type == TimestampType()
+    else:
+        with pytest.raises(InvalidRequestError, match="'dp'"):
+            changes.update_type("d", "timestamp")
+
+
+def test_defaults_of_a_promoted_date_are_promoted_too() -> None:
+    changes = SchemaChanges(table()).add_column("e", "date", default=2)
+    changes.update_type("e", "timestamp")
+    promoted = changes.schema.find("e")
+    assert promoted.initial_default == promoted.write_default == 2 * 86_400_000_000
+
+
+def test_a_required_column_needs_a_default_71() -> None:
+    with pytest.raises(InvalidRequestError, match="without a default"):
+        SchemaChanges(table()).add_column("n", "int", required=True)
+    added = SchemaChanges(table()).add_column("n", "int", required=True, default=3)
+    assert added.schema.find("n").initial_default == 3
+    with pytest.raises(InvalidRequestError, match="format version 3"):
+        SchemaChanges(table(2)).add_column("n", "int", required=True, default=3)
+    forced = SchemaChanges(table(2), allow_incompatible_changes=True)
+    assert forced.add_column("n", "int", required=True).schema.find("n").required
+
+
+def test_the_initial_default_never_changes_71() -> None:
+    changes = SchemaChanges(table()).add_column("n", "int", default=3).update_default("n", 4)
+    n = changes.schema.find("n")
+    assert (n.initial_default, n.write_default) == (3, 4)
+    with pytest.raises(InvalidRequestError, match="cannot default to null"):
+        SchemaChanges(table()).update_default("id", None)
+
+
+def test_nullability_widens_and_narrows_only_when_allowed() -> None:
+    assert SchemaChanges(table()).make_optional("id").schema.find("id").optional
+    with pytest.raises(InvalidRequestError, match="allow incompatible"):
+        SchemaChanges(table()).require("d")
+    forced = SchemaChanges(table(), allow_incompatible_changes=True).require("d")
+    assert forced.schema.find("d").required
+    assert SchemaChanges(table()).require("id").schema.find("id").required
+
+
+def test_identifier_fields_are_set_by_name_and_protected_75() -> None:
+    changes = SchemaChanges(table()).set_identifier_fields("id")
+    assert changes.schema.identifier_field_ids == (1,)
+    with pytest.raises(InvalidRequestError, match="identifier field"):
+        changes.drop_column("id")
+    with pytest.raises(InvalidRequestError, match="identifier field"):
+        changes.make_optional("id")
+    assert changes.set_identifier_fields().drop_column("id").schema.fields[0].name == "p"
+    with pytest.raises(InvalidRequestError, match="optional"):
+        SchemaChanges(table()).set_identifier_fields("d")
+
+
+Change = Callable[[SchemaChanges], object]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.drop_column("m.key.k"),
+        lambda c: c.rename_column("m.key.k", "j"),
+        lambda c: c.update_type("m.key.k", "long"),
+        lambda c: c.add_column("j", "int", parent="m.key"),
+        lambda c: c.move_first("m.key.k"),
+    ],
+)
+def test_the_key_of_a_map_never_changes_73(change: Change) -> None:
+    with pytest.raises(InvalidRequestError, match="map's key"):
+        change(SchemaChanges(table()))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.add_column("d", "int"), "there already"),
+        (lambda c: c.add_column("z", "int", parent="id"), "no struct"),
+        (lambda c: c.drop_column("nope"), "no column 'nope'"),
+        (lambda c: c.drop_column("l.element"), "list or map"),
+        (lambda c: c.rename_column("m.value", "x"), "no own name"),
+        (lambda c: c.rename_column("d", "id"), "there already"),
+        (lambda c: c.update_type("id", "string"), "cannot change 'id'"),
+        (lambda c: c.move_after("d", "p.x"), "different structs"),
+        (lambda c: c.move_after("d", "d"), "relative to itself"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name(change: Change, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        change(SchemaChanges(table()))
+
+
+def test_a_change_that_changes_nothing_is_none() -> None:
+    metadata = table()
+    changes = SchemaChanges(metadata).rename_column("d", "e").rename_column("e", "d")
+    assert changes.changes(metadata).updates == ()
+
+
+def test_changes_require_the_schema_they_were_made_on_95() -> None:
+    metadata = table()
+    required = SchemaChanges(metadata).drop_column("d").changes(metadata).requirements
+    assert AssertCurrentSchemaId(0) in required
+    assert AssertLastAssignedFieldId(13) in required
+
+
+def test_union_by_name_adds_widens_and_relaxes() -> None:
+    metadata = table()
+    other = Schema(
+        fields=(
+            NestedField(field_id=1, name="id", type=LongType()),
+            NestedField(
+                field_id=2,
+                name="p",
+                type=StructType(
+                    (
+                        NestedField(field_id=3, name="x", type=FloatType(), required=True),
+                        NestedField(field_id=4, name="z", type=DoubleType(), required=True),
+                    )
+                ),
+            ),
+            NestedField(
+                field_id=5,
+                name="l",
+                type=ListType(
+                    element_id=6,
+                    element_type=StructType(
+                        (NestedField(field_id=7, name="f", type=StringType()),)
+                    ),
+                ),
+            ),
+            NestedField(field_id=8, name="a.b", type=StringType()),
+        )
+    )
+    after = changed(SchemaChanges(metadata).union_by_name(other), metadata).current_schema
+    assert after.find("id").type == LongType()
+    assert after.find("id").optional
+    assert after.find("p.x").type == DoubleType(), "a narrower type fits in"
+    assert after.find("p.z").optional, "rows that are there have no value"
+    assert after.find("l.element.f").field_id > 13
+    assert after.find("d").field_id == 3, "what the other lacks stays"
+    assert after.find("a.b") in after.fields, "a dot in a name is a dot"
+
+
+def test_union_by_name_refuses_what_does_not_fit() -> None:
+    text = Schema(fields=(NestedField(field_id=1, name="id", type=StringType()),))
+    with pytest.raises(InvalidRequestError, match="cannot change 'id'"):
+        SchemaChanges(table()).union_by_name(text)
+    nested = Schema(fields=(NestedField(field_id=1, name="id", type=POINT),))
+    with pytest.raises(InvalidRequestError, match="'id' is int"):
+        SchemaChanges(table()).union_by_name(nested)
+    m = SCHEMA.fields[3]
+    assert isinstance(m.type, MapType)
+    key = Schema(fields=(replace(m, type=replace(m.type, key_type=StringType())),))
+    with pytest.raises(InvalidRequestError, match="key of a map"):
+        SchemaChanges(table()).union_by_name(key)
+
+
+def test_union_with_itself_changes_nothing() -> None:
+    metadata = table()
+    assert SchemaChanges(metadata).union_by_name(SCHEMA).changes(metadata).updates == ()

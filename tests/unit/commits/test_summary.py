@@ -1,0 +1,159 @@
+"""Counting, waiting, merging, choosing ids: the small pure parts of a commit."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iceberg_pyspark.commits.manifest_changes import plan_merge
+from iceberg_pyspark.commits.retry import RetryPolicy, commit_retry_policy
+from iceberg_pyspark.commits.snapshot_ids import snapshot_id_of
+from iceberg_pyspark.commits.summary import snapshot_summary
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent, ManifestFile
+from iceberg_pyspark.spec.snapshots import Snapshot
+
+
+def a_file(content: FileContent = FileContent.DATA, rows: int = 2) -> DataFile:
+    return DataFile(
+        content=content, file_path=str(uuid4()), record_count=rows, file_size_in_bytes=10
+    )
+
+
+def summary(
+    added: list[DataFile], removed: list[DataFile], parent: dict[str, str] | None
+) -> dict[str, str]:
+    return snapshot_summary(
+        "overwrite",
+        added,
+        removed,
+        parent=None
+        if parent is None
+        else Snapshot(snapshot_id=1, timestamp_ms=1, summary=parent, manifest_list="l"),
+        partition_path=lambda f: "",
+        partition_limit=0,
+        manifest_counts={},
+        properties={},
+    )
+
+
+def test_every_kind_of_file_is_counted() -> None:
+    kinds = [FileContent.DATA, FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES]
+    found = summary([a_file(k) for k in kinds], [a_file(k, rows=1) for k in kinds], {})
+    assert found == {
+        "operation": "overwrite",
+        "added-files-size": "30",
+        "removed-files-size": "30",
+        "added-data-files": "1",
+        "deleted-data-files": "1",
+        "added-equality-delete-files": "1",
+        "removed-equality-delete-files": "1",
+        "added-position-delete-files": "1",
+        "removed-position-delete-files": "1",
+        "added-delete-files": "2",
+        "removed-delete-files": "2",
+        "added-records": "2",
+        "deleted-records": "1",
+        "added-position-deletes": "2",
+        "removed-position-deletes": "1",
+        "added-equality-deletes": "2",
+        "removed-equality-deletes": "1",
+        "changed-partition-count": "1",
+    }
+
+
+def test_totals_go_on_where_the_parent_has_them_and_never_below_zero_97() -> None:
+    parent = {"total-records": "10", "total-data-files": "0", "total-files-size": "?"}
+    found = summary([a_file()], [a_file(), a_file()], parent)
+    assert found["total-records"] == "8"
+    assert "total-data-files" not in found
+    assert "total-files-size" not in found
+    assert "total-delete-files" not in found
+    assert summary([], [], None)["total-records"] == "0"
+
+
+def test_waits_double_up_to_the_longest_and_end() -> None:
+    policy = RetryPolicy(num_retries=4, min_wait_ms=100, max_wait_ms=300, total_timeout_ms=1000)
+    waits = [policy.wait_ms(n, elapsed_ms=0, jitter=0) for n in range(1, 6)]
+    assert waits == [100, 200, 300, 300, None]
+    assert policy.wait_ms(1, elapsed_ms=0, jitter=0.5) == pytest.approx(105)
+    assert policy.wait_ms(2, elapsed_ms=1001, jitter=0) is None
+    assert policy.wait_ms(1, elapsed_ms=1001, jitter=0) == 100, "one retry is always made"
+    assert (
+        RetryPolicy(num_retries=10_000, min_wait_ms=1, max_wait_ms=50, total_timeout_ms=1).wait_ms(
+            9_999, elapsed_ms=0, jitter=0
+        )
+        == 50
+    )
+
+
+def test_the_policy_comes_from_table_properties() -> None:
+    assert commit_retry_policy({}) == RetryPolicy(
+        num_retries=4, min_wait_ms=100, max_wait_ms=60_000, total_timeout_ms=1_800_000
+    )
+    with pytest.raises(InvalidRequestError, match=r"commit\.retry\.max-wait-ms"):
+        commit_retry_policy({"commit.retry.max-wait-ms": "soon"})
+
+
+@given(st.uuids())
+def test_snapshot_ids_are_not_negative_and_fit_in_64_bits_85(uuid: UUID) -> None:
+    assert 0 <= snapshot_id_of(uuid) < 2**63
+
+
+def manifest(
+    number: int, length: int, spec_id: int = 0, content: ManifestContent = ManifestContent.DATA
+) -> ManifestFile:
+    return ManifestFile(
+        manifest_path=f"m{number}",
+        manifest_length=length,
+        partition_spec_id=spec_id,
+        content=content,
+        added_snapshot_id=1,
+    )
+
+
+def groups(manifests: list[ManifestFile], *, target: int, least: int) -> list[list[str]]:
+    planned = plan_merge(manifests, target_size=target, min_count=least, newest=1)
+    return [[m.manifest_path for m in group] for group in planned]
+
+
+def test_the_group_of_the_newest_manifest_waits_until_it_is_large_enough() -> None:
+    three = [manifest(i, 10) for i in range(3)]
+    assert groups(three, target=100, least=4) == [["m0"], ["m1"], ["m2"]]
+    assert groups(three, target=100, least=3) == [["m0", "m1", "m2"]]
+
+
+def test_manifests_are_packed_from_the_oldest_to_the_target_size() -> None:
+    five = [manifest(i, 10) for i in range(5)]
+    assert groups(five, target=20, least=2) == [["m0"], ["m1", "m2"], ["m3", "m4"]]
+
+
+def test_specs_and_contents_are_never_merged_together() -> None:
+    mixed = [
+        manifest(0, 10),
+        manifest(1, 10, spec_id=1),
+        manifest(2, 10),
+        manifest(3, 10, content=ManifestContent.DELETES),
+        manifest(4, 10, spec_id=1),
+    ]
+    assert groups(mixed, target=100, least=2) == [["m0", "m2"], ["m1", "m4"], ["m3"]]
+
+
+@given(
+    sizes=st.lists(st.integers(1, 30), max_size=20),
+    target=st.integers(1, 60),
+    least=st.integers(0, 5),
+)
+def test_merging_loses_no_manifest_and_keeps_to_the_target(
+    sizes: list[int], target: int, least: int
+) -> None:
+    manifests = [manifest(i, size, spec_id=i % 2) for i, size in enumerate(sizes)]
+    planned = plan_merge(manifests, target_size=target, min_count=least, newest=1)
+    assert sorted(m.manifest_path for g in planned for m in g) == sorted(
+        m.manifest_path for m in manifests
+    )
+    for group in planned:
+        assert len(group) == 1 or sum(m.manifest_length for m in group) <= target

@@ -1,0 +1,243 @@
+"""A table in a user's hands: rows in and out, evolution, transactions, files cleaned up or kept."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.errors import (
+    CommitStateUnknownError,
+    ConcurrentChangeError,
+    InvalidRequestError,
+    StorageError,
+)
+from iceberg_pyspark.table.table import Table, load_table
+from iceberg_pyspark.table.table_storage import table_io
+from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table
+
+
+class _UserError(Exception):
+    """What goes wrong in a user's own code."""
+
+
+def rows(*pairs: tuple[int, str | None]) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array([i for i, _ in pairs], pa.int64()),
+            "part": pa.array([p for _, p in pairs], pa.string()),
+        }
+    )
+
+
+def table(t: CommitTable) -> Table:
+    return Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
+
+
+def ids(of: Table, **options: Any) -> list[int]:
+    found: list[int] = of.scan(**options).to_arrow().column("id").to_pylist()
+    return sorted(found)
+
+
+def data_files(t: CommitTable) -> set[str]:
+    return {f.location for f in t.io.list_files("mem://t/data")}
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_rows_are_appended_overwritten_and_deleted(version: int) -> None:
+    t = commit_table(format_version=version, partitioned=True)
+    users = table(t)
+    users.append(rows((1, "a"), (2, "b")))
+    users.append(rows((3, "a")).to_batches()[0])
+    assert ids(users) == [1, 2, 3]
+    users.overwrite(rows((4, "b")), dynamic=True)
+    assert ids(users) == [1, 3, 4]
+    users.overwrite(rows((5, "a")), "part = 'a'")
+    assert ids(users) == [4, 5]
+    users.delete("part = 'b'")
+    assert ids(users) == [5]
+    users.overwrite(rows((6, None)))
+    assert ids(users) == [6]
+    assert ids(table(t)) == [6]
+
+
+def test_a_table_shows_what_its_metadata_says() -> None:
+    t = commit_table(partitioned=True, properties={"k": "v"})
+    users = load_table(t.catalog, IDENTIFIER)
+    assert users.identifier == IDENTIFIER
+    assert users.location == "mem://t"
+    assert [f.name for f in users.schema.fields] == ["id", "part"]
+    assert [f.name for f in users.spec.fields] == ["part"]
+    assert users.sort_order.fields == ()
+    assert users.properties["k"] == "v"
+    assert users.snapshots == ()
+    assert users.current_snapshot is None
+    assert users.refs == {}
+    assert users.catalog is t.catalog
+    assert "db.t at mem://t" in repr(users)
+    table(t).append(rows((1, "a")))
+    assert users.current_snapshot is None
+    assert users.refresh().loaded.metadata.current_snapshot is not None
+
+
+def test_a_filter_that_cuts_a_file_is_refused_and_leaves_no_file() -> None:
+    t = commit_table()
+    users = table(t)
+    users.append(rows((1, "a"), (2, "b")))
+    before = data_files(t)
+    with pytest.raises(InvalidRequestError, match="id = 1"):
+        users.delete("id = 1")
+    with pytest.raises(InvalidRequestError, match="rows that match"):
+        users.overwrite(rows((9, "c")), "id = 1")
+    assert ids(users) == [1, 2]
+    assert data_files(t) == before
+
+
+def test_data_files_of_an_unknown_commit_stay() -> None:
+    t = commit_table()
+
+    def lost(commit: Callable[[], LoadedTable]) -> LoadedTable:
+        raise CommitStateUnknownError("lost")
+
+    t.catalog.faults = [lost]
+    with pytest.raises(CommitStateUnknownError):
+        table(t).append(rows((1, "a")))
+    assert len(data_files(t)) == 1
+
+
+def test_evolution_is_a_chain_of_calls_or_a_with_block() -> None:
+    t = commit_table(partitioned=True)
+    users = table(t)
+    users.append(rows((1, "a")))
+    users.update_schema().add_column("n", "int").rename_column("part", "p").commit()
+    with users.update_spec() as spec:
+        spec.remove_field("part").add_field("id", "bucket[2]")
+    users.replace_sort_order().asc("id").commit()
+    users.update_properties().set({"k": "v"}).commit()
+    with users.manage_snapshots() as snapshots:
+        snapshots.create_tag("v1").create_branch("dev").set_retention("dev", max_ref_age_ms=5)
+    assert [f.name for f in users.schema.fields] == ["id", "p", "n"]
+    assert [f.name for f in users.spec.fields] == ["id_bucket_2"]
+    assert users.sort_order.order_id == 1
+    assert users.properties["k"] == "v"
+    assert users.refs["dev"].max_ref_age_ms == 5
+    assert users.scan().to_arrow().to_pylist() == [{"id": 1, "p": "a", "n": None}]
+    assert users.metadata == t.metadata
+    with contextlib.suppress(_UserError), users.update_schema() as schema:
+        schema.drop_column("n")
+        raise _UserError
+    assert [f.name for f in users.schema.fields] == ["id", "p", "n"]
+
+
+def test_branches_are_written_and_main_follows_or_goes_back() -> None:
+    t = commit_table()
+    users = table(t)
+    users.append(rows((1, "a")))
+    first = users.metadata.current_snapshot_id
+    assert first is not None
+    users.manage_snapshots().create_branch("dev").commit()
+    users.append(rows((2, "b")), branch="dev", snapshot_properties={"who": "me"})
+    assert ids(users) == [1]
+    assert users.metadata.ref_snapshot("dev").summary["who"] == "me"
+    users.manage_snapshots().fast_forward("main", "dev").commit()
+    assert ids(users) == [1, 2]
+    users.manage_snapshots().rollback_to(first).remove_branch("dev").commit()
+    assert (ids(users), set(users.refs)) == ([1], {"main"})
+    users.manage_snapshots().create_tag("t").rename_branch("main", "x")
+    with pytest.raises(InvalidRequestError):
+        users.manage_snapshots().rename_branch("main", "x").commit()
+
+
+def test_a_transaction_is_one_commit() -> None:
+    t = commit_table()
+    users = table(t)
+    location = t.loaded.metadata_location
+    with users.transaction() as transaction:
+        transaction.update_schema().add_column("n", "int").commit()
+        assert [f.name for f in transaction.metadata.current_schema.fields][-1] == "n"
+        transaction.update_spec().add_field("n").commit()
+        transaction.replace_sort_order().asc("n").commit()
+        transaction.update_properties().set({"k": "v"}).commit()
+        transaction.append(
+            rows((1, "a")).append_column("n", pa.array([7], pa.int32())),
+            snapshot_properties={"who": "me"},
+        )
+        transaction.append(rows((2, "b")))
+        transaction.manage_snapshots()
+        assert t.loaded.metadata_location == location
+    users.refresh()
+    assert ids(users) == [1, 2]
+    assert len(users.metadata.metadata_log) == 1
+    assert len(users.snapshots) == 2
+    assert [e.snapshot_id for e in users.metadata.snapshot_log] == [
+        users.metadata.current_snapshot_id
+    ]
+    assert users.scan(filter="n = 7").to_arrow().column("id").to_pylist() == [1]
+    with pytest.raises(InvalidRequestError, match="is over"):
+        transaction.append(rows((3, "c")))
+
+
+def test_a_transaction_rebases_over_appends_but_not_over_schema_changes() -> None:
+    t = commit_table()
+    first = table(t).transaction()
+    first.update_schema().add_column("n", "int").commit()
+    first.append(rows((1, "a")))
+    table(t).append(rows((2, "b")))
+    first.commit()
+    assert ids(table(t)) == [1, 2]
+    second = table(t).transaction()
+    second.update_schema().add_column("m", "int").commit()
+    second.append(rows((3, "c")))
+    table(t).update_schema().drop_column("n").commit()
+    before = ids(table(t))
+    files = data_files(t)
+    with pytest.raises(ConcurrentChangeError):
+        second.commit()
+    assert ids(table(t)) == before
+    assert len(data_files(t)) == len(files) - 1
+
+
+def test_an_abandoned_transaction_leaves_nothing() -> None:
+    t = commit_table()
+    with contextlib.suppress(_UserError), table(t).transaction() as transaction:
+        transaction.append(rows((1, "a")))
+        raise _UserError
+    assert data_files(t) == set()
+    assert t.metadata.snapshots == ()
+
+
+def test_an_error_after_an_unknown_commit_deletes_nothing() -> None:
+    t = commit_table()
+
+    def lost(commit: Callable[[], LoadedTable]) -> LoadedTable:
+        raise CommitStateUnknownError("lost")
+
+    t.catalog.faults = [lost]
+    with contextlib.suppress(CommitStateUnknownError), table(t).transaction() as transaction:
+        transaction.append(rows((1, "a")))
+        transaction.commit()
+    assert len(data_files(t)) == 1
+
+
+def test_an_empty_transaction_changes_nothing() -> None:
+    t = commit_table()
+    before = t.loaded.metadata_location
+    with table(t).transaction():
+        pass
+    assert t.loaded.metadata_location == before
+
+
+def test_files_outside_the_table_are_refused_unless_allowed() -> None:
+    moved = LoadedTable(
+        identifier=IDENTIFIER,
+        metadata=replace(commit_table().metadata, location="file:///w/t"),
+        metadata_location="file:///w/t/metadata/v1.metadata.json",
+    )
+    with pytest.raises(StorageError, match="refused"):
+        table_io(moved).exists("/w/other/f")
+    assert not table_io(moved, {"read.allow-outside-locations": "true"}).exists("/w/other/f")
