@@ -66,13 +66,14 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
             f"catalog uri '{redact_uri(uri)}' is no database URL; write sqlite:///path/catalog.db, "
             "postgresql://host/database or their JDBC forms"
         ) from None
+    if url.get_backend_name() == "sqlite":
+        # it knows no users
+        return url.set(database=os.path.abspath(url.database or "")) if _is_plain_file(url) else url
     user = properties.get("jdbc.user") or _query_value(url, "user")
     password = properties.get("jdbc.password") or _query_value(url, "password")
     if uri.startswith("jdbc:") or "jdbc.user" in properties or "jdbc.password" in properties:
         url = url.difference_update_query(["user", "password"])
         url = url.set(username=user or url.username, password=password or url.password)
-    if url.get_backend_name() == "sqlite" and _is_plain_file(url):
-        url = url.set(database=os.path.abspath(url.database or ""))
     return url
 
 
@@ -223,6 +224,11 @@ class Database:
                 f"({e}); "
                 "install it with pip, or name another one as dialect+driver://"
             ) from e
+        except ArgumentError:
+            # not chained: the text of that error may hold the password
+            raise InvalidRequestError(
+                f"catalog uri {self.shown_url} is not one its database driver understands"
+            ) from None
         if not engine.dialect.supports_sane_rowcount:
             raise UnsupportedFeatureError(
                 f"database {self.shown_url} does not tell how many rows an UPDATE changed; "

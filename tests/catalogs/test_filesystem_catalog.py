@@ -348,6 +348,16 @@ def test_a_table_whose_location_has_a_scheme_is_the_same_table(
     set_property(catalog, EVENTS, "a", "1")
 
 
+@pytest.mark.parametrize("scheme", ["file:", "file://"])
+def test_a_warehouse_with_a_scheme(catalog: FilesystemCatalog, tmp_path: Path, scheme: str) -> None:
+    other = FilesystemCatalog("lake", {"warehouse": f"{scheme}{tmp_path}/"})
+    created = create(other, EVENTS)
+    assert created.metadata.location == f"{scheme}{tmp_path}/db/events"
+    assert catalog.list_tables(("db",)) == [EVENTS]
+    set_property(catalog, EVENTS, "a", "1")
+    assert other.load_table(EVENTS).metadata.properties["a"] == "1"
+
+
 def test_a_warehouse_in_a_bucket_is_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match="s3://bucket"):
         FilesystemCatalog("lake", {"warehouse": "s3://bucket/warehouse"})

@@ -96,6 +96,13 @@ def test_rows_of_a_table_and_a_namespace(catalog: SqlCatalog, database: Path) ->
     assert second.startswith(f"{folder}/00001-")
 
 
+def test_metadata_goes_where_the_table_says(catalog: SqlCatalog, tmp_path: Path) -> None:
+    first = create(catalog, EVENTS, {"write.metadata.path": f"{tmp_path}/elsewhere/"})
+    second = set_property(catalog, EVENTS, "a", "1")
+    for loaded in (first, second):
+        assert loaded.metadata_location.startswith(f"{tmp_path}/elsewhere/0000")
+
+
 def test_a_v0_database_stays_v0(database: Path) -> None:
     create_v0_tables(database)
     catalog = open_catalog(database)

@@ -107,7 +107,7 @@ def _commit_and_die(kind: str, folder: str, step: int) -> None:
         pass_step()
         return result
 
-    Database._write_once = dying_write  # type: ignore[method-assign]
+    Database._write_once = dying_write  # type: ignore[method-assign, assignment]
     for name in ("fsync", "link", "unlink", "replace"):
         setattr(os, name, _stepping(getattr(os, name), pass_step))
     set_property(catalog, EVENTS, "n", str(step))

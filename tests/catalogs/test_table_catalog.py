@@ -1,0 +1,120 @@
+"""The catalog as users of Python meet it, through the top package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import iceberg_pyspark as ice
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from tests.support.catalog_contract import SCHEMA
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> ice.TableCatalog:
+    return ice.load_catalog("lake", type="sql", warehouse=str(tmp_path / "warehouse"))
+
+
+def test_a_table_from_text(catalog: ice.TableCatalog) -> None:
+    table = catalog.create_table(
+        "db.events",
+        schema="id BIGINT NOT NULL, ts TIMESTAMP, v STRING",
+        partitioned_by=["days(ts)", "bucket(16, id)"],
+        sorted_by=["ts DESC"],
+        properties={"format-version": "3"},
+    )
+    assert isinstance(table, ice.Table)
+    assert table.metadata.format_version == 3
+    assert [f.name for f in table.spec.fields] == ["ts_day", "id_bucket"]
+    assert table.sort_order.fields[0].direction == "desc"
+    for name in ("db.events", "lake.db.events", "`db`.`events`"):
+        assert catalog.load_table(name).metadata == table.metadata
+        assert catalog.table_exists(name)
+    assert catalog.list_tables("db") == ["db.events"]
+    assert catalog.list_namespaces() == ["db"]
+
+
+def test_a_table_from_an_iceberg_or_an_arrow_schema(catalog: ice.TableCatalog) -> None:
+    table = catalog.create_table("db.a", SCHEMA)
+    assert table.schema.fields == SCHEMA.fields
+    arrow = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())])
+    assert catalog.create_table("db.b", arrow).schema.fields == SCHEMA.fields
+    with pytest.raises(InvalidRequestError, match="list"):
+        catalog.create_table("db.c", ["id"])
+
+
+def test_tables_come_and_go(catalog: ice.TableCatalog) -> None:
+    catalog.create_table("db.a", "id INT")
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_table("db.a", "id INT")
+    location = catalog.load_table("db.a").loaded.metadata_location
+    catalog.rename_table("db.a", "lake.db.b")
+    assert catalog.list_tables("db") == ["db.b"]
+    catalog.drop_table("db.b")
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table("db.b")
+    assert catalog.register_table("new.c", location).identifier.name == "c"
+
+
+def test_namespaces(catalog: ice.TableCatalog) -> None:
+    catalog.create_namespace("a", {"owner": "me"})
+    catalog.create_namespace("a.`b c`")
+    assert catalog.list_namespaces("a") == ["a.b c"]
+    catalog.update_namespace_properties("a", removals=["owner"], updates={"note": "x"})
+    assert catalog.load_namespace_properties("a") == {"note": "x"}
+    catalog.drop_namespace("a.b c")
+    assert catalog.namespace_exists("a")
+    assert not catalog.namespace_exists("a.b c")
+
+
+def test_names_that_need_quotes_are_listed_with_them(tmp_path: Path) -> None:
+    catalog = ice.load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_table("`a.b`.`c``d`", "id INT")
+    (name,) = catalog.list_tables("`a.b`")
+    assert name == "`a.b`.`c``d`"
+    assert catalog.table_exists(name)
+
+
+def test_a_name_with_a_slash_is_a_path(catalog: ice.TableCatalog, tmp_path: Path) -> None:
+    path = f"{tmp_path}/tables/events"
+    table = catalog.create_table(path, "id INT")
+    assert table.location == path
+    assert catalog.load_table(path).metadata == table.metadata
+    assert catalog.list_namespaces() == []
+    with pytest.raises(InvalidRequestError, match="path"):
+        catalog.rename_table(path, "db.events")
+
+
+def test_defaults_and_overrides_of_the_catalog(tmp_path: Path) -> None:
+    catalog = ice.load_catalog(
+        "lake",
+        type="memory",
+        warehouse=str(tmp_path),
+        **{"table-default.a": "default", "table-default.b": "default", "table-override.c": "fixed"},
+    )
+    table = catalog.create_table("db.a", "id INT", properties={"b": "mine", "c": "mine"})
+    assert {k: table.properties[k] for k in "abc"} == {"a": "default", "b": "mine", "c": "fixed"}
+
+
+def test_importing_the_package_imports_neither_pyspark_nor_pyarrow() -> None:
+    script = (
+        "import sys, iceberg_pyspark\n"
+        "assert not {'pyspark', 'pyarrow', 'sqlalchemy'} & sys.modules.keys()\n"
+        "iceberg_pyspark.load_catalog\n"
+        "assert 'pyspark' not in sys.modules\n"
+        "assert set(iceberg_pyspark.__all__) <= set(dir(iceberg_pyspark))\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_an_unknown_name_of_the_package() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nope'"):
+        _ = ice.nope
