@@ -3,8 +3,8 @@
 Iceberg resolves Avro by field id, so a file's own names mean nothing. `read_avro` takes a file
 apart (header, blocks), checks and decompresses it within bounds, and puts it together again
 uncompressed under a schema whose field names are `_<field id>`: what differs between writers
-(names, codec, logical types, empty records) is gone, and fastavro and DataFusion both read the
-result. Every fault of a file is an `InvalidMetadataError` that names it.
+(names, codec, blocks, logical types, empty records) is gone, and fastavro and DataFusion both read
+the result. Every fault of a file is an `InvalidMetadataError` that names it.
 """
 
 from __future__ import annotations
@@ -97,16 +97,17 @@ def _parse(data: bytes, location: str) -> AvroFile:
     renamer = _SchemaRenamer(location)
     schema = renamer.rename_record(json.loads(raw_metadata["avro.schema"]))
     codec = raw_metadata.get("avro.codec", b"null").decode("ascii", "replace")
-    out = io.BytesIO()
-    out.write(_header(schema, sync))
-    count = _copy_blocks(data, offset, sync, codec, out, location)
+    count, blocks = _plain_blocks(data, offset, sync, codec, location)
+    parts: list[bytes | memoryview] = [_header(schema, sync)]
+    if count:
+        parts += [_write_long(count), _write_long(sum(map(len, blocks))), *blocks, sync]
     return AvroFile(
         location=location,
         schema=schema,
         metadata={k: v.decode("utf-8") for k, v in raw_metadata.items() if k[:5] != "avro."},
         record_count=count,
         null_field_ids=frozenset(renamer.null_field_ids),
-        data=out.getvalue(),
+        data=b"".join(parts),
     )
 
 
@@ -164,11 +165,14 @@ def _header(schema: Mapping[str, Any], sync: bytes) -> bytes:
     return bytes(out + b"\x00" + sync)
 
 
-def _copy_blocks(
-    data: bytes, offset: int, sync: bytes, codec: str, out: io.BytesIO, location: str
-) -> int:
+def _plain_blocks(
+    data: bytes, offset: int, sync: bytes, codec: str, location: str
+) -> tuple[int, list[bytes | memoryview]]:
+    """How many records there are, and the bytes of each block."""
     view = memoryview(data)
     total = 0
+    room = MAX_DECODED_BYTES
+    blocks: list[bytes | memoryview] = []
     while offset < len(data):
         count, offset = _read_long(data, offset)
         size, offset = _read_long(data, offset)
@@ -177,7 +181,6 @@ def _copy_blocks(
             raise ValueError(f"a block of {count} records and {size} bytes reaches past the end")
         if view[end : end + _SYNC_SIZE] != sync:
             raise ValueError("a block does not end with the sync marker")
-        room = MAX_DECODED_BYTES - out.tell()
         block = _decompress(view[offset:end], codec, room, location)
         if len(block) > room:
             raise damaged(
@@ -185,12 +188,11 @@ def _copy_blocks(
             )
         if count > len(block):
             raise ValueError(f"a block declares {count} records in {len(block)} bytes")
-        out.write(_write_long(count) + _write_long(len(block)))
-        out.write(block)
-        out.write(sync)
+        blocks.append(block)
+        room -= len(block)
         total += count
         offset = end + _SYNC_SIZE
-    return total
+    return total, blocks
 
 
 def _decompress(block: memoryview, codec: str, room: int, location: str) -> bytes | memoryview:

@@ -15,21 +15,26 @@ from datafusion import SessionConfig, SessionContext
 
 from iceberg_pyspark.storage.avro import AvroFile, damaged
 
-_CONFIG = {
-    # one partition keeps the records in the file's order, which row ids are counted in
-    "datafusion.execution.target_partitions": "1",
-}
-
 
 def decode_records(avro: AvroFile) -> pa.Table:
     """The records as a table of columns named `_<field id>`, in the file's order."""
     with tempfile.TemporaryDirectory(prefix="iceberg-manifest-") as folder:
         path = Path(folder) / "manifest.avro"
         path.write_bytes(avro.data)
-        context = SessionContext(SessionConfig(_CONFIG))
+        context = SessionContext(
+            SessionConfig(
+                {
+                    # one partition keeps the file's order, which row ids are counted in
+                    "datafusion.execution.target_partitions": "1",
+                    "datafusion.execution.batch_size": str(max(1, avro.record_count)),
+                }
+            )
+        )
         try:
             context.register_avro("manifest", str(path))
-            table = context.table("manifest").to_arrow_table()
+            # All records are one batch, and the limit stops after it: where a damaged block has
+            # bytes behind its last record, DataFusion would look for their end for ever.
+            table = context.table("manifest").limit(avro.record_count).to_arrow_table()
         except (KeyboardInterrupt, SystemExit):
             raise
         except (

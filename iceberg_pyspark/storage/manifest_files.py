@@ -217,7 +217,15 @@ def _manifest_file_record(m: ManifestFile, location: str, format_version: int) -
 def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
     """The manifests of a snapshot, from its manifest list or, in old v1 tables, its own list."""
     if snapshot.manifest_list is not None:
-        return read_manifest_list(file_io, snapshot.manifest_list)
+        manifests = read_manifest_list(file_io, snapshot.manifest_list)
+        data_files = snapshot.summary.get("total-data-files", "0")
+        if not manifests and data_files != "0":
+            # a list cut behind its header is a valid Avro file of an empty table
+            raise InvalidMetadataError(
+                f"{snapshot.manifest_list}: it lists nothing, and snapshot {snapshot.snapshot_id} "
+                f"has {data_files} data files; the file is cut short"
+            )
+        return manifests
     return [
         _inline_manifest(file_io, location, snapshot.snapshot_id)
         for location in snapshot.manifests or ()

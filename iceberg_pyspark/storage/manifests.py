@@ -105,9 +105,24 @@ def read_entries(
     entries are left out unless asked for.
     """
     avro = read_avro(file_io, manifest.manifest_path)
+    _check_complete(avro, manifest)
     return _EntryReader(avro, manifest, _decode(avro, decoder)).table(
         partition_type, drop_deleted, metrics
     )
+
+
+def _check_complete(avro: AvroFile, manifest: ManifestFile) -> None:
+    """Avro cannot tell that whole blocks are missing at the end; the manifest list can."""
+    counts = (
+        manifest.added_files_count,
+        manifest.existing_files_count,
+        manifest.deleted_files_count,
+    )
+    listed = sum(count or 0 for count in counts)
+    if avro.record_count < listed:
+        raise damaged(
+            avro.location, f"{avro.record_count} entries where its manifest list says {listed}"
+        )
 
 
 def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
