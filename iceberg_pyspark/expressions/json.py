@@ -1,8 +1,7 @@
 """Predicates in the JSON form of the REST catalog (`Expression` in its OpenAPI document).
 
-Written are `true` and `false` as plain JSON booleans, as the Java and Python libraries do; read are
-also the document's objects `{"type": "true"}`. Terms are column names; a term that is a transform
-is refused.
+`true` and `false` are written as plain JSON booleans, as PyIceberg does; the objects
+`{"type": "true"}` are read too. Terms are column names; a term that is a transform is refused.
 """
 
 from __future__ import annotations

@@ -196,10 +196,12 @@ def _inclusive_values(
     match leaf:
         case BoundSet(op="in", literals=literals):
             return _checked(one_of, target, set().union(*map(stored, literals)))
-        case BoundLiteral(op="eq" | "starts_with", literal=literal):
+        case BoundLiteral(op="eq", literal=literal):
             return _checked(one_of, target, stored(literal))
         case BoundLiteral() if isinstance(transform, BucketTransform):
             return None
+        case BoundLiteral(op="starts_with", literal=prefix):
+            return _checked(one_of, target, stored(prefix))
         case BoundLiteral(op="lt" | "lt_eq" as op, literal=literal):
             last = literal if op == "lt_eq" else _neighbour(source, literal, -1)
             return _checked_bound("lt_eq", target, max(stored(last)))

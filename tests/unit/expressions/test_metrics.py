@@ -219,6 +219,7 @@ def test_sets_drop_and_prove() -> None:
     assert not may(BoundSet("in", INT, frozenset((0, 10))), ONE_TO_NINE)
     assert may(BoundSet("in", INT, frozenset((0, 5))), ONE_TO_NINE)
     assert must(BoundSet("in", INT, frozenset((5, 6))), one)
+    assert not must(BoundSet("in", INT, frozenset((1, 9))), ONE_TO_NINE)
     assert must(BoundSet("not_in", INT, frozenset((0, 10))), ONE_TO_NINE)
     assert must(Not(BoundSet("in", INT, frozenset((0, 10)))), ONE_TO_NINE)
     # conformance 48: bounds need not be values, they never rule out != and NOT IN

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.literals import integer_range
 from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,
     BoundColumn,
+    BoundLeaf,
     BoundLiteral,
     BoundSet,
     BoundUnary,
     LiteralPredicate,
+    Not,
     Predicate,
 )
 from iceberg_pyspark.expressions.projection import project_inclusive, project_strict
@@ -124,8 +128,26 @@ def partition_values(
 def cases(draw: DrawFn) -> tuple[BoundColumn, Transform, Predicate, Any]:
     transform, type_ = draw(st.sampled_from(DEFINED))
     [column] = columns(type_)
-    predicate = draw(leaves(column) | predicates([column]))
-    return column, transform, predicate, draw(nullable(type_))
+    leaf = draw(leaves(column))
+    predicate = draw(st.just(leaf) | st.just(Not(leaf)) | predicates([column]))
+    return column, transform, predicate, draw(near(leaf) | nullable(type_))
+
+
+def near(leaf: BoundLeaf) -> SearchStrategy[Any]:
+    """The leaf's literals and values next to them, where mistakes by one show."""
+    match leaf:
+        case BoundLiteral(literal=literal):
+            found = [literal]
+        case BoundSet(literals=members):
+            found = list(members)
+        case _:
+            return st.none()
+    if isinstance(leaf.column.type, IntegerType | LongType | DateType | TimestampType):
+        low, high = integer_range(leaf.column.type)
+        found = [v + step for v in found for step in (-1, 0, 1) if low <= v + step <= high]
+    elif isinstance(leaf.column.type, StringType):
+        found += [v + "a" for v in found] + [v[:-1] for v in found]
+    return st.sampled_from(found)
 
 
 @given(cases())
@@ -234,6 +256,21 @@ def test_truncate_projects_numbers_and_prefixes() -> None:
     assert project(IntegerType(), TruncateTransform(10), "lt", 20) == ("lt_eq", 10)
     assert project(IntegerType(), TruncateTransform(10), "lt", 20, strict=True) == ("lt", 20)
     assert project(IntegerType(), TruncateTransform(10), "gt_eq", -1) == ("gt_eq", -10)
+    for literal, first_doubtful in {18: 10, 19: 20}.items():
+        assert project(IntegerType(), TruncateTransform(10), "lt_eq", literal, strict=True) == (
+            "lt",
+            first_doubtful,
+        )
+    for literal, last_doubtful in {10: 0, 11: 10}.items():
+        assert project(IntegerType(), TruncateTransform(10), "gt_eq", literal, strict=True) == (
+            "gt",
+            last_doubtful,
+        )
+    assert project(IntegerType(), TruncateTransform(1), "eq", 5, strict=True) == ("eq", 5)
+    assert project(IntegerType(), TruncateTransform(2), "eq", 4, strict=True) == AlwaysFalse()
+    assert project(
+        DecimalType(9, 2), TruncateTransform(100), "lt_eq", Decimal("1.99"), strict=True
+    ) == ("lt", Decimal("2.00"))
     width = TruncateTransform(3)
     assert project(StringType(), width, "starts_with", "ab") == ("starts_with", "ab")
     assert project(StringType(), width, "starts_with", "abc") == ("eq", "abc")
