@@ -236,6 +236,26 @@ def test_a_writer_so_late_that_its_version_was_trimmed_is_refused(
     assert current_n(catalog) == "5"
 
 
+def test_a_creator_so_late_that_the_first_version_was_trimmed_is_refused(
+    catalog: FilesystemCatalog, folder: Path, tmp_path: Path
+) -> None:
+    trimming = {
+        "write.metadata.previous-versions-max": "1",
+        "write.metadata.delete-after-commit.enabled": "true",
+    }
+
+    def create_and_commit() -> None:
+        create(catalog, EVENTS, trimming)
+        for n in range(3):
+            set_property(catalog, EVENTS, "n", str(n))
+
+    late = open_catalog(tmp_path, racing("before", create_and_commit))
+    with pytest.raises(TableAlreadyExistsError):
+        create(late, EVENTS)
+    assert not (folder / "v1.metadata.json").exists()
+    assert current_n(catalog) == "2"
+
+
 def test_a_commit_into_a_table_dropped_or_recreated_meanwhile_is_refused(
     catalog: FilesystemCatalog, folder: Path, tmp_path: Path
 ) -> None:

@@ -281,6 +281,36 @@ def test_readers_do_not_wait_for_a_writer(database: Path) -> None:
         assert catalog.load_table(EVENTS) == created
 
 
+def test_a_change_holds_the_lock_from_its_first_read_on(
+    catalog: SqlCatalog, database: Path
+) -> None:
+    # a read that becomes a write later would be refused at once when another writer came between
+    def change(connection: sa.Connection) -> None:
+        connection.execute(sa.text("SELECT count(*) FROM iceberg_tables"))
+        with (
+            contextlib.closing(sqlite3.connect(database, timeout=0)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("BEGIN IMMEDIATE")
+
+    catalog._database.write(change)
+
+
+def test_a_commit_that_finds_the_database_busy_is_tried_again(
+    catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(catalog, EVENTS)
+
+    def busy(connection: sa.Connection) -> None:
+        monkeypatch.undo()
+        raise sa.exc.OperationalError("COMMIT", {}, sqlite3.OperationalError("database is locked"))
+
+    monkeypatch.setattr(sa.Connection, "commit", busy)
+    done = set_property(catalog, EVENTS, "a", "1")
+    assert catalog.load_table(EVENTS) == done
+    assert len(done.metadata.metadata_log) == 1
+
+
 # races inside a commit
 
 
