@@ -250,6 +250,7 @@ def test_conformance_58_bucket_projects_only_equality() -> None:
     assert project(IntegerType(), bucket, "not_eq", 34) == ("not_null", None)
     assert project(IntegerType(), bucket, "not_eq", 34, strict=True) == ("not_eq", 3)
     assert project(IntegerType(), bucket, "eq", 34, strict=True) == AlwaysFalse()
+    assert project(StringType(), bucket, "starts_with", "ice") == ("not_null", None)
 
 
 def test_truncate_projects_numbers_and_prefixes() -> None:
