@@ -150,7 +150,12 @@ class SnapshotStep:
         if own is None or own.manifest_list not in self._manifest_lists:
             # another run of this write got there first; this one leaves its files to orphan removal
             return
-        used = {m.manifest_path for m in self._read_manifests(own)}
+        try:
+            used = {m.manifest_path for m in self._read_manifests(own)}
+        except IcebergError as e:
+            # the commit stands: an error now would make callers delete the files it refers to
+            _log.warning("could not look for left-over manifests: %s", e)
+            return
         self._delete([path for path in self._planned if path not in used])
 
     def _parent(self, metadata: TableMetadata) -> Snapshot | None:

@@ -20,6 +20,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.table.table import Table, load_table
 from iceberg_pyspark.table.table_storage import table_io
 from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table
+from tests.support.hooked_storage import HookedFileIO
 
 
 class _UserError(Exception):
@@ -108,6 +109,18 @@ def test_data_files_of_an_unknown_commit_stay() -> None:
     with pytest.raises(CommitStateUnknownError):
         table(t).append(rows((1, "a")))
     assert len(data_files(t)) == 1
+
+
+def test_a_store_that_fails_after_the_commit_undoes_nothing() -> None:
+    t = commit_table()
+
+    def unreadable_once_committed(operation: str, location: str, _moment: str) -> None:
+        if t.metadata.current_snapshot is not None and "create" not in operation:
+            raise StorageError(f"{location}: timed out")
+
+    hooked = HookedFileIO(t.io, unreadable_once_committed)
+    Table(t.catalog, t.loaded, io=hooked, clock=t.clock.clock).append(rows((1, "a")))
+    assert ids(table(t)) == [1]
 
 
 def test_evolution_is_a_chain_of_calls_or_a_with_block() -> None:
