@@ -67,10 +67,11 @@ def split_file(
     if file_size <= target_size:
         return [(0, file_size)]
     if split_offsets and _are_usable(split_offsets, file_size):
+        # what stands before the first row group is read with it
         starts = [0]
-        for offset, end in zip(split_offsets, [*split_offsets[1:], file_size], strict=True):
+        for offset, end in pairwise([*split_offsets[1:], file_size]):
             # a row group joins the range before it as long as that stays within the target
-            if offset > starts[-1] and end - starts[-1] > target_size:
+            if end - starts[-1] > target_size:
                 starts.append(offset)
     elif file_format == "parquet":
         starts = list(range(0, file_size, target_size))

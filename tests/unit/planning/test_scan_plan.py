@@ -1,0 +1,331 @@
+"""Planning over manifests in memory: what is kept, what it costs, and that nothing matching is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.partition_values import evaluate
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysFalse,
+    AlwaysTrue,
+    LiteralPredicate,
+    Predicate,
+)
+from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan, plan_tasks
+from iceberg_pyspark.planning.split_pack import SplitOptions
+from iceberg_pyspark.spec.manifests import (
+    DataFile,
+    FileContent,
+    ManifestContent,
+    ManifestFile,
+)
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import (
+    BucketTransform,
+    IdentityTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+    apply_transform,
+)
+from iceberg_pyspark.spec.types import IntegerType, LongType, NestedField, StringType, StructType
+from iceberg_pyspark.spec.values import value_to_bytes
+from iceberg_pyspark.storage.manifests import read_entries
+from iceberg_pyspark.storage.memory import MemoryFileIO
+from tests.support.manifests import a_file, added, deleted, listed
+from tests.support.strategies import columns, predicates, rows, schema_of
+
+BOUND = columns(IntegerType(), StringType())
+SCHEMA = schema_of(BOUND)
+
+
+def spec_of(spec_id: int, *transforms: tuple[int, Transform]) -> PartitionSpec:
+    return PartitionSpec(
+        spec_id=spec_id,
+        fields=tuple(
+            PartitionField(
+                source_ids=(source,),
+                field_id=1000 + 10 * spec_id + i,
+                name=f"p{i}",
+                transform=transform,
+            )
+            for i, (source, transform) in enumerate(transforms)
+        ),
+    )
+
+
+BY_NUMBER = spec_of(0, (1, IdentityTransform()))
+SPECS = (
+    BY_NUMBER,
+    spec_of(1, (1, TruncateTransform(3)), (2, TruncateTransform(1))),
+    spec_of(2),
+    spec_of(3, (1, BucketTransform(2)), (2, VoidTransform())),
+)
+
+
+def table(schema: Schema = SCHEMA, specs: Sequence[PartitionSpec] = SPECS) -> TableMetadata:
+    return TableMetadata(
+        format_version=2,
+        table_uuid="u",
+        location="t",
+        last_updated_ms=0,
+        last_column_id=9,
+        schemas=(schema,),
+        current_schema_id=schema.schema_id,
+        partition_specs=tuple(specs),
+        default_spec_id=specs[0].spec_id,
+        last_partition_id=2000,
+    )
+
+
+def plan(
+    io: MemoryFileIO,
+    manifests: Sequence[ManifestFile],
+    predicate: Predicate = AlwaysTrue(),  # noqa: B008
+    metadata: TableMetadata | None = None,
+) -> ScanPlan:
+    return ScanPlan(
+        metadata=metadata or table(),
+        manifests=manifests,
+        predicate=bind(predicate, SCHEMA),
+        read_entries=partial(read_entries, io),
+    )
+
+
+def numbered(io: MemoryFileIO, name: str, *numbers: int) -> ManifestFile:
+    """A manifest of one file per number, partitioned by it."""
+    files = [a_file(f"{name}/{n}", partition=(n,)) for n in numbers]
+    return listed(io, [added(f) for f in files], schema=SCHEMA, spec=BY_NUMBER, name=name)
+
+
+def test_manifests_and_files_are_pruned_and_counted() -> None:
+    io = MemoryFileIO()
+    manifests = [numbered(io, "low", 1, 2, 3), numbered(io, "high", 11, 12), numbered(io, "no", 50)]
+    planned = plan(io, manifests, LiteralPredicate("lt", "c1", 12))
+    tasks = list(planned.tasks())
+    assert [t.file_path for t in tasks] == ["low/1", "low/2", "low/3", "high/11"]
+    assert planned.statistics == PlanStatistics(
+        manifests=3,
+        manifests_kept=2,
+        data_files=6,
+        data_files_kept=4,
+        delete_files=0,
+        bytes_kept=400,
+    )
+
+
+def test_a_manifest_that_cannot_match_is_not_opened() -> None:
+    io = MemoryFileIO()
+    manifests = [numbered(io, "low", 1), numbered(io, "high", 11)]
+    opened = []
+
+    def read(
+        manifest: ManifestFile, partition_type: StructType, *, metrics: Collection[int]
+    ) -> pa.Table:
+        opened.append((manifest.manifest_path, set(metrics)))
+        return read_entries(io, manifest, partition_type, metrics=metrics)
+
+    tasks = plan_tasks(
+        metadata=table(),
+        snapshot_manifests=manifests,
+        predicate=bind(LiteralPredicate("gt", "c1", 5), SCHEMA),
+        read_entries=read,
+    )
+    assert [t.file_path for t in tasks] == ["high/11"]
+    assert opened == [("metadata/high.avro", {1})]
+
+
+def test_a_predicate_that_is_false_opens_nothing() -> None:
+    planned = plan(MemoryFileIO(), [numbered(MemoryFileIO(), "a", 1)], AlwaysFalse())
+    assert list(planned.tasks()) == []
+
+
+def test_partitions_that_prove_the_predicate_need_no_row_filter() -> None:
+    io = MemoryFileIO()
+    manifests = [numbered(io, "a", 1, 2)]
+    (task,) = plan(io, manifests, LiteralPredicate("eq", "c1", 2)).tasks()
+    assert task.filter_satisfied
+    assert all(t.filter_satisfied for t in plan(io, manifests).tasks())
+    file = a_file("b", spec_id=2)
+    unpartitioned = listed(io, [added(file)], schema=SCHEMA, spec=SPECS[2], name="b")
+    (task,) = plan(io, [unpartitioned], LiteralPredicate("eq", "c1", 2)).tasks()
+    assert not task.filter_satisfied
+
+
+def test_an_unknown_spec_is_refused_conformance_10() -> None:
+    io = MemoryFileIO()
+    manifest = replace(numbered(io, "a", 1), partition_spec_id=8)
+    with pytest.raises(InvalidMetadataError, match=r"a\.avro: partition spec 8 is not in"):
+        list(plan(io, [manifest]).tasks())
+
+
+def test_manifests_without_live_files_are_skipped() -> None:
+    io = MemoryFileIO()
+    gone = listed(
+        io,
+        [deleted(a_file("a", partition=(1,)))],
+        schema=SCHEMA,
+        spec=BY_NUMBER,
+        name="gone",
+    )
+    planned = plan(io, [gone])
+    assert list(planned.tasks()) == []
+    assert planned.statistics.manifests_kept == 0
+
+
+def test_a_v1_manifest_without_counts_is_read_conformance_9() -> None:
+    io = MemoryFileIO()
+    manifest = replace(numbered(io, "a", 1, 2), added_files_count=None, existing_files_count=None)
+    planned = plan(io, [manifest], LiteralPredicate("eq", "c1", 2))
+    assert len(list(planned.tasks())) == 1
+    assert planned.statistics.data_files == 2
+
+
+def test_tasks_carry_what_readers_need() -> None:
+    io = MemoryFileIO()
+    file = a_file(
+        "a", partition=(7,), file_size_in_bytes=250, split_offsets=(4, 100), file_format="orc"
+    )
+    delete = a_file("d", partition=(7,), content=FileContent.EQUALITY_DELETES, equality_ids=(1,))
+    manifests = [
+        listed(
+            io,
+            [added(file, sequence_number=3)],
+            schema=SCHEMA,
+            spec=BY_NUMBER,
+            format_version=3,
+            first_row_id=40,
+            name="data",
+        ),
+        listed(
+            io,
+            [added(delete)],
+            schema=SCHEMA,
+            spec=BY_NUMBER,
+            content=ManifestContent.DELETES,
+            name="deletes",
+        ),
+    ]
+    planned = plan(io, manifests)
+    first, second = planned.tasks(SplitOptions(target_size=150))
+    assert (first.start, first.length, second.start, second.length) == (0, 100, 100, 150)
+    assert (first.partition, first.spec_id, first.data_sequence_number) == ((7,), 0, 3)
+    assert (first.file_format, first.first_row_id, first.record_count) == ("orc", 40, 10)
+    assert [d.file_path for d in first.deletes] == ["d"]
+    assert first.deletes == second.deletes
+    assert first.deletes[0].equality_ids == (1,)
+    assert planned.statistics.delete_files == 1
+
+
+def test_planning_many_manifests_keeps_their_order() -> None:
+    io = MemoryFileIO()
+    manifests = [numbered(io, f"m{i}", i) for i in range(20)]
+    tasks = list(plan(io, manifests).tasks())
+    assert [t.partition for t in tasks] == [(i,) for i in range(20)]
+
+
+Row = Mapping[int, Any]
+
+
+def file_of(path: str, spec: PartitionSpec, some: Sequence[Row]) -> DataFile:
+    """A file holding rows of one partition, with the metrics a writer would give it."""
+    first = some[0]
+    partition = []
+    for f in spec.fields:
+        source = BOUND[f.source_id - 1]
+        partition.append(apply_transform(f.transform, source.type, first[f.source_id]))
+    known = {c.field_id: [r[c.field_id] for r in some if r[c.field_id] is not None] for c in BOUND}
+    type_by_id = {c.field_id: c.type for c in BOUND}
+    return a_file(
+        path,
+        spec_id=spec.spec_id,
+        partition=tuple(partition),
+        record_count=len(some),
+        value_counts={i: len(some) for i in known},
+        null_value_counts={i: len(some) - len(v) for i, v in known.items()},
+        lower_bounds={i: value_to_bytes(type_by_id[i], min(v)) for i, v in known.items() if v},
+        upper_bounds={i: value_to_bytes(type_by_id[i], max(v)) for i, v in known.items() if v},
+    )
+
+
+@st.composite
+def files_with_rows(draw: DrawFn) -> tuple[PartitionSpec, list[tuple[DataFile, list[Row]]]]:
+    """A spec, and files of it with their rows grouped by partition tuple."""
+    spec = draw(st.sampled_from(SPECS))
+    by_partition: dict[tuple[Any, ...], list[Row]] = {}
+    for row in draw(st.lists(rows(BOUND), min_size=1, max_size=8)):
+        key = tuple(
+            apply_transform(f.transform, BOUND[f.source_id - 1].type, row[f.source_id])
+            for f in spec.fields
+        )
+        if all(not isinstance(k, int) or k >= -(2**31) for k in key):
+            by_partition.setdefault(key, []).append(row)
+    files = [
+        (file_of(f"s{spec.spec_id}/{i}", spec, some), some)
+        for i, some in enumerate(by_partition.values())
+    ]
+    return spec, files
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(files_with_rows(), min_size=1, max_size=3), predicates(BOUND))
+def test_no_file_with_a_matching_row_is_pruned_conformance_57(
+    groups: list[tuple[PartitionSpec, list[tuple[DataFile, list[Row]]]]], predicate: Predicate
+) -> None:
+    io = MemoryFileIO()
+    manifests = []
+    wanted = set()
+    proved = {}
+    for i, (spec, files) in enumerate(groups):
+        files = [(replace(f, file_path=f"{i}/{f.file_path}"), some) for f, some in files]
+        entries = [added(f) for f, _ in files]
+        manifests.append(listed(io, entries, schema=SCHEMA, spec=spec, name=f"m{i}"))
+        for f, some in files:
+            matches = [evaluate(predicate, row) is True for row in some]
+            if any(matches):
+                wanted.add(f.file_path)
+            proved[f.file_path] = all(matches)
+    tasks = list(
+        plan_tasks(
+            metadata=table(),
+            snapshot_manifests=manifests,
+            predicate=predicate,
+            read_entries=partial(read_entries, io),
+        )
+    )
+    assert wanted <= {t.file_path for t in tasks}
+    assert all(proved[t.file_path] for t in tasks if t.filter_satisfied)
+
+
+def test_a_partition_of_a_dropped_column_still_plans_conformance_63() -> None:
+    io = MemoryFileIO()
+    manifests = [numbered(io, "a", 1, 2)]
+    left = Schema(fields=(NestedField(field_id=2, name="c2", type=StringType()),), schema_id=1)
+    metadata = table(left)
+    tasks = list(plan(io, manifests, metadata=metadata).tasks())
+    assert [t.partition for t in tasks] == [("1",), ("2",)]
+    both = replace(metadata, schemas=(left, SCHEMA))
+    tasks = list(plan(io, manifests, metadata=both).tasks())
+    assert [t.partition for t in tasks] == [(1,), (2,)]
+
+
+def test_a_promoted_partition_column_plans_with_its_new_type() -> None:
+    io = MemoryFileIO()
+    manifests = [numbered(io, "a", 1, 2)]
+    wide = Schema(fields=(replace(SCHEMA.fields[0], type=LongType()), SCHEMA.fields[1]))
+    predicate = bind(LiteralPredicate("gt", "c1", 2**40), wide)
+    planned = plan(io, manifests, predicate, table(wide))
+    assert list(planned.tasks()) == []

@@ -1,0 +1,177 @@
+"""Cutting and packing: no byte lost, none read twice, groups of about the target size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask, ScanTaskGroup
+from iceberg_pyspark.planning.split_pack import (
+    SplitOptions,
+    pack_tasks,
+    split_file,
+    split_options,
+)
+from iceberg_pyspark.spec.manifests import FileContent
+
+
+def a_task(path: str = "a", start: int = 0, length: int = 10, deletes: int = 0) -> ScanTask:
+    ref = DeleteFileRef(
+        content=FileContent.POSITION_DELETES,
+        file_path="d",
+        file_format="parquet",
+        file_size_in_bytes=5,
+        record_count=1,
+        data_sequence_number=1,
+    )
+    return ScanTask(
+        file_path=path,
+        file_format="parquet",
+        file_size_in_bytes=1000,
+        record_count=1,
+        start=start,
+        length=length,
+        spec_id=0,
+        partition=(),
+        data_sequence_number=1,
+        deletes=(ref,) * deletes,
+    )
+
+
+def ranges(groups: Sequence[ScanTaskGroup]) -> list[list[tuple[str, int, int]]]:
+    return [[(t.file_path, t.start, t.length) for t in g.tasks] for g in groups]
+
+
+OFFSETS = st.none() | st.lists(st.integers(-2, 120), max_size=5)
+
+
+@given(
+    st.integers(0, 100), st.sampled_from(["parquet", "orc", "avro"]), OFFSETS, st.integers(1, 50)
+)
+def test_the_ranges_of_a_file_are_the_file(
+    size: int, file_format: str, offsets: list[int] | None, target: int
+) -> None:
+    cuts = split_file(size, file_format, offsets, target)
+    assert cuts[0][0] == 0
+    assert sum(length for _, length in cuts) == size
+    assert all(a + n == b for (a, n), (b, _) in zip(cuts, cuts[1:], strict=False))
+    assert all(length > 0 for _, length in cuts) or size == 0
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 60)), max_size=20),
+    st.integers(1, 100),
+    st.integers(1, 5),
+    st.integers(0, 20),
+)
+def test_packing_loses_no_byte_and_repeats_none(
+    pieces: list[tuple[str, int]], target: int, lookback: int, cost: int
+) -> None:
+    ends: dict[str, int] = {}
+    tasks = []
+    for path, length in pieces:
+        start = ends.get(path, 0)
+        tasks.append(a_task(path, start, length))
+        ends[path] = start + length
+    options = SplitOptions(target_size=target, lookback=lookback, open_file_cost=cost)
+    groups = pack_tasks(tasks, options)
+    read = [
+        (t.file_path, at)
+        for g in groups
+        for t in g.tasks
+        for at in range(t.start, t.start + t.length)
+    ]
+    assert len(read) == len(set(read))
+    assert set(read) == {(p, at) for p, end in ends.items() for at in range(end)}
+    assert all(g.tasks for g in groups)
+
+
+def test_cuts_fall_on_row_groups_as_many_as_fit() -> None:
+    offsets = [4, 40, 80, 120, 160]
+    assert split_file(200, "parquet", offsets, 90) == [(0, 80), (80, 80), (160, 40)]
+    assert split_file(200, "parquet", offsets, 10) == [
+        (0, 40),
+        (40, 40),
+        (80, 40),
+        (120, 40),
+        (160, 40),
+    ]
+
+
+@pytest.mark.parametrize("offsets", [None, [], [4, 300], [50, 20], [4, 4]])
+def test_without_usable_offsets_parquet_is_cut_anywhere(offsets: list[int] | None) -> None:
+    assert split_file(200, "parquet", offsets, 90) == [(0, 90), (90, 90), (180, 20)]
+
+
+@pytest.mark.parametrize("file_format", ["avro", "orc"])
+def test_without_offsets_other_formats_stay_whole(file_format: str) -> None:
+    assert split_file(200, file_format, None, 90) == [(0, 200)]
+
+
+def test_a_file_within_the_target_stays_whole() -> None:
+    assert split_file(90, "parquet", [4, 40], 90) == [(0, 90)]
+    assert split_file(0, "parquet", None, 90) == [(0, 0)]
+
+
+def test_groups_fill_up_to_the_target() -> None:
+    tasks = [a_task(str(i), length=40) for i in range(5)]
+    options = SplitOptions(target_size=100, open_file_cost=0)
+    assert [len(g.tasks) for g in pack_tasks(tasks, options)] == [2, 2, 1]
+
+
+def test_a_later_small_task_fills_an_earlier_group_within_the_lookback() -> None:
+    tasks = [a_task(str(n), length=n) for n in (80, 90, 20, 10)]
+    options = SplitOptions(target_size=100, open_file_cost=0)
+    assert ranges(pack_tasks(tasks, options)) == [
+        [("80", 0, 80), ("20", 0, 20)],
+        [("90", 0, 90), ("10", 0, 10)],
+    ]
+    narrow = SplitOptions(target_size=100, open_file_cost=0, lookback=1)
+    assert ranges(pack_tasks(tasks, narrow)) == [
+        [("90", 0, 90)],
+        [("80", 0, 80), ("20", 0, 20)],
+        [("10", 0, 10)],
+    ]
+
+
+def test_opening_a_file_has_a_price() -> None:
+    tasks = [a_task(str(i), length=1) for i in range(5)]
+    options = SplitOptions(target_size=100, open_file_cost=50)
+    assert [len(g.tasks) for g in pack_tasks(tasks, options)] == [2, 2, 1]
+
+
+def test_deletes_weigh_too() -> None:
+    tasks = [a_task(str(i), length=40, deletes=2) for i in range(3)]
+    options = SplitOptions(target_size=100, open_file_cost=0)
+    assert [len(g.tasks) for g in pack_tasks(tasks, options)] == [2, 1]
+    options = SplitOptions(target_size=100, open_file_cost=30)
+    assert [len(g.tasks) for g in pack_tasks(tasks, options)] == [1, 1, 1]
+
+
+def test_neighbouring_ranges_of_a_file_become_one() -> None:
+    tasks = [a_task("a", 0, 10), a_task("a", 10, 10), a_task("b", 0, 10), a_task("a", 20, 10)]
+    (group,) = pack_tasks(tasks, SplitOptions(target_size=100, open_file_cost=0))
+    assert ranges([group]) == [[("a", 0, 20), ("b", 0, 10), ("a", 20, 10)]]
+
+
+def test_options_come_from_table_properties() -> None:
+    properties = {
+        "read.split.target-size": "10",
+        "read.split.planning-lookback": "3",
+        "read.split.open-file-cost": "0",
+    }
+    assert split_options(properties) == SplitOptions(target_size=10, lookback=3, open_file_cost=0)
+    defaults = SplitOptions(target_size=134217728, lookback=10, open_file_cost=4194304)
+    assert split_options({}) == defaults
+
+
+@pytest.mark.parametrize(
+    "properties", [{"read.split.target-size": "0"}, {"read.split.planning-lookback": "many"}]
+)
+def test_options_that_make_no_sense_are_refused(properties: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequestError, match="split"):
+        split_options(properties)
