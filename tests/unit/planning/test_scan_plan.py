@@ -1,4 +1,4 @@
-"""Planning over manifests in memory: what is kept, what it costs, and that nothing matching is lost."""
+"""Planning over manifests in memory: what is kept and counted, and that no match is lost."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -58,7 +59,7 @@ def test_the_ranges_of_a_file_are_the_file(
     cuts = split_file(size, file_format, offsets, target)
     assert cuts[0][0] == 0
     assert sum(length for _, length in cuts) == size
-    assert all(a + n == b for (a, n), (b, _) in zip(cuts, cuts[1:], strict=False))
+    assert all(a + n == b for (a, n), (b, _) in pairwise(cuts))
     assert all(length > 0 for _, length in cuts) or size == 0
 
 
