@@ -2,13 +2,14 @@
 
 Types are a closed list: a class named in properties is never imported. With nothing configured at
 all there is the embedded catalog: an SQLite file beside its tables in the folder
-`iceberg-warehouse` of the working folder. Where properties come from is `configuration.py`.
+`iceberg-warehouse` of the working folder (`open_sql.py`). Where properties come from is
+`configuration.py`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.configuration import (
@@ -20,14 +21,7 @@ from iceberg_pyspark.catalogs.configuration import (
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.properties import redact_uri
-from iceberg_pyspark.catalogs.sql import SqlCatalog
-from iceberg_pyspark.catalogs.sql_database import sqlite_uri
-from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
-from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
-from iceberg_pyspark.storage.local import is_local, local_path
-
-EMBEDDED_WAREHOUSE = "iceberg-warehouse"
-EMBEDDED_DATABASE = "catalog.db"
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 
 _SAYING_WHERE = ("type", "uri", "warehouse", "catalog-impl", "py-catalog-impl")
 _TYPES = {
@@ -37,11 +31,6 @@ _TYPES = {
     "filesystem": "hadoop",
     "memory": "memory",
     "in-memory": "memory",
-}
-_MAKERS: Mapping[str, Callable[[str, Mapping[str, str]], Catalog]] = {
-    "sql": SqlCatalog,
-    "hadoop": FilesystemCatalog,
-    "memory": MemoryCatalog,
 }
 _TYPE_OF_SCHEME = {
     "http": "rest",
@@ -82,16 +71,21 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
             "type, uri and warehouse, "
             f"or set PYICEBERG_CATALOG__{catalog_name.upper().replace('-', '_')}__URI"
         )
-    catalog_type = _type_of(catalog_name, merged)
-    if catalog_type == "sql" and not merged.get("uri"):
-        merged = _embedded(catalog_name, merged)
-    maker = _MAKERS.get(catalog_type)
-    if maker is None:
-        raise UnsupportedFeatureError(
-            f"catalog '{catalog_name}': type '{catalog_type}' is not supported yet; there are "
-            f"{', '.join(_MAKERS)}"
-        )
-    return maker(catalog_name, merged)
+    match _type_of(catalog_name, merged):
+        case "sql":
+            # SQLAlchemy takes a third of a second to import, which no other catalog needs to pay
+            from iceberg_pyspark.catalogs.open_sql import open_sql_catalog  # noqa: PLC0415
+
+            return open_sql_catalog(catalog_name, merged)
+        case "hadoop":
+            return FilesystemCatalog(catalog_name, merged)
+        case "memory":
+            return MemoryCatalog(catalog_name, merged)
+        case other:
+            raise UnsupportedFeatureError(
+                f"catalog '{catalog_name}': type '{other}' is not supported yet; there are "
+                "sql, hadoop, memory"
+            )
 
 
 def _as_text(properties: Mapping[str, object]) -> dict[str, str]:
@@ -131,26 +125,3 @@ def _type_of(name: str, properties: Mapping[str, str]) -> str:
             )
         return _TYPE_OF_SCHEME[scheme]
     return "sql"
-
-
-def _embedded(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Properties of a SQL catalog without a URI: an SQLite file in its warehouse folder."""
-    warehouse = absolute_location(properties.get(WAREHOUSE) or EMBEDDED_WAREHOUSE)
-    if not is_local(warehouse):
-        raise InvalidRequestError(
-            f"catalog '{name}' needs the property 'uri', a database URL: no database can lie in "
-            f"{warehouse}"
-        )
-    folder = local_path(warehouse)
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as e:
-        raise StorageError(
-            f"cannot make the folder {folder} of catalog '{name}': {e.strerror}; set 'warehouse' "
-            "to another one"
-        ) from e
-    return {
-        **properties,
-        WAREHOUSE: warehouse,
-        "uri": sqlite_uri(f"{folder}/{EMBEDDED_DATABASE}"),
-    }

@@ -19,10 +19,11 @@ from iceberg_pyspark.spark.options import (
     parse_table_options,
     parse_write_options,
 )
+from iceberg_pyspark.spark.prepare_write import prepare_write
 from iceberg_pyspark.spark.reader import IcebergReader
 from iceberg_pyspark.spark.table_access import find_table, load_table
 from iceberg_pyspark.spark.types import project_like, to_spark_schema
-from iceberg_pyspark.spark.writer import IcebergWriter, prepare_write
+from iceberg_pyspark.spark.writer import IcebergWriter
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.metadata_files import read_table_metadata

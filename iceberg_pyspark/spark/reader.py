@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -17,7 +17,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from iceberg_pyspark.arrow.read_task import read_group
 from iceberg_pyspark.planning.scan_tasks import ScanTaskGroup
 from iceberg_pyspark.spark.batches import compile_to_spark
-from iceberg_pyspark.table.scan import TableScan
+
+if TYPE_CHECKING:
+    # executors import this module to run `read`, and need nothing of how a scan is planned
+    from iceberg_pyspark.table.scan import TableScan
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,38 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.commits.new_table import new_table_metadata
+from iceberg_pyspark.errors import NamespaceAlreadyExistsError
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.table.commit import SYSTEM_CLOCK, Clock
+
+_DEFAULT_PREFIX = "table-default."
+_OVERRIDE_PREFIX = "table-override."
+
+
+def new_table_properties(
+    catalog_properties: Mapping[str, str], properties: Mapping[str, str]
+) -> dict[str, str]:
+    """A new table's properties between the defaults and the overrides that its catalog sets."""
+
+    def below(prefix: str) -> dict[str, str]:
+        return {
+            k.removeprefix(prefix): v for k, v in catalog_properties.items() if k.startswith(prefix)
+        }
+
+    return {**below(_DEFAULT_PREFIX), **properties, **below(_OVERRIDE_PREFIX)}
+
+
+def create_namespace_if_absent(catalog: Catalog, namespace: Namespace) -> None:
+    """Make a namespace; one that is there, or that another client makes now, is no error."""
+    if namespace and not catalog.namespace_exists(namespace):
+        try:
+            catalog.create_namespace(namespace)
+        except NamespaceAlreadyExistsError:
+            return
 
 
 def create_table(

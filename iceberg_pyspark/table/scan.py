@@ -34,7 +34,7 @@ from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
 from iceberg_pyspark.storage.manifests import read_entries
-from iceberg_pyspark.table.filter_strings import parse_filter
+from iceberg_pyspark.table.given_filter import predicate_of
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
 
 NAME_MAPPING = "schema.name-mapping.default"
@@ -138,7 +138,6 @@ def scan_table(
     """
     selected = select_snapshot(metadata, selector or SnapshotSelector())
     schema = selected.schema
-    predicate = parse_filter(filter) if isinstance(filter, str) else filter
     projected = schema
     if projection is not None:
         projected = projection(schema)
@@ -153,8 +152,8 @@ def scan_table(
             schemas=(schema, *(s for s in metadata.schemas_newest_first if s is not schema)),
             specs=metadata.spec_by_id,
             predicate=AlwaysTrue()
-            if predicate is None
-            else bind(predicate, schema, case_sensitive=case_sensitive),
+            if filter is None
+            else bind(predicate_of(filter), schema, case_sensitive=case_sensitive),
             name_mapping=None if mapping is None else name_mapping_from_text(mapping),
         ),
         metadata=metadata,

@@ -31,7 +31,7 @@ from iceberg_pyspark.table.commit_files import (
     commit_append,
     commit_overwrite,
 )
-from iceberg_pyspark.table.filter_strings import parse_filter
+from iceberg_pyspark.table.given_filter import predicate_of
 from iceberg_pyspark.table.pending_changes import (
     BuildChanges,
     ManageSnapshots,
@@ -199,10 +199,9 @@ class Table:
         """
         write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
         options = _options(branch, snapshot_properties, write_id)
-        predicate = parse_filter(filter) if isinstance(filter, str) else filter
         mode: OverwriteMode = "dynamic" if dynamic else "static"
-        if predicate is not None:
-            mode = predicate
+        if filter is not None:
+            mode = predicate_of(filter)
         self._commit_written(
             files,
             lambda: commit_overwrite(
@@ -218,8 +217,7 @@ class Table:
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Remove the files whose rows all match; one only some of whose rows do is an error."""
-        predicate = parse_filter(filter) if isinstance(filter, str) else filter
-        match = compile_file_match(bind(predicate, self.schema), self.metadata)
+        match = compile_file_match(bind(predicate_of(filter), self.schema), self.metadata)
         self._loaded = commit_action(
             self._catalog,
             self._loaded,

@@ -1,8 +1,8 @@
 """A catalog as users of Python meet it: names and schemas as text, tables as `Table`.
 
 What a catalog does is its own (`catalogs/`); here names are parsed, schemas and partitioning read
-from text (`ddl_strings.py`), and the catalog's `table-default.*` and `table-override.*` properties
-applied to new tables.
+from text (`schema_strings.py`, `ddl_strings.py`), and the catalog's `table-default.*` and
+`table-override.*` properties applied to new tables.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels
 from iceberg_pyspark.catalogs.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
-from iceberg_pyspark.errors import InvalidRequestError, NamespaceAlreadyExistsError
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.table.create_table import create_table
-from iceberg_pyspark.table.ddl_strings import (
-    parse_partitioning,
-    parse_schema,
-    parse_sort_order,
+from iceberg_pyspark.table.create_table import (
+    create_namespace_if_absent,
+    create_table,
+    new_table_properties,
 )
+from iceberg_pyspark.table.ddl_strings import parse_partitioning, parse_sort_order
+from iceberg_pyspark.table.schema_strings import parse_schema
 from iceberg_pyspark.table.table import Table, load_table
-
-_DEFAULT_PREFIX = "table-default."
-_OVERRIDE_PREFIX = "table-override."
 
 
 def load_catalog(name: str | None = None, **properties: str) -> TableCatalog:
@@ -36,28 +34,6 @@ def load_catalog(name: str | None = None, **properties: str) -> TableCatalog:
     Property names with dots and dashes are given as `**{"s3.region": "eu-west-1"}`.
     """
     return TableCatalog(load_plain_catalog(name, **properties))
-
-
-def new_table_properties(
-    catalog_properties: Mapping[str, str], properties: Mapping[str, str]
-) -> dict[str, str]:
-    """A new table's properties between the defaults and the overrides that its catalog sets."""
-
-    def below(prefix: str) -> dict[str, str]:
-        return {
-            k.removeprefix(prefix): v for k, v in catalog_properties.items() if k.startswith(prefix)
-        }
-
-    return {**below(_DEFAULT_PREFIX), **properties, **below(_OVERRIDE_PREFIX)}
-
-
-def create_namespace_if_absent(catalog: Catalog, namespace: Namespace) -> None:
-    """Make a namespace; one that is there, or that another client makes now, is no error."""
-    if namespace and not catalog.namespace_exists(namespace):
-        try:
-            catalog.create_namespace(namespace)
-        except NamespaceAlreadyExistsError:
-            return
 
 
 class TableCatalog:
