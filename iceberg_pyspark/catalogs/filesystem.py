@@ -49,6 +49,8 @@ from iceberg_pyspark.storage.folders import (
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.open_storage import open_storage
 
+_DATA = "data"
+
 
 class FilesystemCatalog:
     """Tables in the folders of a warehouse; `io` None: storage is chosen by location."""
@@ -164,7 +166,7 @@ class FilesystemCatalog:
         """Publish version 1 of a new table; raises `TableAlreadyExistsError`."""
         folder = self.default_table_location(identifier)
         self._require_namespace(identifier.namespace)
-        if folder_exists(folder) and not _is_used(folder) and list_folder(folder) != ([], []):
+        if folder_exists(folder) and not _is_used(folder) and not _is_free(folder):
             raise TableAlreadyExistsError(
                 f"{identifier} is already a namespace of catalog '{self._name}'"
             )
@@ -263,3 +265,17 @@ def _visible_folders(folder: str) -> list[str]:
 def _is_used(folder: str) -> bool:
     """Whether a folder is a table's, or holds what is left of one."""
     return bool(list_folder(f"{folder}/metadata")[1])
+
+
+def _is_free(folder: str) -> bool:
+    """Whether a table may begin in a folder: it is empty, or holds the table's first data files.
+
+    A job that creates its table writes the files first. A namespace can hold a table or a
+    namespace called `data` too, but no data files there.
+    """
+    folders, files = list_folder(folder)
+    if files or folders not in ([], [_DATA]):
+        return False
+    data = f"{folder}/{_DATA}"
+    below = [f"{data}/{name}" for name in list_folder(data)[0]]
+    return not any(map(_is_used, (data, *below)))

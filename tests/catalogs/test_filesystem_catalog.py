@@ -413,6 +413,26 @@ def test_a_namespace_is_no_table(catalog: FilesystemCatalog) -> None:
         create(catalog, EVENTS)
 
 
+def test_a_job_writes_the_files_of_its_table_before_it_creates_it(
+    catalog: FilesystemCatalog, folder: Path
+) -> None:
+    written = folder.parent / "data" / "day=1" / "a.parquet"
+    written.parent.mkdir(parents=True)
+    written.touch()
+    create(catalog, EVENTS)
+    assert catalog.list_tables(("db",)) == [EVENTS]
+
+
+@pytest.mark.parametrize("namespace", [("db", "events"), ("db", "events", "data")])
+def test_a_namespace_whose_table_is_called_data_is_no_table(
+    catalog: FilesystemCatalog, namespace: tuple[str, ...]
+) -> None:
+    catalog.create_namespace(namespace)
+    create(catalog, TableIdentifier(namespace=namespace, name="data"))
+    with pytest.raises(TableAlreadyExistsError, match="namespace"):
+        create(catalog, EVENTS)
+
+
 def test_a_table_without_a_namespace_lies_in_the_warehouse(
     catalog: FilesystemCatalog, tmp_path: Path
 ) -> None:
