@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.spark.options import (
     parse_read_options,
     parse_table_options,
@@ -34,8 +34,12 @@ from iceberg_pyspark.table.table_storage import table_io
 
 @dataclass(frozen=True)
 class _Pinned:
-    """The metadata file a DataFrame saw when it was loaded: it fixes snapshot and schema."""
+    """The metadata file a DataFrame saw when it was loaded: it fixes snapshot and schema.
 
+    Later steps need no catalog.
+    """
+
+    identifier: TableIdentifier
     metadata_location: str
     config: dict[str, str] = field(repr=False)
 
@@ -59,14 +63,14 @@ class IcebergDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The schema of what will be read; pins the snapshot."""
-        scan = self._scan()
-        return to_spark_schema(scan.context.projection)
+        return to_spark_schema(self._scan(self._load()).context.projection)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the pinned snapshot; with a user-given schema, of just its columns."""
-        scan = self._scan()
+        loaded = self._load()
+        scan = self._scan(loaded)
         if to_spark_schema(scan.context.projection) != schema:
-            scan = self._scan(lambda known: project_like(known, schema))
+            scan = self._scan(loaded, lambda known: project_like(known, schema))
         return IcebergReader(scan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -78,20 +82,26 @@ class IcebergDataSource(DataSource):
             )
         )
 
-    def _scan(self, projection: Callable[[Schema], Schema] | None = None) -> TableScan:
+    def _load(self) -> LoadedTable:
+        pinned = self._pinned
+        if pinned is not None:
+            return LoadedTable(
+                identifier=pinned.identifier,
+                metadata=_read_pinned(pinned),
+                metadata_location=pinned.metadata_location,
+                config=pinned.config,
+            )
+        table_options = parse_table_options(self.options)
+        catalog, identifier = find_table(table_options)
+        loaded = load_table(catalog, identifier, table_options)
+        self._pinned = _Pinned(identifier, loaded.metadata_location, dict(loaded.config))
+        return loaded
+
+    def _scan(
+        self, loaded: LoadedTable, projection: Callable[[Schema], Schema] | None = None
+    ) -> TableScan:
         table_options = parse_table_options(self.options)
         read = parse_read_options(self.options)
-        catalog, identifier = find_table(table_options)
-        if self._pinned is None:
-            loaded = load_table(catalog, identifier, table_options)
-            self._pinned = _Pinned(loaded.metadata_location, dict(loaded.config))
-        else:
-            loaded = LoadedTable(
-                identifier=identifier,
-                metadata=_read_pinned(self._pinned),
-                metadata_location=self._pinned.metadata_location,
-                config=self._pinned.config,
-            )
         return scan_table(
             table_options.table,
             loaded.metadata,

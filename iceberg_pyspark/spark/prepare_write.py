@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark.arrow.conform import check_write_schema
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.properties import storage_properties
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.expressions.binding import bind
@@ -16,6 +17,7 @@ from iceberg_pyspark.spark.options import TableOptions, WriteOptions
 from iceberg_pyspark.spark.table_access import find_table, load_table
 from iceberg_pyspark.spark.types import from_spark_schema
 from iceberg_pyspark.spark.writer import PreparedWrite
+from iceberg_pyspark.spec.properties import FORMAT_VERSION
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -36,7 +38,7 @@ def prepare_write(
     new_table = None
     try:
         loaded = load_table(catalog, identifier, table)
-        _check_partitioning(options, loaded.metadata, table.table)
+        _check_layout_asked_for(options, loaded.metadata, table.table)
     except NoSuchTableError:
         new_table = _new_metadata(
             catalog, identifier, options, from_spark_schema(frame, all_optional=True)
@@ -45,7 +47,7 @@ def prepare_write(
             identifier=identifier,
             metadata=new_table,
             metadata_location="",
-            config=table.storage_properties,
+            config={**storage_properties(catalog.properties), **table.storage_properties},
         )
     metadata = loaded.metadata
     if (
@@ -71,6 +73,7 @@ def prepare_write(
         context=context,
         io=table_io(loaded, table.storage_properties),
         overwrite=_overwrite_mode(options, schema) if overwrite else None,
+        table_uuid=metadata.table_uuid,
         new_table=new_table,
     )
 
@@ -96,7 +99,14 @@ def _new_metadata(
     )
 
 
-def _check_partitioning(options: WriteOptions, metadata: TableMetadata, table: str) -> None:
+def _check_layout_asked_for(options: WriteOptions, metadata: TableMetadata, table: str) -> None:
+    """Options that shape a new table may be given again, but change no table that is there."""
+    version = options.table_properties.get(FORMAT_VERSION)
+    if version is not None and version != str(metadata.format_version):
+        raise InvalidRequestError(
+            f"table {table} exists and has format version {metadata.format_version}, not "
+            f"{version}; leave the option format-version out"
+        )
     if not options.partitioned_by:
         return
     asked = parse_partitioning(options.partitioned_by, metadata.current_schema)

@@ -49,13 +49,18 @@ class WrittenFiles(WriterCommitMessage):
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedWrite:
-    """What driver and tasks of one job share; `new_table` is the metadata of a table to create."""
+    """What driver and tasks of one job share.
+
+    `table_uuid` is that of the table the files are written for, `new_table` its metadata if it is
+    still to be created.
+    """
 
     table: TableOptions
     options: WriteOptions
     context: WriteContext
     io: FileIO
     overwrite: OverwriteMode | None
+    table_uuid: str | None
     new_table: TableMetadata | None = field(repr=False)
 
 
@@ -114,7 +119,14 @@ class IcebergWriter(DataSourceArrowWriter):
         prepared = self._prepared
         catalog, identifier = find_table(prepared.table)
         if prepared.new_table is None:
-            return catalog, load_table(catalog, identifier, prepared.table)
+            loaded = load_table(catalog, identifier, prepared.table)
+            # a table of version 1 may have none yet
+            if prepared.table_uuid not in (None, loaded.metadata.table_uuid):
+                raise ConcurrentChangeError(
+                    f"table {prepared.table.table} was dropped and created anew while this job "
+                    "ran; run the job again to write into the new table"
+                )
+            return catalog, loaded
         try:
             create_namespace_if_absent(catalog, identifier.namespace)
             return catalog, catalog.create_table(identifier, prepared.new_table)

@@ -1,0 +1,212 @@
+"""A write job without Spark: checked, written by one task after the other, committed or aborted."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.catalogs import path_tables
+from iceberg_pyspark.errors import (
+    CommitStateUnknownError,
+    ConcurrentChangeError,
+    InvalidRequestError,
+    NoSuchTableError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spark.open_table import open_table
+from iceberg_pyspark.spark.options import parse_table_options, parse_write_options
+from iceberg_pyspark.spark.prepare_write import prepare_write
+from iceberg_pyspark.spark.writer import IcebergWriter, PreparedWrite, WrittenFiles
+
+FRAME = StructType().add("id", "long").add("name", "string")
+
+
+def prepared(table: Path | str, overwrite: bool = False, **options: str) -> PreparedWrite:
+    """What the driver hands to the tasks of a job; options are spelled with underscores."""
+    named = {name.replace("_", "-"): value for name, value in options.items()}
+    given = {"path": str(table), **named}
+    job = prepare_write(parse_table_options(given), parse_write_options(given), FRAME, overwrite)
+    return pickle.loads(pickle.dumps(job))  # type: ignore[no-any-return]
+
+
+def task(job: PreparedWrite, *ids: int, task_id: int = 0) -> WrittenFiles:
+    """Write rows as one task of the job."""
+    names = pa.array([f"n{i}" for i in ids], pa.string())
+    batch = pa.record_batch({"id": pa.array(ids, pa.int64()), "name": names})
+    files = write_data_files(job.context, [batch], job.io, partition_id=0, task_id=task_id)
+    return WrittenFiles(tuple(files))
+
+
+def append(table: Path, *ids: int, **options: str) -> None:
+    """Run a whole job."""
+    job = prepared(table, **options)
+    IcebergWriter(job).commit([task(job, *ids)])
+
+
+def ids_of(table: Path) -> list[int]:
+    found: list[int] = open_table(str(table), {}).scan().to_arrow().column("id").to_pylist()
+    return sorted(found)
+
+
+def data_files(table: Path) -> list[Path]:
+    return sorted(table.rglob("*.parquet"))
+
+
+def test_tasks_write_and_the_commit_makes_the_table(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    job = prepared(table)
+    messages = [task(job, 1, 2, task_id=0), task(job, 3, task_id=1)]
+    with pytest.raises(NoSuchTableError):
+        open_table(str(table), {})
+    IcebergWriter(job).commit(messages)
+    assert ids_of(table) == [1, 2, 3]
+
+
+def test_two_first_writers_of_the_same_layout_both_land(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    one, two = prepared(table), prepared(table)
+    written = [task(one, 1)], [task(two, 2)]
+    IcebergWriter(one).commit(written[0])
+    IcebergWriter(two).commit(written[1])
+    assert ids_of(table) == [1, 2]
+
+
+def test_a_first_writer_of_another_layout_is_refused_and_cleaned_up(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    one, two = prepared(table), prepared(table, partitioned_by="bucket(2, id)")
+    written = [task(one, 1)], [task(two, 2)]
+    IcebergWriter(one).commit(written[0])
+    with pytest.raises(ConcurrentChangeError, match="created by another writer"):
+        IcebergWriter(two).commit(written[1])
+    assert ids_of(table) == [1]
+    assert len(data_files(table)) == 1
+
+
+def test_a_table_dropped_and_made_again_is_not_written_to(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    append(table, 1)
+    job = prepared(table)
+    shutil.rmtree(table)
+    append(table, 2)
+    with pytest.raises(ConcurrentChangeError, match="created anew"):
+        IcebergWriter(job).commit([task(job, 3)])
+    assert ids_of(table) == [2]
+    assert len(data_files(table)) == 1
+
+
+def test_a_table_dropped_meanwhile_is_said_and_cleaned_up(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    append(table, 1)
+    job = prepared(table)
+    shutil.rmtree(table)
+    with pytest.raises(NoSuchTableError):
+        IcebergWriter(job).commit([task(job, 3)])
+    assert data_files(table) == []
+
+
+def test_an_unknown_outcome_keeps_every_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "t"
+    append(table, 1, **{"table-property.commit.status-check.num-retries": "0"})
+    job = prepared(table)
+    messages = [task(job, 2)]
+
+    def unknown(*_: object) -> None:
+        raise CommitStateUnknownError("the reply was lost")
+
+    monkeypatch.setattr(path_tables, "commit_next_version", unknown)
+    with pytest.raises(CommitStateUnknownError):
+        IcebergWriter(job).commit(messages)
+    # Spark aborts after a failed commit too, with all messages at hand
+    IcebergWriter(job).abort(messages)
+    assert len(data_files(table)) == 2
+
+
+def test_an_abort_before_the_commit_removes_what_the_other_tasks_wrote(tmp_path: Path) -> None:
+    job = prepared(tmp_path / "t")
+    IcebergWriter(job).abort([task(job, 1), None])
+    assert data_files(tmp_path) == []
+
+
+def test_a_job_without_rows_makes_the_table(tmp_path: Path) -> None:
+    job = prepared(tmp_path / "t")
+    IcebergWriter(job).commit([WrittenFiles(())])
+    assert ids_of(tmp_path / "t") == []
+
+
+@pytest.mark.parametrize(
+    ("overwrite", "options", "message"),
+    [
+        (False, {"format_version": "3"}, "has format version 2, not 3"),
+        (False, {"partitioned_by": "id"}, "partitioned by nothing, not by id"),
+        (False, {"branch": "b"}, "has no branch 'b'"),
+        (False, {"write_format": "orc"}, "parquet only"),
+        (True, {"overwrite_filter": "nam = 'a'"}, "nam"),
+        (True, {"overwrite_filter": "name = "}, "cannot be parsed"),
+    ],
+)
+def test_what_a_table_cannot_do_is_refused_before_any_row_is_written(
+    tmp_path: Path, overwrite: bool, options: dict[str, str], message: str
+) -> None:
+    append(tmp_path / "t", 1)
+    with pytest.raises((InvalidRequestError, UnsupportedFeatureError), match=message):
+        prepared(tmp_path / "t", overwrite, **options)
+
+
+def test_options_of_a_new_table_may_be_given_again(tmp_path: Path) -> None:
+    options = {"format_version": "3", "partitioned_by": "bucket(4, id)"}
+    for i in (1, 2):
+        job = prepared(tmp_path / "t", **options)
+        IcebergWriter(job).commit([task(job, i)])
+    assert ids_of(tmp_path / "t") == [1, 2]
+
+
+def sql_options(tmp_path: Path, **more: str) -> dict[str, str]:
+    return {
+        "path": "db.t",
+        "catalog": "lake",
+        "catalog.uri": f"sqlite:///{tmp_path}/catalog.db",
+        "catalog.warehouse": str(tmp_path / "warehouse"),
+        **more,
+    }
+
+
+def prepared_sql(options: dict[str, str]) -> PreparedWrite:
+    return prepare_write(parse_table_options(options), parse_write_options(options), FRAME, False)
+
+
+def test_a_new_table_takes_the_defaults_and_overrides_of_its_catalog(tmp_path: Path) -> None:
+    options = sql_options(
+        tmp_path,
+        **{
+            "catalog.table-default.a": "default",
+            "catalog.table-default.b": "default",
+            "catalog.table-override.c": "override",
+            "table-property.b": "mine",
+            "table-property.c": "mine",
+        },
+    )
+    new = prepared_sql(options).new_table
+    assert new is not None
+    assert {k: new.properties[k] for k in "abc"} == {"a": "default", "b": "mine", "c": "override"}
+
+
+def test_files_of_a_new_table_are_written_with_the_credentials_of_its_catalog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, str] = {}
+
+    def watch(location: str, properties: dict[str, str]) -> object:
+        seen.update(properties)
+        return None
+
+    monkeypatch.setattr("iceberg_pyspark.table.table_storage.open_storage", watch)
+    prepared_sql(sql_options(tmp_path, **{"catalog.s3.endpoint": "e", "s3.region": "r"}))
+    assert (seen["s3.endpoint"], seen["s3.region"]) == ("e", "r")
