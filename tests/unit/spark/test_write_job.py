@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,10 +28,11 @@ from iceberg_pyspark.spark.writer import IcebergWriter, PreparedWrite, WrittenFi
 FRAME = StructType().add("id", "long").add("name", "string")
 
 
-def prepared(table: Path | str, overwrite: bool = False, **options: str) -> PreparedWrite:
-    """What the driver hands to the tasks of a job; options are spelled with underscores."""
-    named = {name.replace("_", "-"): value for name, value in options.items()}
-    given = {"path": str(table), **named}
+def prepared(
+    table: Path, options: Mapping[str, str] | None = None, *, overwrite: bool = False
+) -> PreparedWrite:
+    """What the driver hands to the tasks of a job."""
+    given = {"path": str(table), **(options or {})}
     job = prepare_write(parse_table_options(given), parse_write_options(given), FRAME, overwrite)
     return pickle.loads(pickle.dumps(job))  # type: ignore[no-any-return]
 
@@ -43,9 +45,9 @@ def task(job: PreparedWrite, *ids: int, task_id: int = 0) -> WrittenFiles:
     return WrittenFiles(tuple(files))
 
 
-def append(table: Path, *ids: int, **options: str) -> None:
+def append(table: Path, *ids: int, options: Mapping[str, str] | None = None) -> None:
     """Run a whole job."""
-    job = prepared(table, **options)
+    job = prepared(table, options)
     IcebergWriter(job).commit([task(job, *ids)])
 
 
@@ -79,7 +81,7 @@ def test_two_first_writers_of_the_same_layout_both_land(tmp_path: Path) -> None:
 
 def test_a_first_writer_of_another_layout_is_refused_and_cleaned_up(tmp_path: Path) -> None:
     table = tmp_path / "t"
-    one, two = prepared(table), prepared(table, partitioned_by="bucket(2, id)")
+    one, two = prepared(table), prepared(table, {"partitioned-by": "bucket(2, id)"})
     written = [task(one, 1)], [task(two, 2)]
     IcebergWriter(one).commit(written[0])
     with pytest.raises(ConcurrentChangeError, match="created by another writer"):
@@ -114,7 +116,7 @@ def test_an_unknown_outcome_keeps_every_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = tmp_path / "t"
-    append(table, 1, **{"table-property.commit.status-check.num-retries": "0"})
+    append(table, 1, options={"table-property.commit.status-check.num-retries": "0"})
     job = prepared(table)
     messages = [task(job, 2)]
 
@@ -144,12 +146,12 @@ def test_a_job_without_rows_makes_the_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overwrite", "options", "message"),
     [
-        (False, {"format_version": "3"}, "has format version 2, not 3"),
-        (False, {"partitioned_by": "id"}, "partitioned by nothing, not by id"),
+        (False, {"format-version": "3"}, "has format version 2, not 3"),
+        (False, {"partitioned-by": "id"}, "partitioned by nothing, not by id"),
         (False, {"branch": "b"}, "has no branch 'b'"),
-        (False, {"write_format": "orc"}, "parquet only"),
-        (True, {"overwrite_filter": "nam = 'a'"}, "nam"),
-        (True, {"overwrite_filter": "name = "}, "cannot be parsed"),
+        (False, {"write-format": "orc"}, "parquet only"),
+        (True, {"overwrite-filter": "nam = 'a'"}, "nam"),
+        (True, {"overwrite-filter": "name = "}, "cannot be parsed"),
     ],
 )
 def test_what_a_table_cannot_do_is_refused_before_any_row_is_written(
@@ -157,13 +159,13 @@ def test_what_a_table_cannot_do_is_refused_before_any_row_is_written(
 ) -> None:
     append(tmp_path / "t", 1)
     with pytest.raises((InvalidRequestError, UnsupportedFeatureError), match=message):
-        prepared(tmp_path / "t", overwrite, **options)
+        prepared(tmp_path / "t", options, overwrite=overwrite)
 
 
 def test_options_of_a_new_table_may_be_given_again(tmp_path: Path) -> None:
-    options = {"format_version": "3", "partitioned_by": "bucket(4, id)"}
+    options = {"format-version": "3", "partitioned-by": "bucket(4, id)"}
     for i in (1, 2):
-        job = prepared(tmp_path / "t", **options)
+        job = prepared(tmp_path / "t", options)
         IcebergWriter(job).commit([task(job, i)])
     assert ids_of(tmp_path / "t") == [1, 2]
 
