@@ -61,6 +61,10 @@ class DeletedRows(Protocol):
         """True for each deleted row of the range; None when none is."""
         ...
 
+    def bitmap(self) -> BitMap64:
+        """All deleted positions."""
+        ...
+
 
 class DeletionVectorRows:
     """Rows deleted by a deletion vector."""
@@ -72,6 +76,10 @@ class DeletionVectorRows:
         """True for each deleted row of the range; None when none is."""
         mask = positions_mask(self._bitmap, start, length)
         return mask if mask.any() else None
+
+    def bitmap(self) -> BitMap64:
+        """All deleted positions."""
+        return self._bitmap
 
 
 class PositionRows:
@@ -88,6 +96,10 @@ class PositionRows:
         mask = np.zeros(length, dtype=np.bool_)
         mask[self._positions[first:last] - start] = True
         return mask
+
+    def bitmap(self) -> BitMap64:
+        """All deleted positions."""
+        return BitMap64(self._positions)
 
 
 def read_deleted_rows(io: FileIO, task: ScanTask, table: str) -> DeletedRows | None:

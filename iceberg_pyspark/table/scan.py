@@ -17,6 +17,7 @@ from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.identifiers import parse_levels
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.expressions.rewriting import and_
 from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
@@ -66,6 +67,11 @@ class TableScan:
     snapshot: Snapshot | None
     split: SplitOptions
     io: FileIO = field(repr=False)
+
+    def pruned_by(self, predicate: Predicate) -> TableScan:
+        """The scan with a further bound predicate, which keeps files and rows that may match."""
+        both = and_(self.context.predicate, predicate)
+        return replace(self, context=replace(self.context, predicate=both))
 
     def plan(self) -> ScanPlan:
         """The plan over the snapshot's manifests, worked out as it is iterated."""

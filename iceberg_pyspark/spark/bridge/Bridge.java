@@ -1,0 +1,546 @@
+// The bridge between Spark's JVM and Python: it passes questions on and holds no Iceberg rule.
+// Compiled by the Janino inside Spark when a session is installed (compiler.py), hence raw types, casts and no lambdas.
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.*;
+import java.util.function.BiFunction;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.*;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.v2.*;
+import org.apache.spark.sql.types.*;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Questions to Python: an operation and its arguments as JSON, or JVM objects where a plan is asked for. */
+public class IcebergPyBridge {
+  public static volatile BiFunction python;
+  static final ObjectMapper JSON = new ObjectMapper();
+
+  /** Ask, and raise what Python raised: `null` and values pass, a list ["error", class, message] does not. */
+  static Object ask(String operation, Object argument) {
+    BiFunction answering = python;
+    if (answering == null) throw new IllegalStateException("iceberg_pyspark is not installed in this process: call iceberg_pyspark.install(spark)");
+    Object answer = answering.apply(operation, argument);
+    if (answer instanceof String && ((String) answer).startsWith("error\n")) raise((String) answer);
+    return answer;
+  }
+
+  static Map askMap(String operation, Map argument) {
+    try {
+      String answer = (String) ask(operation, JSON.writeValueAsString(argument));
+      return answer == null ? null : (Map) JSON.readValue(answer, Map.class);
+    } catch (com.fasterxml.jackson.core.JsonProcessingException e) { throw new IllegalStateException(e); }
+  }
+
+  static void raise(String answer) {
+    String[] parts = answer.split("\n", 3);
+    if (parts[1].equals("InvalidRequestError")) throw new IllegalArgumentException(parts[2]);
+    if (parts[1].equals("UnsupportedFeatureError")) throw new UnsupportedOperationException(parts[2]);
+    throw new RuntimeException("iceberg_pyspark.errors." + parts[1] + ": " + parts[2]);
+  }
+
+  static Map arguments(Object[] pairs) {
+    Map map = new LinkedHashMap();
+    for (int i = 0; i < pairs.length; i += 2) map.put(pairs[i], pairs[i + 1]);
+    return map;
+  }
+
+  static String session() { return org.apache.spark.sql.classic.SparkSession.active().sessionUUID(); }
+
+  static scala.collection.immutable.Seq seq(List list) { return (scala.collection.immutable.Seq) scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }
+
+  static List list(Object[] array) { return new ArrayList(Arrays.asList(array)); }
+}
+
+/** The class that `spark.sql.catalog.<name> = iceberg_pyspark` names. */
+public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
+  private String name;
+  private String handle;
+
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    this.name = name;
+    Map answer = IcebergPyBridge.askMap("catalog.open", IcebergPyBridge.arguments(new Object[] {"session", IcebergPyBridge.session(), "name", name, "options", new HashMap(options.asCaseSensitiveMap())}));
+    this.handle = (String) answer.get("handle");
+  }
+  public String name() { return name; }
+  public String[] defaultNamespace() { return new String[] {"default"}; }
+
+  private Map on(Identifier identifier) { return IcebergPyBridge.arguments(new Object[] {"catalog", handle, "namespace", IcebergPyBridge.list(identifier.namespace()), "name", identifier.name()}); }
+  private Map on(String[] namespace) { return IcebergPyBridge.arguments(new Object[] {"catalog", handle, "namespace", IcebergPyBridge.list(namespace)}); }
+  private static Map with(Map map, String key, Object value) { map.put(key, value); return map; }
+
+  private Table table(Map answer, Identifier identifier) {
+    if (answer == null) Platform.throwException(new NoSuchTableException(identifier));
+    return new IcebergPyTable(answer);
+  }
+
+  public Identifier[] listTables(String[] namespace) {
+    Map answer = IcebergPyBridge.askMap("tables.list", on(namespace));
+    if (answer == null) Platform.throwException(new NoSuchNamespaceException(namespace));
+    List names = (List) answer.get("names");
+    Identifier[] out = new Identifier[names.size()];
+    for (int i = 0; i < out.length; i++) out[i] = Identifier.of(namespace, (String) names.get(i));
+    return out;
+  }
+  public Table loadTable(Identifier identifier) { return table(IcebergPyBridge.askMap("table.load", on(identifier)), identifier); }
+  public Table loadTable(Identifier identifier, String version) { return table(IcebergPyBridge.askMap("table.load", with(on(identifier), "version", version)), identifier); }
+  public Table loadTable(Identifier identifier, long timestampMicros) { return table(IcebergPyBridge.askMap("table.load", with(on(identifier), "timestamp_us", Long.valueOf(timestampMicros))), identifier); }
+  public boolean tableExists(Identifier identifier) { return IcebergPyBridge.askMap("table.exists", on(identifier)).get("exists").equals(Boolean.TRUE); }
+  public void invalidateTable(Identifier identifier) { IcebergPyBridge.askMap("table.invalidate", on(identifier)); }
+
+  public Table createTable(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
+    StructType schema = new StructType();
+    for (int i = 0; i < columns.length; i++) {
+      schema = schema.add(columns[i].name(), columns[i].dataType(), columns[i].nullable());
+      if (columns[i].comment() != null) {
+        StructField[] fields = schema.fields();
+        fields[i] = fields[i].withComment(columns[i].comment());
+        schema = new StructType(fields);
+      }
+    }
+    List defaults = new ArrayList();
+    for (int i = 0; i < columns.length; i++) defaults.add(sql(columns[i].defaultValue()));
+    List transforms = new ArrayList();
+    for (int i = 0; i < partitions.length; i++) transforms.add(partitions[i].describe());
+    Map request = with(with(with(with(on(identifier), "schema", schema.json()), "partitioned_by", transforms), "properties", properties), "defaults", defaults);
+    return table(IcebergPyBridge.askMap("table.create", request), identifier);
+  }
+  public Table createTable(Identifier identifier, StructType schema, Transform[] partitions, Map properties) {
+    Column[] columns = new Column[schema.fields().length];
+    for (int i = 0; i < columns.length; i++) { StructField f = schema.fields()[i]; columns[i] = Column.create(f.name(), f.dataType(), f.nullable()); }
+    return createTable(identifier, columns, partitions, properties);
+  }
+  public Table alterTable(Identifier identifier, TableChange[] changes) {
+    List described = new ArrayList();
+    for (int i = 0; i < changes.length; i++) described.add(change(changes[i]));
+    return table(IcebergPyBridge.askMap("table.alter", with(on(identifier), "changes", described)), identifier);
+  }
+
+  /** The text of a default; its class has other parents in every release. */
+  private static String sql(Object defaultValue) {
+    try { return defaultValue == null ? null : (String) defaultValue.getClass().getMethod("getSql", new Class[0]).invoke(defaultValue, new Object[0]); }
+    catch (ReflectiveOperationException e) { throw new IllegalStateException(e); }
+  }
+  private static String position(TableChange.ColumnPosition position) { return position == null ? null : position.toString(); }
+
+  private static Map change(TableChange c) {
+    if (c instanceof TableChange.SetProperty) return IcebergPyBridge.arguments(new Object[] {"op", "set_property", "key", ((TableChange.SetProperty) c).property(), "value", ((TableChange.SetProperty) c).value()});
+    if (c instanceof TableChange.RemoveProperty) return IcebergPyBridge.arguments(new Object[] {"op", "remove_property", "key", ((TableChange.RemoveProperty) c).property()});
+    if (c instanceof TableChange.AddColumn) {
+      TableChange.AddColumn a = (TableChange.AddColumn) c;
+      return IcebergPyBridge.arguments(new Object[] {"op", "add_column", "path", IcebergPyBridge.list(a.fieldNames()), "type", a.dataType().json(), "nullable", Boolean.valueOf(a.isNullable()), "comment", a.comment(), "position", position(a.position()), "default", sql(a.defaultValue())});
+    }
+    if (c instanceof TableChange.DeleteColumn) return IcebergPyBridge.arguments(new Object[] {"op", "delete_column", "path", IcebergPyBridge.list(((TableChange.DeleteColumn) c).fieldNames()), "if_exists", ((TableChange.DeleteColumn) c).ifExists()});
+    if (c instanceof TableChange.RenameColumn) return IcebergPyBridge.arguments(new Object[] {"op", "rename_column", "path", IcebergPyBridge.list(((TableChange.RenameColumn) c).fieldNames()), "name", ((TableChange.RenameColumn) c).newName()});
+    if (c instanceof TableChange.UpdateColumnType) return IcebergPyBridge.arguments(new Object[] {"op", "update_type", "path", IcebergPyBridge.list(((TableChange.UpdateColumnType) c).fieldNames()), "type", ((TableChange.UpdateColumnType) c).newDataType().json()});
+    if (c instanceof TableChange.UpdateColumnNullability) return IcebergPyBridge.arguments(new Object[] {"op", "update_nullability", "path", IcebergPyBridge.list(((TableChange.UpdateColumnNullability) c).fieldNames()), "nullable", Boolean.valueOf(((TableChange.UpdateColumnNullability) c).nullable())});
+    if (c instanceof TableChange.UpdateColumnComment) return IcebergPyBridge.arguments(new Object[] {"op", "update_comment", "path", IcebergPyBridge.list(((TableChange.UpdateColumnComment) c).fieldNames()), "comment", ((TableChange.UpdateColumnComment) c).newComment()});
+    if (c instanceof TableChange.UpdateColumnPosition) return IcebergPyBridge.arguments(new Object[] {"op", "update_position", "path", IcebergPyBridge.list(((TableChange.UpdateColumnPosition) c).fieldNames()), "position", position(((TableChange.UpdateColumnPosition) c).position())});
+    if (c instanceof TableChange.UpdateColumnDefaultValue) return IcebergPyBridge.arguments(new Object[] {"op", "update_default", "path", IcebergPyBridge.list(((TableChange.UpdateColumnDefaultValue) c).fieldNames()), "default", ((TableChange.UpdateColumnDefaultValue) c).newDefaultValue()});
+    return IcebergPyBridge.arguments(new Object[] {"op", "unknown", "class", c.getClass().getSimpleName()});
+  }
+
+  public boolean dropTable(Identifier identifier) { return IcebergPyBridge.askMap("table.drop", with(on(identifier), "purge", Boolean.FALSE)).get("dropped").equals(Boolean.TRUE); }
+  public boolean purgeTable(Identifier identifier) { return IcebergPyBridge.askMap("table.drop", with(on(identifier), "purge", Boolean.TRUE)).get("dropped").equals(Boolean.TRUE); }
+  public void renameTable(Identifier from, Identifier to) {
+    IcebergPyBridge.askMap("table.rename", with(with(on(from), "to_namespace", IcebergPyBridge.list(to.namespace())), "to_name", to.name()));
+  }
+
+  public String[][] listNamespaces() { return namespaces(new String[0]); }
+  public String[][] listNamespaces(String[] namespace) { return namespaces(namespace); }
+  private String[][] namespaces(String[] parent) {
+    Map answer = IcebergPyBridge.askMap("namespaces.list", on(parent));
+    if (answer == null) Platform.throwException(new NoSuchNamespaceException(parent));
+    List found = (List) answer.get("namespaces");
+    String[][] out = new String[found.size()][];
+    for (int i = 0; i < out.length; i++) { List levels = (List) found.get(i); out[i] = (String[]) levels.toArray(new String[levels.size()]); }
+    return out;
+  }
+  public boolean namespaceExists(String[] namespace) { return IcebergPyBridge.askMap("namespace.exists", on(namespace)).get("exists").equals(Boolean.TRUE); }
+  public Map loadNamespaceMetadata(String[] namespace) {
+    Map answer = IcebergPyBridge.askMap("namespace.load", on(namespace));
+    if (answer == null) Platform.throwException(new NoSuchNamespaceException(namespace));
+    return answer;
+  }
+  public void createNamespace(String[] namespace, Map properties) {
+    Map answer = IcebergPyBridge.askMap("namespace.create", with(on(namespace), "properties", properties));
+    if (answer == null) Platform.throwException(new org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException(namespace));
+  }
+  public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
+    Map set = new HashMap(); List removed = new ArrayList();
+    for (int i = 0; i < changes.length; i++) {
+      if (changes[i] instanceof NamespaceChange.SetProperty) set.put(((NamespaceChange.SetProperty) changes[i]).property(), ((NamespaceChange.SetProperty) changes[i]).value());
+      else removed.add(((NamespaceChange.RemoveProperty) changes[i]).property());
+    }
+    Map answer = IcebergPyBridge.askMap("namespace.alter", with(with(on(namespace), "set", set), "removed", removed));
+    if (answer == null) Platform.throwException(new NoSuchNamespaceException(namespace));
+  }
+  public boolean dropNamespace(String[] namespace, boolean cascade) {
+    Map answer = IcebergPyBridge.askMap("namespace.drop", with(on(namespace), "cascade", Boolean.valueOf(cascade)));
+    if (answer == null) Platform.throwException(new NoSuchNamespaceException(namespace));
+    return true;
+  }
+}
+
+/** A table as it was when it was loaded: `handle` names the metadata and snapshot that Python keeps. */
+public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColumns {
+  final String handle;
+  private final Map facts;
+  private final StructType schema;
+  public IcebergPyTable(Map facts) { this.facts = facts; this.handle = (String) facts.get("handle"); this.schema = (StructType) DataType.fromJson((String) facts.get("schema")); }
+  public String name() { return (String) facts.get("name"); }
+  public StructType schema() { return schema; }
+  public Column[] columns() { return CatalogV2Columns.of(schema); }
+  public Map properties() { return (Map) facts.get("properties"); }
+  public Transform[] partitioning() {
+    List described = (List) facts.get("partitioning");
+    Transform[] out = new Transform[described.size()];
+    for (int i = 0; i < out.length; i++) {
+      List t = (List) described.get(i);
+      String kind = (String) t.get(0); String column = (String) t.get(1);
+      if (kind.equals("identity")) out[i] = org.apache.spark.sql.connector.expressions.Expressions.identity(column);
+      else if (kind.equals("bucket")) out[i] = org.apache.spark.sql.connector.expressions.Expressions.bucket(((Number) t.get(2)).intValue(), new String[] {column});
+      else if (kind.equals("years")) out[i] = org.apache.spark.sql.connector.expressions.Expressions.years(column);
+      else if (kind.equals("months")) out[i] = org.apache.spark.sql.connector.expressions.Expressions.months(column);
+      else if (kind.equals("days")) out[i] = org.apache.spark.sql.connector.expressions.Expressions.days(column);
+      else if (kind.equals("hours")) out[i] = org.apache.spark.sql.connector.expressions.Expressions.hours(column);
+      else out[i] = org.apache.spark.sql.connector.expressions.Expressions.apply(kind, new org.apache.spark.sql.connector.expressions.Expression[] {org.apache.spark.sql.connector.expressions.Expressions.literal(t.size() > 2 ? t.get(2) : ""), org.apache.spark.sql.connector.expressions.Expressions.column(column)});
+    }
+    return out;
+  }
+  public Set capabilities() { Set s = new HashSet(); s.add(TableCapability.BATCH_READ); return s; }
+  public MetadataColumn[] metadataColumns() {
+    StructType hidden = (StructType) DataType.fromJson((String) facts.get("metadata_columns"));
+    MetadataColumn[] out = new MetadataColumn[hidden.fields().length];
+    for (int i = 0; i < out.length; i++) out[i] = new IcebergPyMetadataColumn(hidden.fields()[i]);
+    return out;
+  }
+  public boolean canRenameConflictingMetadataColumns() { return true; }
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new IcebergPyScanBuilder(this, options); }
+  long sizeInBytes() { return ((Number) facts.get("size_in_bytes")).longValue(); }
+  public boolean equals(Object other) { return other instanceof IcebergPyTable && ((IcebergPyTable) other).handle.equals(handle); }
+  public int hashCode() { return handle.hashCode(); }
+  public String toString() { return name(); }
+}
+
+class CatalogV2Columns {
+  static Column[] of(StructType schema) {
+    Column[] out = new Column[schema.fields().length];
+    for (int i = 0; i < out.length; i++) {
+      StructField f = schema.fields()[i];
+      out[i] = Column.create(f.name(), f.dataType(), f.nullable(), f.getComment().isDefined() ? (String) f.getComment().get() : null, null);
+    }
+    return out;
+  }
+}
+
+class IcebergPyMetadataColumn implements MetadataColumn {
+  private final StructField field;
+  IcebergPyMetadataColumn(StructField field) { this.field = field; }
+  public String name() { return field.name(); }
+  public DataType dataType() { return field.dataType(); }
+  public boolean isNullable() { return field.nullable(); }
+}
+
+class IcebergPyScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns {
+  private final IcebergPyTable table; private final CaseInsensitiveStringMap options; private StructType schema;
+  IcebergPyScanBuilder(IcebergPyTable table, CaseInsensitiveStringMap options) { this.table = table; this.options = options; this.schema = table.schema(); }
+  public void pruneColumns(StructType required) { this.schema = required; }
+  public Scan build() { return new IcebergPyScan(table, options, schema); }
+}
+
+/** Stands in the optimized plan until `IcebergPyRule` puts the plan Python made in its place. */
+public class IcebergPyScan implements Scan, SupportsReportStatistics {
+  final IcebergPyTable table; final CaseInsensitiveStringMap options; private final StructType schema;
+  public IcebergPyScan(IcebergPyTable table, CaseInsensitiveStringMap options, StructType schema) { this.table = table; this.options = options; this.schema = schema; }
+  public StructType readSchema() { return schema; }
+  public String description() { return "iceberg-py " + table.name(); }
+  public Statistics estimateStatistics() { return new IcebergPyStatistics(table.sizeInBytes()); }
+  public boolean equals(Object other) { return other instanceof IcebergPyScan && ((IcebergPyScan) other).table.equals(table) && ((IcebergPyScan) other).schema.equals(schema) && ((IcebergPyScan) other).options.equals(options); }
+  public int hashCode() { return table.hashCode(); }
+}
+
+class IcebergPyStatistics implements Statistics {
+  private final long size;
+  IcebergPyStatistics(long size) { this.size = size; }
+  public OptionalLong sizeInBytes() { return OptionalLong.of(size); }
+  public OptionalLong numRows() { return OptionalLong.empty(); }
+}
+
+/** Puts a plan made by Python in the place of every scan of ours, the filter right above it in hand. */
+public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
+  public IcebergPyRule() { super(); }
+
+  public TreeNode apply(TreeNode plan) {
+    boolean[] joined = new boolean[1];
+    LogicalPlan replaced = rewrite((LogicalPlan) plan, joined);
+    return joined[0] ? (TreeNode) ((org.apache.spark.sql.classic.SparkSession) org.apache.spark.sql.classic.SparkSession.active()).sessionState().optimizer().execute(replaced) : replaced;
+  }
+
+  private LogicalPlan rewrite(LogicalPlan plan, boolean[] joined) {
+    if (plan instanceof DeleteFromTable || plan instanceof UpdateTable || plan instanceof MergeIntoTable) return plan;
+    if (plan instanceof Filter && isOurs((LogicalPlan) (Object) ((Filter) plan).child())) return replaced((DataSourceV2ScanRelation) (Object) ((Filter) plan).child(), ((Filter) plan).condition(), joined);
+    if (isOurs(plan)) return replaced((DataSourceV2ScanRelation) plan, null, joined);
+    List children = new ArrayList(); boolean changed = false;
+    scala.collection.Iterator it = plan.children().iterator();
+    while (it.hasNext()) { LogicalPlan child = (LogicalPlan) it.next(); LogicalPlan next = rewrite(child, joined); changed |= next != child; children.add(next); }
+    return changed ? (LogicalPlan) plan.withNewChildren(IcebergPyBridge.seq(children)) : plan;
+  }
+
+  private static boolean isOurs(LogicalPlan plan) {
+    if (!(plan instanceof DataSourceV2ScanRelation)) return false;
+    Scan scan = ((DataSourceV2ScanRelation) plan).scan();
+    return scan instanceof IcebergPyScan || IcebergPySource.isOurs((DataSourceV2ScanRelation) plan);
+  }
+
+  private static LogicalPlan replaced(DataSourceV2ScanRelation relation, Expression condition, boolean[] joined) {
+    List ours = new ArrayList(); StructType wanted = new StructType();
+    scala.collection.Iterator it = relation.output().iterator();
+    while (it.hasNext()) { Attribute a = (Attribute) it.next(); ours.add(a); wanted = wanted.add(a.name(), a.dataType(), a.nullable()); }
+    List question = new ArrayList();
+    question.add(IcebergPyBridge.session());
+    try {
+      question.add(wanted.json());
+      question.add(condition == null ? null : IcebergPyBridge.JSON.writeValueAsString(IcebergPyFilters.describe(condition)));
+    } catch (com.fasterxml.jackson.core.JsonProcessingException e) { throw new IllegalStateException(e); }
+    List parts;
+    if (relation.scan() instanceof IcebergPyScan) {
+      question.add(((IcebergPyScan) relation.scan()).table.handle);
+      parts = (List) IcebergPyBridge.ask("scan.plan", question);
+    } else {
+      question.add(IcebergPySource.pickled(relation));
+      parts = (List) IcebergPyBridge.ask("source.plan", question);
+      if (parts == null) return condition == null ? (LogicalPlan) relation : (LogicalPlan) new Filter(condition, relation);
+    }
+    List branches = new ArrayList();
+    for (int i = 0; i < parts.size(); i++) {
+      List part = (List) parts.get(i);
+      // the first branch keeps the relation's own ids, which the union above then has too
+      branches.add(branch((LogicalPlan) part.get(0), (Expression) part.get(1), ours, condition, i > 0));
+      joined[0] |= Boolean.TRUE.equals(part.get(2));
+    }
+    if (branches.size() == 1) return (LogicalPlan) branches.get(0);
+    return new Union(IcebergPyBridge.seq(branches), false, false);
+  }
+
+  /** One group of files: rename its columns to ours, then the query's filter, then what its deletes leave. */
+  private static LogicalPlan branch(LogicalPlan made, Expression live, List ours, Expression condition, boolean fresh) {
+    Map byName = new HashMap();
+    scala.collection.Iterator it = made.output().iterator();
+    while (it.hasNext()) { Attribute a = (Attribute) it.next(); byName.put(a.name(), a); }
+    List renamed = new ArrayList(); List outputs = new ArrayList(); Map exchanged = new HashMap();
+    for (int i = 0; i < ours.size(); i++) {
+      Attribute a = (Attribute) ours.get(i);
+      ExprId id = fresh ? NamedExpression$.MODULE$.newExprId() : a.exprId();
+      Alias alias = new Alias((Expression) byName.remove(a.name()), a.name(), id, a.qualifier(), scala.Option.empty(), IcebergPyBridge.seq(new ArrayList()));
+      renamed.add(alias); outputs.add(alias.toAttribute()); exchanged.put(a.exprId(), alias.toAttribute());
+    }
+    if (live != null) renamed.addAll(byName.values());
+    LogicalPlan plan = new Project(IcebergPyBridge.seq(renamed), made);
+    if (condition != null) plan = new Filter(fresh ? substituted(condition, exchanged) : condition, plan);
+    if (live == null) return plan;
+    return new Project(IcebergPyBridge.seq(outputs), new Filter(live, plan));
+  }
+
+  private static Expression substituted(Expression e, Map exchanged) {
+    if (e instanceof AttributeReference && exchanged.containsKey(((AttributeReference) e).exprId())) return (Expression) exchanged.get(((AttributeReference) e).exprId());
+    List children = new ArrayList(); boolean changed = false;
+    scala.collection.Iterator it = e.children().iterator();
+    while (it.hasNext()) { Expression child = (Expression) it.next(); Expression next = substituted(child, exchanged); changed |= next != child; children.add(next); }
+    return changed ? (Expression) e.withNewChildren(IcebergPyBridge.seq(children)) : e;
+  }
+}
+
+/** Relations of `spark.read.format("iceberg-py")`: Spark's own Python data source. */
+class IcebergPySource {
+  static boolean isOurs(DataSourceV2ScanRelation relation) {
+    if (!(relation.scan() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonScan)) return false;
+    if (!(relation.relation().table() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonTable)) return false;
+    return relation.relation().table().name().equals("iceberg-py") && !"false".equalsIgnoreCase(relation.relation().options().get("native"));
+  }
+  /** The Python object that Spark made and pickled for the relation: it holds the pinned snapshot. Null if there is none yet. */
+  static Object pickled(DataSourceV2ScanRelation relation) {
+    try {
+      Object source = field(relation.relation().table(), "ds");
+      Object made = source.getClass().getMethod("getOrCreateDataSourceInPython", new Class[] {String.class, CaseInsensitiveStringMap.class, scala.Option.class})
+          .invoke(source, new Object[] {"iceberg-py", relation.relation().options(), scala.Option.apply(relation.relation().table().schema())});
+      return made.getClass().getMethod("dataSource", new Class[0]).invoke(made, new Object[0]);
+    } catch (ReflectiveOperationException e) { throw new IllegalStateException(e); }
+  }
+  private static Object field(Object owner, String name) throws ReflectiveOperationException {
+    java.lang.reflect.Field f = owner.getClass().getDeclaredField(name); f.setAccessible(true); return f.get(owner);
+  }
+}
+
+/** A condition of Spark's as nested maps; what is not known becomes {"op": "other"}. */
+class IcebergPyFilters {
+  static Map node(String op, Object[] children) { return IcebergPyBridge.arguments(new Object[] {"op", op, "args", Arrays.asList(children)}); }
+
+  static Object describe(Expression e) {
+    if (e instanceof And) return node("and", new Object[] {describe((Expression) (Object) ((And) e).left()), describe((Expression) (Object) ((And) e).right())});
+    if (e instanceof Or) return node("or", new Object[] {describe((Expression) (Object) ((Or) e).left()), describe((Expression) (Object) ((Or) e).right())});
+    if (e instanceof Not) return node("not", new Object[] {describe((Expression) (Object) ((Not) e).child())});
+    if (e instanceof BinaryComparison) return node(e.getClass().getSimpleName(), new Object[] {describe((Expression) (Object) ((BinaryComparison) e).left()), describe((Expression) (Object) ((BinaryComparison) e).right())});
+    if (e instanceof IsNull) return node("is_null", new Object[] {describe((Expression) (Object) ((IsNull) e).child())});
+    if (e instanceof IsNotNull) return node("not_null", new Object[] {describe((Expression) (Object) ((IsNotNull) e).child())});
+    if (e instanceof IsNaN) return node("is_nan", new Object[] {describe((Expression) (Object) ((IsNaN) e).child())});
+    if (e instanceof StartsWith) return node("starts_with", new Object[] {describe((Expression) (Object) ((StartsWith) e).left()), describe((Expression) (Object) ((StartsWith) e).right())});
+    if (e instanceof In) {
+      List args = new ArrayList(); args.add(describe((Expression) (Object) ((In) e).value()));
+      scala.collection.Iterator it = ((In) e).list().iterator();
+      while (it.hasNext()) args.add(describe((Expression) it.next()));
+      return node("in", args.toArray());
+    }
+    if (e instanceof InSet) {
+      List args = new ArrayList(); args.add(describe((Expression) (Object) ((InSet) e).child()));
+      scala.collection.Iterator it = ((InSet) e).hset().iterator();
+      while (it.hasNext()) args.add(literal(it.next(), ((Expression) (Object) ((InSet) e).child()).dataType()));
+      return node("in", args.toArray());
+    }
+    if (e instanceof Literal) return literal(((Literal) e).value(), ((Literal) e).dataType());
+    if (e instanceof Attribute) return IcebergPyBridge.arguments(new Object[] {"column", new ArrayList(Arrays.asList(new Object[] {((Attribute) e).name()}))});
+    if (e instanceof GetStructField) {
+      Object parent = describe((Expression) (Object) ((GetStructField) e).child());
+      if (parent instanceof Map && ((Map) parent).containsKey("column")) {
+        List path = new ArrayList((List) ((Map) parent).get("column")); path.add(((GetStructField) e).extractFieldName());
+        return IcebergPyBridge.arguments(new Object[] {"column", path});
+      }
+    }
+    return node("other", new Object[0]);
+  }
+
+  static Map literal(Object value, DataType type) {
+    Object plain = value;
+    if (value instanceof UTF8String) plain = value.toString();
+    else if (value instanceof org.apache.spark.sql.types.Decimal) plain = ((org.apache.spark.sql.types.Decimal) value).toJavaBigDecimal().toPlainString();
+    else if (value instanceof byte[]) { StringBuilder hex = new StringBuilder(); byte[] bytes = (byte[]) value; for (int i = 0; i < bytes.length; i++) hex.append(Character.forDigit((bytes[i] >> 4) & 15, 16)).append(Character.forDigit(bytes[i] & 15, 16)); plain = hex.toString(); }
+    else if (value instanceof Double || value instanceof Float) plain = String.valueOf(value);
+    else if (!(value == null || value instanceof Number || value instanceof Boolean)) return node("other", new Object[0]);
+    return IcebergPyBridge.arguments(new Object[] {"literal", plain, "type", type.typeName()});
+  }
+}
+
+/** Files chosen by Python, each a partition of its own whose values are facts about the file. */
+public class IcebergPyFileIndex implements FileIndex {
+  private final String key, root; private final String[] paths; private final long[] sizes; private final InternalRow[] facts; private final StructType factSchema; private final long total;
+  public IcebergPyFileIndex(String key, String root, String table, StructType factSchema) {
+    String[] lines = table.length() == 0 ? new String[0] : table.split("\n");
+    this.key = key; this.root = root; this.factSchema = factSchema;
+    paths = new String[lines.length]; sizes = new long[lines.length]; facts = new InternalRow[lines.length]; long sum = 0L;
+    StructField[] fields = factSchema.fields();
+    for (int i = 0; i < lines.length; i++) {
+      String[] cells = lines[i].split("\t", -1);
+      paths[i] = unescaped(cells[0]); sizes[i] = Long.parseLong(cells[1]); sum += sizes[i];
+      Object[] values = new Object[fields.length];
+      for (int f = 0; f < fields.length; f++) values[f] = fact(cells[f + 2], fields[f].dataType());
+      facts[i] = new GenericInternalRow(values);
+    }
+    total = sum;
+  }
+  private static String unescaped(String cell) { return cell.indexOf('\\') < 0 ? cell : cell.replace("\\t", "\t").replace("\\n", "\n").replace("\\\\", "\\"); }
+  private static Object fact(String cell, DataType type) {
+    if (cell.length() == 0) return null;
+    if (type instanceof IntegerType) return Integer.valueOf(cell);
+    if (type instanceof LongType) return Long.valueOf(cell);
+    return UTF8String.fromString(unescaped(cell.substring(1)));
+  }
+  public scala.collection.immutable.Seq rootPaths() { return IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {new Path(root)})); }
+  public StructType partitionSchema() { return factSchema; }
+  public String[] inputFiles() { return paths; }
+  public void refresh() {}
+  public long sizeInBytes() { return total; }
+  public scala.Option metadataOpsTimeNs() { return scala.Option.empty(); }
+  public scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
+    List out = new ArrayList(paths.length);
+    for (int i = 0; i < paths.length; i++) {
+      FileStatus[] one = new FileStatus[] {new FileStatus(sizes[i], false, 1, 134217728L, 0L, new Path(paths[i]))};
+      out.add(PartitionDirectory$.MODULE$.apply(facts[i], one));
+    }
+    return IcebergPyBridge.seq(out);
+  }
+  public boolean equals(Object other) { return other instanceof IcebergPyFileIndex && ((IcebergPyFileIndex) other).key.equals(key); }
+  public int hashCode() { return key.hashCode(); }
+  public String toString() { return "IcebergPy(" + paths.length + " files)"; }
+}
+
+/** What Python builds plans with. */
+public class IcebergPyPlans {
+  public void answerWith(BiFunction python) { IcebergPyBridge.python = python; }
+
+  /** A DataFrame's plan over chosen Parquet files; the reader finds columns by field id, set for this relation alone. */
+  public Object parquetRelation(Object session, String key, String root, String files, String factsJson, String columnsJson, Map options) {
+    org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) session;
+    StructType facts = (StructType) DataType.fromJson(factsJson);
+    StructType columns = (StructType) DataType.fromJson(columnsJson);
+    FileIndex index = new IcebergPyFileIndex(key, root, files, facts);
+    HadoopFsRelation relation = new HadoopFsRelation(index, facts, columns, scala.Option.empty(), new ParquetFileFormat(), (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(scala.jdk.javaapi.CollectionConverters.asScala(options)), spark);
+    return spark.baseRelationToDataFrame(relation);
+  }
+
+  /** The condition that keeps rows whose position is in no bitmap of their file; bitmaps come as (length, bytes), in order of the files. */
+  public Object liveRows(Object session, Object plan, byte[] packed, boolean wide) throws java.io.IOException {
+    org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) session;
+    ArrayList bitmaps = new ArrayList();
+    java.io.DataInputStream in = new java.io.DataInputStream(new java.io.ByteArrayInputStream(packed));
+    while (in.available() > 0) {
+      byte[] one = new byte[in.readInt()]; in.readFully(one);
+      if (one.length == 0) { bitmaps.add(null); continue; }
+      java.io.DataInputStream data = new java.io.DataInputStream(new java.io.ByteArrayInputStream(one));
+      if (wide) { org.roaringbitmap.longlong.Roaring64NavigableMap b = new org.roaringbitmap.longlong.Roaring64NavigableMap(); b.deserializePortable(data); bitmaps.add(b); }
+      else { org.roaringbitmap.RoaringBitmap b = new org.roaringbitmap.RoaringBitmap(); b.deserialize(data); bitmaps.add(b); }
+    }
+    Object broadcast = new org.apache.spark.api.java.JavaSparkContext(spark.sparkContext()).broadcast(bitmaps);
+    Attribute ordinal = null, position = null;
+    scala.collection.Iterator it = ((LogicalPlan) plan).output().iterator();
+    while (it.hasNext()) { Attribute a = (Attribute) it.next(); if (a.name().equals("__ice_ord")) ordinal = a; if (a.name().equals("__ice_pos")) position = a; }
+    DataType bitmap = new ObjectType(wide ? org.roaringbitmap.longlong.Roaring64NavigableMap.class : org.roaringbitmap.RoaringBitmap.class);
+    Expression all = invoke(new Literal(broadcast, new ObjectType(org.apache.spark.broadcast.Broadcast.class)), "value", new ObjectType(ArrayList.class), new Expression[0]);
+    Expression one = invoke(all, "get", bitmap, new Expression[] {ordinal});
+    Expression at = wide ? (Expression) position : (Expression) new Cast(position, IntegerType$.MODULE$, scala.Option.empty(), EvalMode.LEGACY());
+    Expression deleted = invoke(one, "contains", BooleanType$.MODULE$, new Expression[] {at});
+    return new Not(new Coalesce(IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {deleted, Literal$.MODULE$.apply(Boolean.FALSE)}))));
+  }
+  private static Expression invoke(Expression target, String method, DataType type, Expression[] arguments) {
+    return new org.apache.spark.sql.catalyst.expressions.objects.Invoke(target, method, type, IcebergPyBridge.seq(IcebergPyBridge.list(arguments)), IcebergPyBridge.seq(new ArrayList()), true, true, true);
+  }
+
+  /** Add the rule to a session once; tells whether it was added. */
+  public boolean addRule(Object session) {
+    org.apache.spark.sql.ExperimentalMethods methods = ((org.apache.spark.sql.classic.SparkSession) session).experimental();
+    scala.collection.immutable.Seq rules = methods.extraOptimizations();
+    scala.collection.Iterator it = rules.iterator();
+    while (it.hasNext()) if (it.next() instanceof IcebergPyRule) return false;
+    methods.extraOptimizations_$eq((scala.collection.immutable.Seq) rules.appended(new IcebergPyRule()));
+    return true;
+  }
+  public void removeRule(Object session) {
+    org.apache.spark.sql.ExperimentalMethods methods = ((org.apache.spark.sql.classic.SparkSession) session).experimental();
+    List kept = new ArrayList();
+    scala.collection.Iterator it = methods.extraOptimizations().iterator();
+    while (it.hasNext()) { Object rule = it.next(); if (!(rule instanceof IcebergPyRule)) kept.add(rule); }
+    methods.extraOptimizations_$eq(IcebergPyBridge.seq(kept));
+  }
+  public String sessionId(Object session) { return ((org.apache.spark.sql.classic.SparkSession) session).sessionUUID(); }
+}

@@ -1,0 +1,143 @@
+"""Spark's filter conditions, as the bridge describes them, into predicates.
+
+A predicate made here may keep more rows than the condition and never fewer: what is not understood
+prunes nothing, and Spark applies the whole condition to the rows all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysTrue,
+    Comparison,
+    LiteralPredicate,
+    Predicate,
+    SetPredicate,
+    UnaryPredicate,
+)
+from iceberg_pyspark.expressions.rewriting import and_, not_, or_
+from iceberg_pyspark.spec.schema import Schema
+
+_COMPARISONS: Mapping[str, Comparison] = {
+    "EqualTo": "eq",
+    "LessThan": "lt",
+    "LessThanOrEqual": "lt_eq",
+    "GreaterThan": "gt",
+    "GreaterThanOrEqual": "gt_eq",
+}
+_MIRRORED: Mapping[Comparison, Comparison] = {
+    "eq": "eq",
+    "lt": "gt",
+    "lt_eq": "gt_eq",
+    "gt": "lt",
+    "gt_eq": "lt_eq",
+}
+
+
+class _NotUnderstoodError(Exception):
+    """This part of the condition has no predicate."""
+
+
+def predicate_of(condition: Mapping[str, Any] | None, schema: Schema) -> Predicate:
+    """The bound predicate of a described condition, kept wide where it is not understood."""
+    if condition is None:
+        return AlwaysTrue()
+    return _inclusive(condition, schema)
+
+
+def _inclusive(node: Mapping[str, Any], schema: Schema) -> Predicate:
+    op = node.get("op")
+    if op == "and":
+        return and_(*(_inclusive(a, schema) for a in node["args"]))
+    if op == "or":
+        return or_(*(_inclusive(a, schema) for a in node["args"]))
+    try:
+        return bind(_exact(node), schema)
+    except (_NotUnderstoodError, InvalidRequestError):
+        return AlwaysTrue()
+
+
+def _exact(node: Mapping[str, Any]) -> Predicate:
+    op, args = node.get("op"), node.get("args", ())
+    match op:
+        case "and":
+            return and_(*(_exact(a) for a in args))
+        case "or":
+            return or_(*(_exact(a) for a in args))
+        case "not":
+            return not_(_exact(args[0]))
+        case "is_null":
+            return UnaryPredicate("is_null", _column(args[0]))
+        case "not_null":
+            return UnaryPredicate("not_null", _column(args[0]))
+        case "is_nan":
+            return UnaryPredicate("is_nan", _column(args[0]))
+        case "starts_with":
+            return LiteralPredicate("starts_with", _column(args[0]), _literal(args[1]))
+        case "in":
+            return SetPredicate("in", _column(args[0]), tuple(_literal(a) for a in args[1:]))
+        case "EqualNullSafe":
+            return _null_safe(args)
+    comparison = _COMPARISONS.get(str(op))
+    if comparison is not None:
+        if "column" in args[1]:
+            return LiteralPredicate(_MIRRORED[comparison], _column(args[1]), _literal(args[0]))
+        return LiteralPredicate(comparison, _column(args[0]), _literal(args[1]))
+    raise _NotUnderstoodError(str(op))
+
+
+def _null_safe(args: list[Mapping[str, Any]]) -> Predicate:
+    column, literal = (args[0], args[1]) if "column" in args[0] else (args[1], args[0])
+    if "literal" in literal and literal["literal"] is None:
+        return UnaryPredicate("is_null", _column(column))
+    # under a NOT this would keep too few: null <=> 1 is false where null = 1 is unknown
+    return and_(
+        UnaryPredicate("not_null", _column(column)),
+        LiteralPredicate("eq", _column(column), _literal(literal)),
+    )
+
+
+def _column(node: Mapping[str, Any]) -> str:
+    if "column" not in node:
+        raise _NotUnderstoodError("not a column")
+    return ".".join(node["column"])
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def _literal(node: Mapping[str, Any]) -> Any:
+    """The value of a literal, which Spark holds in its internal form: days, microseconds, text."""
+    if "literal" not in node:
+        raise _NotUnderstoodError("not a literal")
+    value, type_ = node["literal"], node["type"]
+    if value is None:
+        return None
+    try:
+        match type_:
+            case "date":
+                return date(1970, 1, 1) + timedelta(days=value)
+            case "timestamp":
+                return _EPOCH + timedelta(microseconds=value)
+            case "timestamp_ntz":
+                return (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=None)
+            case "float" | "double":
+                return float(value)
+            case "binary":
+                return bytes.fromhex(value)
+            case "boolean" | "byte" | "short" | "integer" | "long" | "string":
+                return value
+    except OverflowError as e:
+        raise _NotUnderstoodError("a time beyond Python's calendar") from e
+    if type_.startswith("decimal"):
+        return Decimal(value)
+    if type_.startswith("time("):
+        seconds, nanos = divmod(value, 1_000_000_000)
+        return time(seconds // 3600, seconds // 60 % 60, seconds % 60, nanos // 1000)
+    raise _NotUnderstoodError(type_)

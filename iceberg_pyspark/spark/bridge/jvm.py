@@ -1,0 +1,98 @@
+"""The JVM's side of a session: the compiled classes, called through py4j."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from iceberg_pyspark.spark.bridge.compiler import load_bridge
+
+# the reader finds columns by field id, and only in the relations that say so
+_READ_BY_FIELD_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
+
+
+class Bridge:
+    """One session's door into the JVM."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Compile the classes if this JVM does not know them; raises `BridgeUnavailableError`."""
+        gateway: Any = spark.sparkContext._gateway
+        loader = load_bridge(gateway)
+        none = gateway.new_array(gateway.jvm.java.lang.Class, 0)
+        plans = loader.loadClass("IcebergPyPlans").getDeclaredConstructor(none)
+        self._spark = spark
+        self._gateway: Any = gateway
+        self._plans = plans.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
+
+    @property
+    def session_id(self) -> str:
+        """What the JVM calls the session when it asks."""
+        return str(self._plans.sessionId(self._spark._jsparkSession))
+
+    def answer_with(self, answer: Callable[[str, Any], Any]) -> None:
+        """Have questions from the JVM answered by a function of operation and argument."""
+        ensure_callback_server_started(self._gateway)  # type: ignore[no-untyped-call]
+        self._plans.answerWith(_Answering(answer))
+
+    def add_rule(self) -> bool:
+        """Put the optimizer rule into the session; False if it is there already."""
+        return bool(self._plans.addRule(self._spark._jsparkSession))
+
+    def remove_rule(self) -> None:
+        """Take the optimizer rule out again."""
+        self._plans.removeRule(self._spark._jsparkSession)
+
+    def parquet_relation(
+        self, *, key: str, root: str, files: str, facts: StructType, columns: StructType
+    ) -> DataFrame:
+        """A DataFrame over chosen files: `columns` by field id, and `facts` about each file."""
+        frame = self._plans.parquetRelation(
+            self._spark._jsparkSession,
+            key,
+            root,
+            files,
+            facts.json(),
+            columns.json(),
+            self.java_map(_READ_BY_FIELD_ID),
+        )
+        return DataFrame(frame, self._spark)
+
+    def live_rows(self, plan: Any, packed: bytes, wide: bool) -> Any:
+        """The condition on a plan's rows that no bitmap of their file holds them."""
+        return self._plans.liveRows(self._spark._jsparkSession, plan, packed, wide)
+
+    def java_map(self, items: dict[str, str]) -> Any:
+        """A map of the JVM's own."""
+        made = self._gateway.jvm.java.util.HashMap()
+        for key, value in items.items():
+            made.put(key, value)
+        return made
+
+    def java_list(self, items: list[Any]) -> Any:
+        """A list of the JVM's own."""
+        made = self._gateway.jvm.java.util.ArrayList()
+        for item in items:
+            made.add(item)
+        return made
+
+
+class _Answering:
+    """A `java.util.function.BiFunction` answered in Python."""
+
+    def __init__(self, answer: Callable[[str, Any], Any]) -> None:
+        self._answer = answer
+
+    def apply(self, operation: str, argument: Any) -> Any:
+        """Called by the JVM."""
+        answer = self._answer(operation, argument)
+        return json.dumps(answer) if isinstance(answer, dict) else answer
+
+    class Java:
+        """What py4j must know."""
+
+        implements = ("java.util.function.BiFunction",)

@@ -1,0 +1,248 @@
+"""Which columns Spark's own Parquet reader is asked for, and what of them it must not be asked.
+
+Spark finds columns by field id, fills missing ones with `EXISTS_DEFAULT`, widens promoted types.
+It prunes row groups by column *name* though, so a column whose name once meant another field id is
+read under a name no file has. Anything beyond that makes the scan portable: `native_columns` gives
+None then, with the reason in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spec.metadata_columns import (
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    POS,
+    ROW_ID,
+    SPEC_ID,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+    walk_fields,
+)
+from iceberg_pyspark.spec.values import value_to_json
+from iceberg_pyspark.table.scan import TableScan
+
+_log = logging.getLogger(__name__)
+
+FACT_FILE = "__ice_file"
+FACT_SPEC_ID = "__ice_spec_id"
+FACT_FIRST_ROW_ID = "__ice_first_row_id"
+FACT_SEQUENCE = "__ice_seq"
+STORED_ROW_ID = "__ice_row_id"
+STORED_SEQUENCE = "__ice_last_seq"
+ROW_INDEX = "_metadata.row_index"
+
+_NATIVE_TYPES = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    FloatType,
+    DoubleType,
+    DecimalType,
+    DateType,
+    TimestampType,
+    TimestamptzType,
+    StringType,
+    BinaryType,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NativeColumns:
+    """The relation's schema, the facts about files it needs, and how outputs come from both."""
+
+    read_schema: spark_types.StructType
+    facts: tuple[str, ...]
+    expressions: tuple[str, ...]
+    """SQL expressions, one per column of the projection, aliased to its name."""
+
+
+def native_columns(scan: TableScan) -> NativeColumns | None:
+    """How Spark reads the scan's projection, or None where the portable reader must."""
+    reason = _why_portable(scan)
+    if reason is not None:
+        _log.info("table %s is read portably: %s", scan.context.table, reason)
+        return None
+    read: list[spark_types.StructField] = []
+    facts: list[str] = []
+    expressions: list[str] = []
+    for f in scan.context.projection.fields:
+        match f.field_id:
+            case FILE.field_id:
+                facts.append(FACT_FILE)
+                expression = FACT_FILE
+            case SPEC_ID.field_id:
+                facts.append(FACT_SPEC_ID)
+                expression = FACT_SPEC_ID
+            case POS.field_id:
+                expression = ROW_INDEX
+            case ROW_ID.field_id:
+                facts.append(FACT_FIRST_ROW_ID)
+                read.append(_stored(STORED_ROW_ID, f.field_id))
+                expression = (
+                    f"CASE WHEN {FACT_FIRST_ROW_ID} IS NOT NULL THEN "
+                    f"coalesce({STORED_ROW_ID}, {FACT_FIRST_ROW_ID} + {ROW_INDEX}) END"
+                )
+            case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+                facts += [FACT_FIRST_ROW_ID, FACT_SEQUENCE]
+                read.append(_stored(STORED_SEQUENCE, f.field_id))
+                expression = (
+                    f"CASE WHEN {FACT_FIRST_ROW_ID} IS NOT NULL THEN "
+                    f"coalesce({STORED_SEQUENCE}, {FACT_SEQUENCE}) END"
+                )
+            case _:
+                name = f"__ice_c{f.field_id}" if _is_doubtful(f, scan) else f.name
+                read.append(_read_field(f, name))
+                expression = _quoted(name)
+        expressions.append(f"{expression} AS {_quoted(f.name)}")
+    return NativeColumns(
+        read_schema=spark_types.StructType(read),
+        facts=tuple(dict.fromkeys(facts)),
+        expressions=tuple(expressions),
+    )
+
+
+def _stored(name: str, field_id: int) -> spark_types.StructField:
+    return spark_types.StructField(
+        name, spark_types.LongType(), True, {"parquet.field.id": field_id}
+    )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+_METADATA_IDS = {f.field_id for f in (FILE, SPEC_ID, POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
+
+
+def _why_portable(scan: TableScan) -> str | None:
+    if scan.context.name_mapping is not None:
+        return "it has a name mapping, so files may lack field ids"
+    for f in scan.context.projection.fields:
+        if f.field_id in _METADATA_IDS:
+            continue
+        if f.field_id > 2147483447:
+            return f"metadata column {f.name}"
+        for inner in (f, *walk_fields(f.type)):
+            if isinstance(inner.type, PrimitiveType) and not isinstance(inner.type, _NATIVE_TYPES):
+                return f"column {f.name} holds {inner.type}"
+            if inner is not f and inner.initial_default is not None:
+                return f"column {f.name} has an initial default inside"
+            if not _only_widened(inner, scan.context.schemas):
+                return f"column {f.name} was promoted in a way Spark does not read"
+        if f.initial_default is not None and isinstance(f.type, BinaryType | StructType):
+            return f"column {f.name} has an initial default of type {f.type}"
+    return None
+
+
+def _only_widened(f: NestedField, schemas: tuple[Schema, ...]) -> bool:
+    """Whether every older type of the field is one that Spark's reader widens by itself."""
+    for schema in schemas:
+        older = schema.field_by_id.get(f.field_id)
+        if older is None or older.type == f.type or not isinstance(f.type, PrimitiveType):
+            continue
+        widened = (
+            (isinstance(older.type, IntegerType) and isinstance(f.type, LongType))
+            or (isinstance(older.type, FloatType) and isinstance(f.type, DoubleType))
+            or (isinstance(older.type, DecimalType) and isinstance(f.type, DecimalType))
+        )
+        if not widened:
+            return False
+    return True
+
+
+def _is_doubtful(f: NestedField, scan: TableScan) -> bool:
+    """Whether files may hold another column under this name: then Spark must not prune by it."""
+    metadata = scan.metadata
+    known = {s.schema_id for s in metadata.schemas}
+    if known != set(range(len(known))):
+        return True  # schemas were expired: what the name meant in them is not known
+    for schema in metadata.schemas:
+        for other in schema.fields:
+            if other.name == f.name and other.field_id != f.field_id:
+                return True
+    return _nested_doubtful(f, scan)
+
+
+def _nested_doubtful(f: NestedField, scan: TableScan) -> bool:
+    names = {scan.metadata.current_schema.name_by_id.get(i.field_id) for i in walk_fields(f.type)}
+    for schema in scan.metadata.schemas:
+        for field_id, name in schema.name_by_id.items():
+            if name in names and (scan.metadata.current_schema.name_by_id.get(field_id) != name):
+                return True
+    return False
+
+
+def _read_field(f: NestedField, name: str) -> spark_types.StructField:
+    """The field as Spark's reader wants it: ids in the metadata at every level."""
+    metadata: dict[str, Any] = {"parquet.field.id": f.field_id}
+    if f.initial_default is not None:
+        literal = _sql_literal(f.type, f.initial_default)
+        metadata |= {"EXISTS_DEFAULT": literal, "CURRENT_DEFAULT": literal}
+    return spark_types.StructField(name, _read_type(f.type, f.name), f.optional, metadata)
+
+
+def _read_type(type_: Type, path: str) -> spark_types.DataType:
+    match type_:
+        case StructType(fields=fields):
+            return spark_types.StructType([_read_field(c, c.name) for c in fields])
+        case ListType():
+            return spark_types.ArrayType(
+                _read_type(type_.element_type, path), not type_.element_required
+            )
+        case MapType():
+            return spark_types.MapType(
+                _read_type(type_.key_type, path),
+                _read_type(type_.value_type, path),
+                not type_.value_required,
+            )
+    leaf = Schema(fields=(NestedField(field_id=1, name=path, type=type_),))
+    return to_spark_schema(leaf).fields[0].dataType
+
+
+def _sql_literal(type_: Type, value: Any) -> str:
+    text = value_to_json(type_, value)
+    match type_:
+        case BooleanType():
+            return "true" if value else "false"
+        case StringType():
+            return "'" + str(text).replace("\\", "\\\\").replace("'", "\\'") + "'"
+        case DateType():
+            return f"DATE '{text}'"
+        case TimestamptzType():
+            return f"TIMESTAMP '{text}'"
+        case TimestampType():
+            return f"TIMESTAMP_NTZ '{text}'"
+        case DecimalType(precision=precision, scale=scale):
+            return f"CAST('{text}' AS DECIMAL({precision}, {scale}))"
+        case FloatType() | DoubleType():
+            kind = "FLOAT" if isinstance(type_, FloatType) else "DOUBLE"
+            return f"CAST('{text}' AS {kind})"
+        case LongType():
+            return f"{text}L"
+        case _:
+            return str(text)

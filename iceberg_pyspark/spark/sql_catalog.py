@@ -1,0 +1,358 @@
+"""Spark SQL's questions to a catalog, answered: tables, namespaces, schemas, and their changes.
+
+Each answer is a plain dict for the bridge, or None for "there is no such thing". A loaded table is
+known to the JVM by a handle that says everything needed to load the same state again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spark.types import from_spark_schema, to_spark_schema
+from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+from iceberg_pyspark.table.create_table import create_table
+from iceberg_pyspark.table.ddl_strings import parse_partitioning
+from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
+from iceberg_pyspark.table.table import Table
+
+Answer = dict[str, Any] | None
+_METADATA_COLUMNS = ("_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableState:
+    """A table as a query sees it: one metadata file, one way to choose the snapshot."""
+
+    catalog: str
+    loaded: LoadedTable
+    selector: SnapshotSelector
+
+
+class CatalogAnswers:
+    """The catalogs of one session, by handle, and the table states queries refer to."""
+
+    def __init__(self) -> None:
+        self._catalogs: dict[str, Catalog] = {}
+        self._states: dict[str, TableState] = {}
+
+    def answer(self, operation: str, q: Mapping[str, Any]) -> Answer:
+        """Answer one question."""
+        if operation == "catalog.open":
+            return self._open(q)
+        catalog = self._catalogs[q["catalog"]]
+        handler = getattr(self, "_" + operation.replace(".", "_"))
+        try:
+            answer: Answer = handler(catalog, q)
+        except (NoSuchTableError, NoSuchNamespaceError, NamespaceAlreadyExistsError):
+            return None
+        return answer
+
+    def _open(self, q: Mapping[str, Any]) -> Answer:
+        handle = f"{q['session']}/{q['name']}"
+        self._catalogs[handle] = load_catalog(q["name"], **q["options"])
+        return {"handle": handle}
+
+    def _tables_list(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        return {"names": [t.name for t in catalog.list_tables(tuple(q["namespace"]))]}
+
+    def _table_exists(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        return {"exists": catalog.table_exists(_identifier(q))}
+
+    def _table_invalidate(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        del catalog, q  # nothing is cached: every load reads the catalog
+        return {}
+
+    def _table_load(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        selector = SnapshotSelector()
+        if q.get("version") is not None:
+            selector = SnapshotSelector(version=q["version"])
+        elif q.get("timestamp_us") is not None:
+            selector = SnapshotSelector(as_of_timestamp_ms=q["timestamp_us"] // 1000)
+        identifier = _identifier(q)
+        try:
+            loaded = catalog.load_table(identifier)
+        except NoSuchTableError:
+            found = _with_ref(catalog, identifier)
+            if found is None:
+                raise
+            loaded, selector = found
+        return self._facts(q["catalog"], catalog, loaded, selector)
+
+    def _facts(
+        self, handle: str, catalog: Catalog, loaded: LoadedTable, selector: SnapshotSelector
+    ) -> Answer:
+        metadata = loaded.metadata
+        selected = select_snapshot(metadata, selector)
+        state = TableState(catalog=handle, loaded=loaded, selector=selector)
+        key = json.dumps([handle, str(loaded.identifier), loaded.metadata_location, repr(selector)])
+        self._states[key] = state
+        size = 0
+        if selected.snapshot is not None:
+            size = int(selected.snapshot.summary.get("total-files-size", 2**40))
+        hidden = Schema(fields=tuple(PLAIN_METADATA_COLUMNS[n] for n in _METADATA_COLUMNS))
+        return {
+            "handle": key,
+            "name": f"{catalog.name}.{loaded.identifier}",
+            "schema": to_spark_schema(selected.schema).json(),
+            "metadata_columns": to_spark_schema(hidden).json(),
+            "properties": _properties(metadata),
+            "partitioning": _partitioning(metadata.default_spec, metadata),
+            "size_in_bytes": size,
+        }
+
+    def state(self, handle: str) -> TableState:
+        """The state a query refers to."""
+        return self._states[handle]
+
+    def _table_create(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        properties = dict(q["properties"])
+        location = properties.pop("location", None)
+        for key in ("provider", "owner", "external", "is_managed_location", "table_type"):
+            provider = properties.pop(key, None)
+            if key == "provider" and provider not in (None, "iceberg", "iceberg-py"):
+                raise UnsupportedFeatureError(
+                    f"catalog {catalog.name} makes Iceberg tables only; write USING iceberg, "
+                    f"not USING {provider}"
+                )
+        if any(q["defaults"]):
+            raise UnsupportedFeatureError(
+                "column defaults in CREATE TABLE are not supported yet; create the table and set "
+                "them with update_schema()"
+            )
+        schema = from_spark_schema(_struct(q["schema"]))
+        loaded = create_table(
+            catalog,
+            _identifier(q),
+            schema,
+            spec=parse_partitioning(q["partitioned_by"], schema),
+            location=location,
+            properties=properties,
+        )
+        return self._facts(q["catalog"], catalog, loaded, SnapshotSelector())
+
+    def _table_alter(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        table = Table(catalog, catalog.load_table(_identifier(q)))
+        properties: dict[str, str] = {}
+        removed: list[str] = []
+        schema = table.update_schema()
+        changed = False
+        for c in q["changes"]:
+            name = ".".join(c.get("path", ()))
+            match c["op"]:
+                case "set_property":
+                    properties[c["key"]] = c["value"]
+                case "remove_property":
+                    removed.append(c["key"])
+                case "add_column":
+                    changed = True
+                    _add_column(schema, c, name)
+                case "delete_column":
+                    changed = True
+                    if not (c["if_exists"] and name not in table.schema.id_by_name):
+                        schema.drop_column(name)
+                case "rename_column":
+                    changed = True
+                    schema.rename_column(name, c["name"])
+                case "update_type":
+                    changed = True
+                    schema.update_type(name, _ice_type(c["type"]))
+                case "update_nullability":
+                    changed = True
+                    if c["nullable"]:
+                        schema.make_optional(name)
+                    else:
+                        schema.require(name)
+                case "update_comment":
+                    changed = True
+                    schema.update_doc(name, c["comment"])
+                case "update_position":
+                    changed = True
+                    _move(schema, name, c["position"])
+                case _:
+                    raise UnsupportedFeatureError(
+                        f"ALTER TABLE {table.identifier}: {c.get('class', c['op'])} is not "
+                        "supported"
+                    )
+        if properties or removed:
+            update = table.update_properties()
+            if properties:
+                update.set(properties)
+            if removed:
+                update.remove(*removed)
+            update.commit()
+        if changed:
+            schema.commit()
+        return self._facts(
+            q["catalog"], catalog, catalog.load_table(_identifier(q)), SnapshotSelector()
+        )
+
+    def _table_drop(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        if q["purge"]:
+            raise UnsupportedFeatureError(
+                f"DROP TABLE {_identifier(q)} PURGE is not supported yet: which files belong to "
+                "the table alone must be proven first; drop it without PURGE"
+            )
+        try:
+            catalog.drop_table(_identifier(q))
+        except NoSuchTableError:
+            return {"dropped": False}
+        return {"dropped": True}
+
+    def _table_rename(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        target = TableIdentifier(namespace=tuple(q["to_namespace"]), name=q["to_name"])
+        catalog.rename_table(_identifier(q), target)
+        return {}
+
+    def _namespaces_list(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        return {"namespaces": [list(n) for n in catalog.list_namespaces(tuple(q["namespace"]))]}
+
+    def _namespace_exists(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        return {"exists": catalog.namespace_exists(tuple(q["namespace"]))}
+
+    def _namespace_load(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        return dict(catalog.load_namespace_properties(tuple(q["namespace"])))
+
+    def _namespace_create(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        catalog.create_namespace(tuple(q["namespace"]), dict(q["properties"]))
+        return {}
+
+    def _namespace_alter(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        catalog.update_namespace_properties(
+            tuple(q["namespace"]), removals=q["removed"], updates=q["set"]
+        )
+        return {}
+
+    def _namespace_drop(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        namespace = tuple(q["namespace"])
+        if q["cascade"]:
+            for identifier in catalog.list_tables(namespace):
+                catalog.drop_table(identifier)
+        catalog.drop_namespace(namespace)
+        return {}
+
+
+def _identifier(q: Mapping[str, Any]) -> TableIdentifier:
+    return TableIdentifier(namespace=tuple(q["namespace"]), name=q["name"])
+
+
+def _with_ref(
+    catalog: Catalog, identifier: TableIdentifier
+) -> tuple[LoadedTable, SnapshotSelector] | None:
+    """`db.t.branch_x` and `db.t.tag_x`: the table above, at that reference."""
+    if not identifier.namespace:
+        return None
+    parent = TableIdentifier(namespace=identifier.namespace[:-1], name=identifier.namespace[-1])
+    for prefix in ("branch_", "tag_"):
+        if identifier.name.startswith(prefix):
+            ref = identifier.name[len(prefix) :]
+            loaded = catalog.load_table(parent)
+            selector = (
+                SnapshotSelector(branch=ref) if prefix == "branch_" else SnapshotSelector(tag=ref)
+            )
+            return loaded, selector
+    return None
+
+
+def _struct(text: str) -> spark_types.StructType:
+    return spark_types.StructType.fromJson(json.loads(text))
+
+
+def _properties(metadata: TableMetadata) -> dict[str, str]:
+    current = metadata.current_snapshot_id
+    return {
+        **metadata.properties,
+        "provider": "iceberg",
+        "format": "iceberg/" + metadata.properties.get("write.format.default", "parquet"),
+        "format-version": str(metadata.format_version),
+        "location": metadata.location,
+        "current-snapshot-id": "none" if current is None else str(current),
+    }
+
+
+def _partitioning(spec: PartitionSpec, metadata: TableMetadata) -> list[list[Any]]:
+    out: list[list[Any]] = []
+    names = metadata.current_schema.name_by_id
+    for f in spec.fields:
+        column = names.get(f.source_id)
+        if column is None:
+            continue
+        match f.transform:
+            case IdentityTransform():
+                out.append(["identity", column])
+            case BucketTransform(num_buckets=n):
+                out.append(["bucket", column, n])
+            case TruncateTransform(width=width):
+                out.append(["truncate", column, width])
+            case YearTransform():
+                out.append(["years", column])
+            case MonthTransform():
+                out.append(["months", column])
+            case DayTransform():
+                out.append(["days", column])
+            case HourTransform():
+                out.append(["hours", column])
+            case VoidTransform():
+                continue
+            case _:
+                out.append([str(f.transform), column])
+    return out
+
+
+def _ice_type(text: str) -> Any:
+    wrapped = spark_types.StructType.fromJson(
+        {
+            "type": "struct",
+            "fields": [{"name": "x", "type": json.loads(text), "nullable": True, "metadata": {}}],
+        }
+    )
+    return from_spark_schema(wrapped).fields[0].type
+
+
+def _add_column(schema: Any, c: Mapping[str, Any], name: str) -> None:
+    if c["default"] is not None:
+        raise UnsupportedFeatureError(
+            f"ADD COLUMN {name} DEFAULT is not supported yet; use update_schema().add_column"
+        )
+    if not c["nullable"]:
+        raise InvalidRequestError(
+            f"column {name} cannot be added NOT NULL: rows that are there have no value for it"
+        )
+    schema.add_column(name, _ice_type(c["type"]), doc=c["comment"])
+    if c["position"] is not None:
+        _move(schema, name, c["position"])
+
+
+def _move(schema: Any, name: str, position: str) -> None:
+    if position == "FIRST":
+        schema.move_first(name)
+        return
+    prefix = name.rpartition(".")[0]
+    sibling = position.removeprefix("AFTER ").strip("`")
+    schema.move_after(name, f"{prefix}.{sibling}" if prefix else sibling)

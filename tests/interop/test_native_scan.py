@@ -1,0 +1,89 @@
+"""Native scans through a Spark SQL catalog: the same rows as Java's own reader, by Spark's reader."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from iceberg_pyspark.spark.session import install
+from tests.support.oracle import Oracle
+
+ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from range(100)"
+
+
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    conf = {
+        "spark.sql.catalog.lake": "iceberg_pyspark",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(oracle.warehouse),
+    }
+    for key, value in conf.items():
+        oracle.spark.conf.set(key, value)
+    session = install(oracle.spark)
+    assert session.is_native
+    yield oracle
+    session.uninstall()
+
+
+def same_rows(lake: Oracle, query: str) -> str:
+    """Compare a query on both catalogs; the plan of ours, as text."""
+    ours = lake.spark.sql(query.format(t="lake"))
+    java = lake.spark.sql(query.format(t="java_hadoop"))
+    assert sorted(map(tuple, ours.collect())) == sorted(map(tuple, java.collect()))
+    return str(ours._jdf.queryExecution().executedPlan().toString())
+
+
+def test_a_table_without_deletes_is_read_by_sparks_own_reader(lake: Oracle) -> None:
+    lake.sql("create table java_hadoop.native.plain using iceberg partitioned by (g) as " + ROWS)
+    plan = same_rows(lake, "select * from {t}.native.plain where id > 10 and g = 1")
+    assert "IcebergPyFileIndex" in plan
+    assert "FileScan parquet" in plan
+
+
+def test_one_frame_with_different_filters_is_right(lake: Oracle) -> None:
+    lake.sql("create table java_hadoop.native.reused using iceberg as " + ROWS)
+    frame = lake.spark.table("lake.native.reused")
+    assert frame.filter("id = 3").count() == 1
+    assert frame.count() == 100
+    assert frame.filter("id = 1").union(frame.filter("id = 2")).count() == 2
+    joined = frame.alias("a").join(frame.alias("b"), "id").filter("a.g = 1")
+    assert joined.count() == 33
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deleted_rows_stay_deleted(lake: Oracle, version: int) -> None:
+    name = f"native.deleted_v{version}"
+    lake.sql(
+        f"create table java_hadoop.{name} using iceberg tblproperties "
+        f"('format-version'='{version}', 'write.delete.mode'='merge-on-read') as " + ROWS
+    )
+    lake.sql(f"delete from java_hadoop.{name} where id % 7 = 0")
+    lake.sql(f"insert into java_hadoop.{name} " + ROWS)
+    plan = same_rows(lake, "select * from {t}." + name)
+    assert plan.count("FileScan parquet") == 2, "only files with deletes pay for them"
+    same_rows(lake, "select count(*), sum(d) from {t}." + name + " where g = 2 and id < 50")
+
+
+def test_evolved_columns_are_found_by_field_id(lake: Oracle) -> None:
+    name = "native.evolved"
+    lake.sql(f"create table java_hadoop.{name} using iceberg as " + ROWS)
+    for change in (
+        "rename column s to text",
+        "alter column g type bigint",
+        "drop column d",
+        "add column d string",
+        "add column n int",
+    ):
+        lake.sql(f"alter table java_hadoop.{name} {change}")
+    lake.sql(f"insert into java_hadoop.{name} values (200, 1, 'x', 'y', 5)")
+    same_rows(lake, "select * from {t}." + name)
+    same_rows(lake, "select id from {t}." + name + " where d = 'y'")
+    same_rows(lake, "select id, text from {t}." + name + " where d is null and text < '3'")
+
+
+def test_equality_deletes_are_applied(lake: Oracle) -> None:
+    name = "java_hadoop.native.keyed"
+    lake.sql(f"create table {name} using iceberg as " + ROWS)
+    lake.write_equality_deletes(name, ["id"], [(5,), (6,)])
+    lake.sql(f"insert into {name} select 5L, 1, 'again', 0.0")
+    same_rows(lake, "select * from {t}.native.keyed where id < 10")
