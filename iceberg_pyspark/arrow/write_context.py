@@ -12,6 +12,7 @@ from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec, check_writable
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.sorting import UNSORTED
 
 DEFAULT_TARGET_FILE_SIZE = 536_870_912
 """`write.target-file-size-bytes` where the table does not say."""
@@ -24,7 +25,7 @@ class WriteContext:
     `schemas` are the table's other schemas, which type partition sources. `properties` are the
     table's, with the write's options already laid over them. `write_id` is in every file name.
     Each task keeps at most `max_open_files` files open and buffers about `buffer_bytes` of
-    rows; `sort_order_id` is what the rows are known to be sorted by.
+    rows; `sort_order_id` is what the rows are known to be sorted by, data files always say one.
     """
 
     table: str
@@ -33,7 +34,7 @@ class WriteContext:
     spec: PartitionSpec
     write_id: str
     schemas: tuple[Schema, ...] = ()
-    sort_order_id: int | None = None
+    sort_order_id: int = UNSORTED.order_id
     format_version: int = 2
     file_format: FileFormat = "parquet"
     target_file_size_in_bytes: int = DEFAULT_TARGET_FILE_SIZE

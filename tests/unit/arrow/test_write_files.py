@@ -123,6 +123,11 @@ def test_rows_of_a_task_are_one_file_named_after_it() -> None:
     assert footer(store, file).num_row_groups == 1
 
 
+def test_files_whose_rows_are_in_no_order_say_so() -> None:
+    [file], _ = write(a_context(), [numbers([2, 1])])
+    assert file.sort_order_id == 0
+
+
 @pytest.mark.parametrize("batches", [[], [numbers([])]])
 def test_no_rows_are_no_files(batches: list[pa.RecordBatch]) -> None:
     for spec in (UNPARTITIONED, spec_of(1, IdentityTransform())):
