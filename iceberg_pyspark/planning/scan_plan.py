@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from typing import Protocol, TypeVar
 
@@ -201,49 +201,54 @@ def plan_tasks(
     return plan.tasks(split)
 
 
-def tasks_of(planned: PlannedFiles, target_size: int) -> Iterator[ScanTask]:
+def tasks_of(planned: PlannedFiles, target_size: int) -> list[ScanTask]:
     """Planned files as tasks of about the target size."""
     table = planned.entries
-    rows = table.num_rows
-    formats = table["file_format"].to_pylist()
-    sizes = table["file_size_in_bytes"].to_pylist()
-    parts = [part.to_pylist() for part in table["partition"].combine_chunks().flatten()]
-    ranges: Iterable[Sequence[tuple[int, int]]]
-    if pc.any(pc.greater(table["file_size_in_bytes"], target_size)).as_py():
+    satisfied = planned.filter_satisfied
+    rows: Sequence[int] = range(table.num_rows)
+    starts: Iterable[int] = repeat(0)
+    lengths = table["file_size_in_bytes"].to_pylist()
+    if max(lengths, default=0) > target_size:
+        formats = table["file_format"].to_pylist()
         offsets = table["split_offsets"].to_pylist()
-        ranges = map(split_file, sizes, formats, offsets, repeat(target_size))
-    else:
-        ranges = (((0, size),) for size in sizes)
+        cuts = list(map(split_file, lengths, formats, offsets, repeat(target_size)))
+        rows = [row for row, ranges in enumerate(cuts) for _ in ranges]
+        starts = [start for ranges in cuts for start, _ in ranges]
+        lengths = [length for ranges in cuts for _, length in ranges]
+        table = table.take(pa.array(rows, pa.int64()))
+        satisfied = satisfied[rows]
+    parts = [part.to_pylist() for part in table["partition"].combine_chunks().flatten()]
     deletes = planned.deletes
-    spec_id = planned.spec.spec_id
-    for path, format_, size, cuts, count, partition, sequence_number, first, applied, proved in zip(
-        table["file_path"].to_pylist(),
-        formats,
-        sizes,
-        ranges,
-        table["record_count"].to_pylist(),
-        zip(*parts, strict=True) if parts else repeat((), rows),
-        table["sequence_number"].to_pylist(),
-        table["first_row_id"].to_pylist(),
-        map(deletes.get, range(rows), repeat(())) if deletes else repeat((), rows),
-        planned.filter_satisfied.tolist(),
-        strict=True,
-    ):
-        for start, length in cuts:
-            yield ScanTask(
-                file_path=path,
-                file_format=format_,
-                file_size_in_bytes=size,
-                record_count=count,
-                start=start,
-                length=length,
-                spec_id=spec_id,
-                partition=partition,
-                data_sequence_number=sequence_number,
-                first_row_id=first,
-                deletes=applied,
-                filter_satisfied=proved,
-            )
+    return _tasks_from_columns(
+        len(rows),
+        {
+            "file_path": table["file_path"].to_pylist(),
+            "file_format": table["file_format"].to_pylist(),
+            "file_size_in_bytes": table["file_size_in_bytes"].to_pylist(),
+            "record_count": table["record_count"].to_pylist(),
+            "start": starts,
+            "length": lengths,
+            "spec_id": repeat(planned.spec.spec_id),
+            "partition": zip(*parts, strict=True) if parts else repeat(()),
+            "data_sequence_number": table["sequence_number"].to_pylist(),
+            "first_row_id": table["first_row_id"].to_pylist(),
+            "deletes": map(deletes.get, rows, repeat(())) if deletes else repeat(()),
+            "filter_satisfied": satisfied.tolist(),
+        },
+    )
+
+
+def _tasks_from_columns(count: int, columns: Mapping[str, Iterable[object]]) -> list[ScanTask]:
+    """Tasks whose every field is a column of `columns`.
+
+    Filled column by column without a Python frame per task: calling the constructor of a frozen
+    class takes three times as long, which was half the time of planning a large table.
+    """
+    tasks = list(map(ScanTask.__new__, repeat(ScanTask, count)))
+    for field in fields(ScanTask):
+        set_field = getattr(ScanTask, field.name).__set__
+        deque(map(set_field, tasks, columns[field.name]), maxlen=0)
+    return tasks
 
 
 def _in_order(

@@ -1,6 +1,6 @@
 """Avro records decoded by DataFusion: some twenty times as fast as record by record in Python.
 
-Its import is slow, so it stands alone and is imported on first need. DataFusion reads local files
+It stands alone to be imported on first need: executors have no DataFusion. That reads local files
 only, and a checked and renamed file (`storage/avro.py`) is in memory, so it goes through a
 temporary one.
 """

@@ -45,8 +45,8 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.storage.avro import AvroFile, damaged, read_avro
 from iceberg_pyspark.storage.file_io import FileIO
 
-LARGE_MANIFEST_ENTRIES = 500
-"""From this many entries on, DataFusion's start-up pays for itself."""
+LARGE_MANIFEST_ENTRIES = 200
+"""From this many entries on, what DataFusion costs per file pays for itself."""
 
 Decoder = Literal["auto", "fastavro", "datafusion"]
 Metrics = Collection[int] | Literal["all"]
@@ -129,7 +129,7 @@ def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
     """The records as a table of columns named `_<field id>`."""
     large = avro.record_count >= LARGE_MANIFEST_ENTRIES
     if decoder == "datafusion" or (decoder == "auto" and large):
-        # DataFusion takes a third of a second to import, which small tables need not pay
+        # executors, which read no large manifests, need not have DataFusion
         from iceberg_pyspark.storage.datafusion_avro import decode_records  # noqa: PLC0415
 
         return decode_records(avro)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -107,13 +107,15 @@ def _entries(location: str, numbers: range, random: Random) -> Iterator[Manifest
         )
 
 
-def make_table(file_io: FileIO, location: str, files: int, files_per_manifest: int) -> str:
-    """Write the table's metadata and return the location of its metadata file."""
+def make_table(
+    file_io: FileIO, folder: str, location: str, files: int, files_per_manifest: int
+) -> None:
+    """Write into a folder the metadata of a table that will stand at `location`."""
     random = Random(1)
     manifests = [
         write_manifest(
             file_io,
-            f"{location}/metadata/bench-m{start // files_per_manifest}.avro",
+            f"{folder}/metadata/bench-m{start // files_per_manifest}.avro",
             _entries(location, range(start, min(start + files_per_manifest, files)), random),
             spec=SPEC,
             schema=SCHEMA,
@@ -124,11 +126,14 @@ def make_table(file_io: FileIO, location: str, files: int, files_per_manifest: i
         )
         for start in range(0, files, files_per_manifest)
     ]
-    manifest_list = f"{location}/metadata/snap-{SNAPSHOT_ID}-1-bench.avro"
+    manifest_list = f"metadata/snap-{SNAPSHOT_ID}-1-bench.avro"
     write_manifest_list(
         file_io,
-        manifest_list,
-        manifests,
+        f"{folder}/{manifest_list}",
+        [
+            replace(m, manifest_path=location + m.manifest_path.removeprefix(folder))
+            for m in manifests
+        ],
         format_version=2,
         snapshot_id=SNAPSHOT_ID,
         parent_snapshot_id=None,
@@ -152,19 +157,12 @@ def make_table(file_io: FileIO, location: str, files: int, files_per_manifest: i
                 snapshot_id=SNAPSHOT_ID,
                 sequence_number=1,
                 timestamp_ms=1_767_225_600_000,
-                manifest_list=manifest_list,
+                manifest_list=f"{location}/{manifest_list}",
                 summary={"operation": "append"},
                 schema_id=0,
             ),
         ),
         refs={MAIN: SnapshotRef(snapshot_id=SNAPSHOT_ID)},
     )
-    metadata_location = f"{location}/metadata/00000-bench.metadata.json"
-    with file_io.open_output(metadata_location) as stream:
+    with file_io.open_output(f"{folder}/metadata/00000-bench.metadata.json") as stream:
         stream.write(metadata_to_bytes(metadata))
-    return metadata_location
-
-
-def table_folder(cache: Path, files: int) -> Path:
-    """Where a table of that many files is kept between runs."""
-    return cache / f"plan-bench-{files}"
