@@ -1,4 +1,4 @@
-"""Native scans through a Spark SQL catalog: the same rows as Java's own reader, by Spark's reader."""
+"""Native scans through a Spark SQL catalog: Java's rows, read by Spark's own reader."""
 
 from collections.abc import Iterator
 
