@@ -3,45 +3,17 @@
 Spark makes and pickles this object in processes that have no SparkSession; each step may be a new
 one (`schema`, `reader`, `partitions`, `read`, `commit`). What must stay the same from step to
 step, the snapshot above all, is kept on the object.
+
+Executors get the object too. Importing is most of what a short step costs, so this module imports
+little, and each step its own part once it runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.spark.options import (
-    parse_read_options,
-    parse_table_options,
-    parse_write_options,
-)
-from iceberg_pyspark.spark.prepare_write import prepare_write
-from iceberg_pyspark.spark.reader import IcebergReader
-from iceberg_pyspark.spark.table_access import find_table, load_table
-from iceberg_pyspark.spark.types import project_like, to_spark_schema
-from iceberg_pyspark.spark.writer import IcebergWriter
-from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
-from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.table.scan import TableScan, scan_table
-from iceberg_pyspark.table.table_storage import table_io
-
-
-@dataclass(frozen=True)
-class _Pinned:
-    """The metadata file a DataFrame saw when it was loaded: it fixes snapshot and schema.
-
-    Later steps need no catalog.
-    """
-
-    identifier: TableIdentifier
-    metadata_location: str
-    config: dict[str, str] = field(repr=False)
+from iceberg_pyspark.spark.pinned_table import PinnedTable
 
 
 class IcebergDataSource(DataSource):
@@ -54,7 +26,7 @@ class IcebergDataSource(DataSource):
     or in the environment) or a path (`/warehouse/db/events`). Options: README, "Options".
     """
 
-    _pinned: _Pinned | None = None
+    _pinned: PinnedTable | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -63,58 +35,21 @@ class IcebergDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The schema of what will be read; pins the snapshot."""
-        return to_spark_schema(self._scan(self._load()).context.projection)
+        from iceberg_pyspark.spark.read_job import open_read_job  # noqa: PLC0415
+
+        job = open_read_job(self.options, self._pinned)
+        self._pinned = job.pinned
+        return job.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the pinned snapshot; with a user-given schema, of just its columns."""
-        loaded = self._load()
-        scan = self._scan(loaded)
-        if to_spark_schema(scan.context.projection) != schema:
-            scan = self._scan(loaded, lambda known: project_like(known, schema))
-        return IcebergReader(scan)
+        from iceberg_pyspark.spark.read_job import open_read_job  # noqa: PLC0415
+
+        return open_read_job(self.options, self._pinned).reader(schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer for one job; the table is created by its commit if there is none."""
-        options = dict(self.options)
-        return IcebergWriter(
-            prepare_write(
-                parse_table_options(options), parse_write_options(options), schema, overwrite
-            )
-        )
+        from iceberg_pyspark.spark.prepare_write import prepare_write  # noqa: PLC0415
+        from iceberg_pyspark.spark.writer import IcebergWriter  # noqa: PLC0415
 
-    def _load(self) -> LoadedTable:
-        pinned = self._pinned
-        if pinned is not None:
-            return LoadedTable(
-                identifier=pinned.identifier,
-                metadata=_read_pinned(pinned),
-                metadata_location=pinned.metadata_location,
-                config=pinned.config,
-            )
-        table_options = parse_table_options(self.options)
-        catalog, identifier = find_table(table_options)
-        loaded = load_table(catalog, identifier, table_options)
-        self._pinned = _Pinned(identifier, loaded.metadata_location, dict(loaded.config))
-        return loaded
-
-    def _scan(
-        self, loaded: LoadedTable, projection: Callable[[Schema], Schema] | None = None
-    ) -> TableScan:
-        table_options = parse_table_options(self.options)
-        read = parse_read_options(self.options)
-        return scan_table(
-            table_options.table,
-            loaded.metadata,
-            table_io(loaded, table_options.storage_properties),
-            selector=read.selector,
-            columns=read.columns,
-            projection=projection,
-            filter=read.filter,
-            case_sensitive=read.case_sensitive,
-            split_overrides=read.split_properties,
-        )
-
-
-def _read_pinned(pinned: _Pinned) -> TableMetadata:
-    location = pinned.metadata_location
-    return read_table_metadata(open_storage(location, pinned.config), location)
+        return IcebergWriter(prepare_write(self.options, schema, overwrite=overwrite))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Mapping
 
 from pyspark.sql.types import StructType
 
@@ -13,10 +14,10 @@ from iceberg_pyspark.catalogs.properties import storage_properties
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.expressions.binding import bind
-from iceberg_pyspark.spark.options import TableOptions, WriteOptions
+from iceberg_pyspark.spark.options import WriteOptions, parse_table_options, parse_write_options
+from iceberg_pyspark.spark.prepared_write import PreparedWrite
 from iceberg_pyspark.spark.table_access import find_table, load_table
 from iceberg_pyspark.spark.types import from_spark_schema
-from iceberg_pyspark.spark.writer import PreparedWrite
 from iceberg_pyspark.spec.properties import FORMAT_VERSION
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
@@ -29,10 +30,9 @@ from iceberg_pyspark.table.new_data import write_context_of
 from iceberg_pyspark.table.table_storage import table_io
 
 
-def prepare_write(
-    table: TableOptions, options: WriteOptions, frame: StructType, overwrite: bool
-) -> PreparedWrite:
-    """Check the request and fix everything the tasks need, before any of them runs."""
+def prepare_write(given: Mapping[str, str], frame: StructType, *, overwrite: bool) -> PreparedWrite:
+    """Check the options and the frame's schema, and fix everything the tasks need."""
+    table, options = parse_table_options(given), parse_write_options(given)
     catalog, identifier = find_table(table)
     written = from_spark_schema(frame)
     new_table = None

@@ -21,9 +21,9 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spark.open_table import open_table
-from iceberg_pyspark.spark.options import parse_table_options, parse_write_options
 from iceberg_pyspark.spark.prepare_write import prepare_write
-from iceberg_pyspark.spark.writer import IcebergWriter, PreparedWrite, WrittenFiles
+from iceberg_pyspark.spark.prepared_write import PreparedWrite
+from iceberg_pyspark.spark.writer import IcebergWriter, WrittenFiles
 
 FRAME = StructType().add("id", "long").add("name", "string")
 
@@ -33,7 +33,7 @@ def prepared(
 ) -> PreparedWrite:
     """What the driver hands to the tasks of a job."""
     given = {"path": str(table), **(options or {})}
-    job = prepare_write(parse_table_options(given), parse_write_options(given), FRAME, overwrite)
+    job = prepare_write(given, FRAME, overwrite=overwrite)
     return pickle.loads(pickle.dumps(job))  # type: ignore[no-any-return]
 
 
@@ -181,7 +181,7 @@ def sql_options(tmp_path: Path, **more: str) -> dict[str, str]:
 
 
 def prepared_sql(options: dict[str, str]) -> PreparedWrite:
-    return prepare_write(parse_table_options(options), parse_write_options(options), FRAME, False)
+    return prepare_write(options, FRAME, overwrite=False)
 
 
 def test_a_new_table_takes_the_defaults_and_overrides_of_its_catalog(tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+"""What driver and tasks of one write job share; made by `prepare_write.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from iceberg_pyspark.arrow.write_context import WriteContext
+from iceberg_pyspark.spark.options import TableOptions, WriteOptions
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+
+if TYPE_CHECKING:
+    # executors import this module, and commit nothing
+    from iceberg_pyspark.table.commit_files import OverwriteMode
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedWrite:
+    """`table_uuid` is that of the table the files are written for.
+
+    `new_table` is its metadata if it is still to be created; `overwrite` None is an append.
+    """
+
+    table: TableOptions
+    options: WriteOptions
+    context: WriteContext
+    io: FileIO
+    overwrite: OverwriteMode | None
+    table_uuid: str | None
+    new_table: TableMetadata | None = field(repr=False)

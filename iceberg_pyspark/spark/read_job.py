@@ -1,0 +1,94 @@
+"""A read on the driver: from options to the schema and the reader of one pinned snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.spark.options import (
+    ReadOptions,
+    TableOptions,
+    parse_read_options,
+    parse_table_options,
+)
+from iceberg_pyspark.spark.pinned_table import PinnedTable
+from iceberg_pyspark.spark.reader import IcebergReader
+from iceberg_pyspark.spark.table_access import find_table, load_table
+from iceberg_pyspark.spark.types import project_like, to_spark_schema
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.table.scan import TableScan, scan_table
+from iceberg_pyspark.table.table_storage import table_io
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadJob:
+    """One read of a table as it was when the DataFrame was made; from `open_read_job`."""
+
+    table: TableOptions
+    read: ReadOptions
+    loaded: LoadedTable
+
+    @property
+    def pinned(self) -> PinnedTable:
+        """What makes the next step see the same."""
+        loaded = self.loaded
+        return PinnedTable(
+            loaded.identifier.namespace,
+            loaded.identifier.name,
+            loaded.metadata_location,
+            dict(loaded.config),
+        )
+
+    def schema(self) -> StructType:
+        """The schema of what will be read."""
+        return to_spark_schema(self._scan().context.projection)
+
+    def reader(self, schema: StructType) -> IcebergReader:
+        """A reader; with a user-given schema, of just its columns."""
+        scan = self._scan()
+        if to_spark_schema(scan.context.projection) != schema:
+            scan = self._scan(lambda known: project_like(known, schema))
+        return IcebergReader(scan)
+
+    def _scan(self, projection: Callable[[Schema], Schema] | None = None) -> TableScan:
+        return scan_table(
+            self.table.table,
+            self.loaded.metadata,
+            table_io(self.loaded, self.table.storage_properties),
+            selector=self.read.selector,
+            columns=self.read.columns,
+            projection=projection,
+            filter=self.read.filter,
+            case_sensitive=self.read.case_sensitive,
+            split_overrides=self.read.split_properties,
+        )
+
+
+def open_read_job(options: Mapping[str, str], pinned: PinnedTable | None = None) -> ReadJob:
+    """Load the table that options name, or, where an earlier step pinned it, that state of it."""
+    table = parse_table_options(options)
+    return ReadJob(
+        table=table,
+        read=parse_read_options(options),
+        loaded=_load(table) if pinned is None else _load_pinned(pinned),
+    )
+
+
+def _load(table: TableOptions) -> LoadedTable:
+    catalog, identifier = find_table(table)
+    return load_table(catalog, identifier, table)
+
+
+def _load_pinned(pinned: PinnedTable) -> LoadedTable:
+    location = pinned.metadata_location
+    return LoadedTable(
+        identifier=TableIdentifier(namespace=pinned.namespace, name=pinned.name),
+        metadata=read_table_metadata(open_storage(location, pinned.config), location),
+        metadata_location=location,
+        config=pinned.config,
+    )
