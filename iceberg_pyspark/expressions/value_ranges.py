@@ -4,12 +4,15 @@ One rule serves data files (`metrics.py`), manifests (`summaries.py`) and row gr
 a column are split into nulls, NaNs and the rest, and each part is asked whether some, or all, of it
 is selected. What is not known counts as possible, so a filter built here errs to one side only: an
 inclusive one is false only when no row can match, a strict one is true only when every row does.
+
+Bounds of uuids are taken in both orders there are: unsigned bytes, and Java's, which writes what
+its class for them calls least and greatest (apache/iceberg #14216).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError
@@ -28,7 +31,7 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
 )
 from iceberg_pyspark.expressions.rewriting import not_bound, push_not
-from iceberg_pyspark.spec.types import DoubleType, FloatType, Type
+from iceberg_pyspark.spec.types import DoubleType, FloatType, Type, UUIDType
 from iceberg_pyspark.spec.values import value_from_bytes
 
 
@@ -98,7 +101,10 @@ def _inclusive_leaf(leaf: BoundLeaf) -> RangeFilter:
         return (
             (null_matches and known.may_be_null)
             or (nan_matches and known.may_be_nan)
-            or (known.may_be_value and _some_value_may_match(leaf, known.lower, known.upper))
+            or (
+                known.may_be_value
+                and any(_some_value_may_match(*read) for read in _readings(leaf, known))
+            )
         )
 
     return some_row_may_match
@@ -114,10 +120,37 @@ def _strict_leaf(leaf: BoundLeaf) -> RangeFilter:
         return (
             (null_matches or not known.may_be_null)
             and (nan_matches or not (has_nan and known.may_be_nan))
-            and (not known.may_be_value or _every_value_matches(leaf, known.lower, known.upper))
+            and (
+                not known.may_be_value
+                or all(_every_value_matches(*read) for read in _readings(leaf, known))
+            )
         )
 
     return every_row_matches
+
+
+def _readings(leaf: BoundLeaf, known: ValueRange) -> Iterator[tuple[BoundLeaf, Any, Any]]:
+    """The leaf and the bounds in every order that the bounds may have been found in."""
+    yield leaf, known.lower, known.upper
+    if isinstance(leaf.column.type, UUIDType):
+        bounds = (None if b is None else java_uuid_key(b) for b in (known.lower, known.upper))
+        yield in_java_uuid_order(leaf), *bounds
+
+
+def in_java_uuid_order(leaf: BoundLeaf) -> BoundLeaf:
+    """The leaf with its literals as keys of Java's order of uuids."""
+    match leaf:
+        case BoundLiteral():
+            return replace(leaf, literal=java_uuid_key(leaf.literal))
+        case BoundSet():
+            return replace(leaf, literals=frozenset(map(java_uuid_key, leaf.literals)))
+        case _:
+            return leaf
+
+
+def java_uuid_key(uuid: bytes) -> bytes:
+    """Bytes that compare as Java compares uuids: by two halves, each a signed number."""
+    return bytes((uuid[0] ^ 0x80, *uuid[1:8], uuid[8] ^ 0x80, *uuid[9:]))
 
 
 def _special_matches(leaf: BoundLeaf) -> tuple[bool, bool]:

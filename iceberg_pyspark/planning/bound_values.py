@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.expressions.value_ranges import decode_bound
+from iceberg_pyspark.expressions.value_ranges import decode_bound, java_uuid_key
 from iceberg_pyspark.spec.types import (
     BinaryType,
     DateType,
@@ -63,7 +63,9 @@ def decode_bounds(bounds: pa.Array, type_: Type) -> pa.Array:
                 return bounds.cast(pa.string())
             except pa.ArrowInvalid:
                 return _one_by_one(bounds, type_, pa.string())
-        case UUIDType() | FixedType() | BinaryType():
+        case UUIDType():
+            return pc.if_else(pc.equal(pc.binary_length(bounds), 16), bounds, None)
+        case FixedType() | BinaryType():
             return bounds
         case _:
             return _one_by_one(bounds, type_, pa.bool_())
@@ -80,6 +82,13 @@ def arrow_literal(type_: Type, value: Any) -> pa.Scalar:
             return pa.scalar(value, pa.int64())
         case _:
             return pa.scalar(value)
+
+
+def java_uuid_keys(bounds: pa.Array) -> pa.Array:
+    """Bounds of uuids as `expressions/value_ranges.java_uuid_key` makes them."""
+    return pa.array(
+        [None if b is None else java_uuid_key(b) for b in bounds.to_pylist()], pa.binary()
+    )
 
 
 def _one_by_one(bounds: pa.Array, type_: Type, arrow_type: pa.DataType) -> pa.Array:

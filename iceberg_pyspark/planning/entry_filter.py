@@ -28,9 +28,10 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
 )
 from iceberg_pyspark.expressions.rewriting import not_bound, push_not
-from iceberg_pyspark.planning.bound_values import arrow_literal, decode_bounds
+from iceberg_pyspark.expressions.value_ranges import in_java_uuid_order
+from iceberg_pyspark.planning.bound_values import arrow_literal, decode_bounds, java_uuid_keys
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
-from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType
+from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType, UUIDType
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -107,7 +108,11 @@ class _MetricsFilter:
         if ranges is None:
             ranges = _Ranges(self._table, leaf.column)
             self._ranges[leaf.column.field_id] = ranges
-        found = ranges.may_be_value & _some_value_may_match(leaf, ranges.lower, ranges.upper)
+        found = _some_value_may_match(leaf, ranges.lower, ranges.upper)
+        if isinstance(leaf.column.type, UUIDType):
+            lower, upper = java_uuid_keys(ranges.lower), java_uuid_keys(ranges.upper)
+            found = found | _some_value_may_match(in_java_uuid_order(leaf), lower, upper)
+        found = found & ranges.may_be_value
         if evaluate_leaf(leaf, None) is True:
             found = found | ranges.may_be_null
         if _has_nan(leaf.column) and evaluate_leaf(leaf, float("nan")) is True:

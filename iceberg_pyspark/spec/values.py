@@ -152,6 +152,8 @@ def value_from_bytes(type_: Type, data: bytes) -> Any:
                 return data.decode("utf-8")
             case UnknownType():
                 return None
+            case UUIDType():
+                return bytes(_sized(data, 16))
             case PrimitiveType():
                 return bytes(data)
             case _:

@@ -39,6 +39,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
     TimestampType,
     Type,
+    UUIDType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
 from tests.support.strategies import columns, nullable, one_column_predicates
@@ -310,7 +311,29 @@ def test_conformance_41_bounds_written_before_a_promotion_are_read_by_length(
     assert may(BoundLiteral("lt", column, literal), file)
 
 
+def test_uuid_bounds_are_right_in_javas_order_and_in_the_specifications() -> None:
+    low, middle, high = (bytes([first]) + bytes(15) for first in (0x07, 0x79, 0xF7))
+    [column] = columns(UUIDType())
+    # Java calls the uuid with the highest bit set the least of these three
+    for lower, upper in ((low, high), (high, middle)):
+        file = file_of(lower=lower, upper=upper)
+        for value in (low, middle, high):
+            assert may(BoundLiteral("eq", column, value), file)
+            assert not must(BoundLiteral("not_eq", column, value), file)
+        assert may(BoundSet("in", column, frozenset((low, middle))), file)
+    file = file_of(lower=low, upper=low)
+    for op in ("eq", "gt"):
+        assert not may(BoundLiteral(op, column, middle), file)
+    assert may(BoundLiteral("lt", column, middle), file)
+    assert must(BoundLiteral("lt", column, middle), file)
+    # between them in one order, outside in the other: possible, and not proven
+    assert may(BoundLiteral("gt", column, high), file)
+    assert not must(BoundLiteral("lt", column, high), file)
+
+
 def test_a_bound_that_cannot_be_read_is_unknown() -> None:
+    [unsized] = columns(UUIDType())
+    assert may(BoundLiteral("eq", unsized, bytes(16)), file_of(lower=b"\xff", upper=b"\xff"))
     file = file_of(lower=b"\xff\xfe", upper=b"\xc3", field_id=3)
     assert may(BoundLiteral("eq", TEXT, "a"), file)
     assert not must(BoundLiteral("not_eq", TEXT, "a"), file)
