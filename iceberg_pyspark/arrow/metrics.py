@@ -37,8 +37,11 @@ _FOOTER_LIMIT = 4096
 """Parquet's writer leaves out the statistics of a column chunk with a longer minimum or maximum."""
 
 
-_CUT = (StringType, BinaryType, FixedType)
-"""Types whose bounds are cut to length; a uuid's never are, though it is bytes as well."""
+_CUT = (StringType, BinaryType)
+"""Types whose bounds are cut to length; fixed values and uuids have one length."""
+
+_LONG = (StringType, BinaryType, FixedType)
+"""Types whose values may be longer than the limit."""
 
 
 class FileMetrics(TypedDict):
@@ -63,6 +66,18 @@ class _Leaf:
     type: Type
     path: tuple[str, ...]
     mode: MetricsMode
+    repeated: bool
+    """Inside a list or map: its values are no rows, so they are not counted and bound nothing."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether its values are counted."""
+        return self.mode.counts and not self.repeated
+
+    @property
+    def bounds(self) -> bool:
+        """Whether it has bounds."""
+        return self.mode.bounds and not self.repeated
 
 
 class MetricsCollector:
@@ -71,18 +86,18 @@ class MetricsCollector:
     def __init__(self, schema: Schema, properties: Mapping[str, str]) -> None:
         modes = metrics_modes(schema, properties)
         self._leaves = [
-            _Leaf(i, field_id, type_, path, modes.get(field_id, NONE))
-            for i, (field_id, type_, path) in enumerate(
-                _leaves(stored_schema(schema).as_struct, ())
+            _Leaf(i, field_id, type_, path, modes[field_id], repeated)
+            for i, (field_id, type_, path, repeated) in enumerate(
+                _leaves(stored_schema(schema).as_struct, (), repeated=False)
             )
         ]
         self._floats = [
             leaf
             for leaf in self._leaves
-            if leaf.mode.counts and isinstance(leaf.type, FloatType | DoubleType)
+            if leaf.counts and isinstance(leaf.type, FloatType | DoubleType)
         ]
         self._texts = [
-            leaf for leaf in self._leaves if leaf.mode.bounds and isinstance(leaf.type, _CUT)
+            leaf for leaf in self._leaves if leaf.bounds and isinstance(leaf.type, _LONG)
         ]
         self.clear()
 
@@ -114,14 +129,15 @@ class MetricsCollector:
         upper: dict[int, bytes] = {}
         for leaf in self._leaves:
             chunks = [g.column(leaf.index) for g in row_groups]
-            sizes[leaf.field_id] = sum(c.total_compressed_size for c in chunks)
-            if not leaf.mode.counts:
+            if leaf.mode != NONE:
+                sizes[leaf.field_id] = sum(c.total_compressed_size for c in chunks)
+            if not leaf.counts:
                 continue
             values[leaf.field_id] = sum(c.num_values for c in chunks)
             statistics = [c.statistics for c in chunks]
             if all(s is not None and s.has_null_count for s in statistics):
                 nulls[leaf.field_id] = sum(s.null_count for s in statistics)
-            if leaf.mode.bounds and (bounds := self._bounds(leaf, chunks)) is not None:
+            if leaf.bounds and (bounds := self._bounds(leaf, chunks)) is not None:
                 low, high = _cut(leaf, *bounds)
                 lower[leaf.field_id] = value_to_bytes(leaf.type, low)
                 if high is not None:
@@ -159,21 +175,23 @@ class MetricsCollector:
         return (min(lows), max(highs)) if lows else None
 
 
-def _leaves(type_: Type, path: tuple[str, ...]) -> Iterator[tuple[int, Type, tuple[str, ...]]]:
+def _leaves(
+    type_: Type, path: tuple[str, ...], *, repeated: bool
+) -> Iterator[tuple[int, Type, tuple[str, ...], bool]]:
     match type_:
         case StructType(fields=fields):
             children = fields
         case ListType():
-            children = (type_.element,)
+            children, repeated = (type_.element,), True
         case MapType():
-            children = (type_.key, type_.value)
+            children, repeated = (type_.key, type_.value), True
         case _:
             return
     for f in children:
         if isinstance(f.type, StructType | ListType | MapType):
-            yield from _leaves(f.type, (*path, f.name))
+            yield from _leaves(f.type, (*path, f.name), repeated=repeated)
         else:
-            yield f.field_id, f.type, (*path, f.name)
+            yield f.field_id, f.type, (*path, f.name), repeated
 
 
 def _column(table: pa.Table, leaf: _Leaf) -> pa.ChunkedArray:

@@ -6,14 +6,14 @@ The properties are Java's; the specification leaves the choice to the writer ("D
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.properties import IntProperty
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import PrimitiveType, StructType, Type
+from iceberg_pyspark.spec.types import ListType, MapType, PrimitiveType, StructType, Type
 
 DEFAULT_KEY = "write.metadata.metrics.default"
 COLUMN_PREFIX = "write.metadata.metrics.column."
@@ -62,11 +62,12 @@ def parse_metrics_mode(text: str, key: str) -> MetricsMode:
 
 
 def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> Mapping[int, MetricsMode]:
-    """The mode of every column that can have metrics: primitive, and not inside a list or map.
+    """The mode of every primitive column; what is inside a list or map has sizes at most.
 
-    Where no default is set, only the first columns get one, outer ones before nested ones.
+    Where no default is set, only the first columns get one: those of a struct before what is
+    nested in it.
     """
-    columns = _columns_outer_first(schema)
+    columns = list(_columns_outer_first(schema.as_struct))
     if (text := properties.get(DEFAULT_KEY)) is not None:
         default = parse_metrics_mode(text, DEFAULT_KEY)
         modes = dict.fromkeys(columns, default)
@@ -77,17 +78,22 @@ def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> Mapping[int,
         if key.startswith(COLUMN_PREFIX):
             mode = parse_metrics_mode(text, key)
             field_id = schema.id_by_name.get(key.removeprefix(COLUMN_PREFIX))
-            # a property may outlive its column, and one of a list says nothing here
+            # a property may outlive its column
             if field_id in modes:
                 modes[field_id] = mode
     return modes
 
 
-def _columns_outer_first(schema: Schema) -> list[int]:
-    found: list[int] = []
-    level: list[Type] = [schema.as_struct]
-    while level:
-        fields = [f for t in level if isinstance(t, StructType) for f in t.fields]
-        found.extend(f.field_id for f in fields if isinstance(f.type, PrimitiveType))
-        level = [f.type for f in fields]
-    return found
+def _columns_outer_first(type_: Type) -> Iterator[int]:
+    match type_:
+        case StructType(fields=fields):
+            children = fields
+        case ListType():
+            children = (type_.element,)
+        case MapType():
+            children = (type_.key, type_.value)
+        case _:
+            return
+    yield from (f.field_id for f in children if isinstance(f.type, PrimitiveType))
+    for f in children:
+        yield from _columns_outer_first(f.type)

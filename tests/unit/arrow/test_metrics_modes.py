@@ -39,8 +39,8 @@ SCHEMA = Schema(
 )
 
 
-def test_line_46_columns_inside_lists_have_no_mode() -> None:
-    assert metrics_modes(SCHEMA, {}) == dict.fromkeys([1, 8, 3, 5], DEFAULT)
+def test_every_primitive_column_has_a_mode() -> None:
+    assert metrics_modes(SCHEMA, {}) == dict.fromkeys([1, 8, 3, 5, 7], DEFAULT)
     assert MetricsMode("truncate", 16) == DEFAULT
 
 
@@ -50,17 +50,18 @@ def test_a_column_of_its_own_mode_and_a_default() -> None:
         {
             "write.metadata.metrics.default": "counts",
             "write.metadata.metrics.column.s.t.y": "full",
-            "write.metadata.metrics.column.l.element": "full",
+            "write.metadata.metrics.column.l.element": "none",
+            "write.metadata.metrics.column.l": "full",
             "write.metadata.metrics.column.gone": "full",
         },
     )
     counts = MetricsMode("counts")
-    assert modes == {1: counts, 8: counts, 3: counts, 5: MetricsMode("full")}
+    assert modes == {1: counts, 8: counts, 3: counts, 5: MetricsMode("full"), 7: NONE}
 
 
 def test_only_the_first_columns_have_the_inferred_default_outer_ones_first() -> None:
     limit = {"write.metadata.metrics.max-inferred-column-defaults": "3"}
-    assert metrics_modes(SCHEMA, limit) == {1: DEFAULT, 8: DEFAULT, 3: DEFAULT, 5: NONE}
+    assert metrics_modes(SCHEMA, limit) == {1: DEFAULT, 8: DEFAULT, 3: DEFAULT, 5: NONE, 7: NONE}
     # a default that is set holds for all columns
     chosen = {**limit, "write.metadata.metrics.default": "full"}
     assert set(metrics_modes(SCHEMA, chosen).values()) == {MetricsMode("full")}
