@@ -1,20 +1,25 @@
 # Everything runs in two virtual environments that this file makes with nothing but Python's own venv and pip:
 #   .venv         the newest pyspark, the package itself (editable), and the tools of the checks
 #   .venv-oracle  pyspark 4.1, for which Iceberg's own Java runtime exists: the oracle of tests/interop
+# and, on request only, .venv-oldest: the lowest versions that pyproject.toml allows.
 # Java 17 or newer is found, or brought from PyPI, by jobs/find_java.py.
 
 SHELL := bash
 NEWEST := .venv/bin/python
 ORACLE := .venv-oracle/bin/python
+OLDEST := .venv-oldest/bin/python
 RESULTS := .test-results
+NO_SPARK := --ignore=tests/spark --ignore=tests/interop --ignore=tests/bench
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 # The first Python 3.10 or newer of these; `make PYTHON=... env` overrides.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
 	$$python -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$python; break; }; done)
 
+OLDEST_PYTHON ?= python3.10
+
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env demo test lint unit spark spark-oldest interop bench clean distclean
+.PHONY: help env oracle-env demo test lint unit spark spark-oldest interop bench clean distclean unit-oldest
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time'
@@ -23,6 +28,7 @@ help:
 	@echo 'make unit        tests without Spark, in seconds'
 	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: on 4.1)'
 	@echo "make interop     tables of Iceberg's Java runtime and of PyIceberg read by us, and ours by them"
+	@echo 'make unit-oldest make unit on Python 3.10 and the lowest versions of the dependencies (not in make test)'
 	@echo 'make bench       figures, printed and never asserted on a clock'
 	@echo 'make env         .venv only (oracle-env: .venv-oracle too)'
 	@echo 'make clean       what tests and demo left behind (distclean: the environments and downloads too)'
@@ -46,6 +52,13 @@ oracle-env: .venv-oracle/.stamp-dev
 .venv-oracle/.stamp-dev: pyproject.toml | .venv-oracle/.stamp-made
 	@echo 'installing the package, pyspark 4.1 and the test tools into .venv-oracle (some minutes the first time)'
 	@$(ORACLE) $(PIP_INSTALL) --editable '.[connect,test]' 'pyspark==4.1.*'
+	@touch $@
+
+# Every `name>=version` among the dependencies becomes `name==version`.
+.venv-oldest/.stamp-dev: pyproject.toml
+	@$(OLDEST_PYTHON) -m venv .venv-oldest
+	@sed -n '/^dependencies/,/^]/s/^ *"\([a-z0-9-]*\)[^>]*>=\([0-9.]*\)".*/\1==\2/p' pyproject.toml > .venv-oldest/lowest.txt
+	@$(OLDEST) $(PIP_INSTALL) --editable '.[connect,test]' 'pyspark==4.1.*' --constraint .venv-oldest/lowest.txt
 	@touch $@
 
 .venv/.stamp-made .venv-oracle/.stamp-made:
@@ -77,8 +90,10 @@ lint: env
 	.venv/bin/lint-imports --no-logo
 
 unit: env
-	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/unit.xml \
-		--ignore=tests/spark --ignore=tests/interop --ignore=tests/bench $(ARGS)
+	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/unit.xml $(NO_SPARK) $(ARGS)
+
+unit-oldest: .venv-oldest/.stamp-dev
+	$(OLDEST) -m pytest -q $(NO_SPARK) $(ARGS)
 
 spark: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark.xml tests/spark $(ARGS)
@@ -98,4 +113,4 @@ clean:
 	find iceberg_pyspark pyspark_iceberg_py jobs tests -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf .venv .venv-oracle .oracle .tpch
+	rm -rf .venv .venv-oracle .venv-oldest .oracle .tpch
