@@ -16,7 +16,8 @@ _NAMES = "|".join(
     if isinstance(value, type) and issubclass(value, errors.IcebergError)
 )
 _RAISED = re.compile(
-    rf"iceberg_pyspark\.errors\.({_NAMES}): (.*?)(?=\n\s*\n|\n\s+at |\nTraceback|\nThe above|\Z)",
+    rf"iceberg_pyspark\.errors\.({_NAMES}): (.*?)"
+    r"(?=\n\s*\n|\n\s+at |\nTraceback|\nThe above|\s+SQLSTATE: |\Z)",
     re.DOTALL,
 )
 

@@ -189,12 +189,17 @@ def _project_struct(
                 f"the schema asks for column '{prefix}{want.name}'; the table has: {known}"
             )
         type_ = _project_type(found.type, want.dataType, f"{prefix}{found.name}")
-        if found.optional and not want.nullable:
-            raise InvalidRequestError(
-                f"the schema asks for column '{prefix}{want.name}' NOT NULL, the table allows nulls"
-            )
-        fields.append(replace(found, type=type_, required=not want.nullable))
+        _check_nulls(found.optional, want.nullable, f"{prefix}{want.name}")
+        # Spark compares names as they are written
+        fields.append(replace(found, name=want.name, type=type_, required=not want.nullable))
     return ice.StructType(tuple(fields))
+
+
+def _check_nulls(allowed: bool, expected: bool, path: str) -> None:
+    if allowed and not expected:
+        raise InvalidRequestError(
+            f"the schema asks for column '{path}' NOT NULL, the table allows nulls"
+        )
 
 
 def _only_match(struct: ice.StructType, name: str) -> ice.NestedField | None:
@@ -207,9 +212,11 @@ def _project_type(type_: ice.Type, wanted: spark_types.DataType, path: str) -> i
         case (ice.StructType(), spark_types.StructType()):
             return _project_struct(type_, wanted, f"{path}.")
         case (ice.ListType(), spark_types.ArrayType()):
+            _check_nulls(not type_.element_required, wanted.containsNull, f"{path}.element")
             inner = _project_type(type_.element_type, wanted.elementType, f"{path}.element")
             return replace(type_, element_type=inner, element_required=not wanted.containsNull)
         case (ice.MapType(), spark_types.MapType()):
+            _check_nulls(not type_.value_required, wanted.valueContainsNull, f"{path}.value")
             return replace(
                 type_,
                 key_type=_project_type(type_.key_type, wanted.keyType, f"{path}.key"),

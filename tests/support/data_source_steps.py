@@ -1,0 +1,70 @@
+"""The steps of a read as Spark takes them, without Spark: nothing but pickles pass between them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from iceberg_pyspark.spark.data_source import IcebergDataSource
+from tests.support.rows import PlainRow, arrow_rows
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StepRead:
+    """What a read returned: the schema Spark sees, the number of its tasks, and the rows."""
+
+    schema: StructType
+    tasks: int
+    table: pa.Table
+
+    @property
+    def rows(self) -> list[PlainRow]:
+        """The rows in the form of tests.support.rows, sorted."""
+        return arrow_rows(self.table)
+
+
+def read_by_steps(
+    table: Path | str, options: Mapping[str, Any] | None = None, schema: StructType | None = None
+) -> StepRead:
+    """Load and read a table; every batch must be exactly of the Arrow schema that Spark expects."""
+    given = {name: str(value) for name, value in (options or {}).items()}
+    source = IcebergDataSource(CaseInsensitiveDict({**given, "path": str(table)}))
+    shown = source.schema() if schema is None else schema
+    reader = _moved(source).reader(shown)
+    sent = cloudpickle.dumps(reader)
+    partitions = reader.partitions()
+    expected = spark_arrow_schema(shown)
+    batches = []
+    for partition in partitions or [None]:
+        # for no partitions Spark calls read(None)
+        for batch in cloudpickle.loads(sent).read(_moved(partition)):
+            assert batch.schema.equals(expected), f"{batch.schema}\n\nexpected: {expected}"
+            batch.validate(full=True)
+            batches.append(batch)
+    return StepRead(shown, len(partitions), pa.Table.from_batches(batches, expected))
+
+
+def spark_arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema that Spark 4.3 compares every first batch with."""
+    # 4.1 has no such argument: it always means UTC
+    utc: dict[str, Any] = {}
+    if "timezone" in inspect.signature(to_arrow_schema).parameters:
+        utc["timezone"] = "UTC"
+    return to_arrow_schema(schema, **utc)
+
+
+def _moved(value: T) -> T:
+    """The value as another process gets it."""
+    moved: T = cloudpickle.loads(cloudpickle.dumps(value))
+    return moved

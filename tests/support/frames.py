@@ -1,0 +1,81 @@
+"""Tables through Spark and without it, in as few words as a test needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from iceberg_pyspark import Table, load_catalog
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.spark.error_text import iceberg_error_in
+from tests.support.rows import PlainRow, spark_rows
+
+Options = Mapping[str, str | int]
+
+
+def create_path_table(
+    path: Path,
+    schema: str,
+    rows: Sequence[Mapping[str, Any]] = (),
+    *,
+    partitioned_by: Sequence[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> Table:
+    """Create a table in a folder, and append rows if there are any, without Spark."""
+    catalog = load_catalog("none", type="memory")
+    table = catalog.create_table(
+        str(path), schema, partitioned_by=partitioned_by, properties=properties
+    )
+    if rows:
+        append_rows(table, rows)
+    return table
+
+
+def append_rows(table: Table, rows: Sequence[Mapping[str, Any]], **options: Any) -> None:
+    """Append rows given as dicts, without Spark."""
+    schema = to_arrow_schema(table.schema)
+    table.append(pa.Table.from_pylist([dict(row) for row in rows], schema=schema), **options)
+
+
+def path_table(path: Path) -> Table:
+    """The table in a folder as it is now."""
+    return load_catalog("none", type="memory").load_table(str(path))
+
+
+def load(spark: SparkSession, table: Path | str, options: Options | None = None) -> DataFrame:
+    """Load a table by path or name."""
+    return spark.read.format("iceberg-py").options(**(options or {})).load(str(table))
+
+
+def rows_of(
+    spark: SparkSession, table: Path | str, options: Options | None = None
+) -> list[PlainRow]:
+    """All rows of a table, in the form of tests.support.rows, sorted."""
+    return spark_rows(load(spark, table, options).collect())
+
+
+def save(
+    frame: DataFrame, table: Path | str, options: Options | None = None, *, mode: str = "append"
+) -> None:
+    """Write a frame into a table by path or name."""
+    frame.write.format("iceberg-py").options(**(options or {})).mode(mode).save(str(table))
+
+
+def refusal(action: Callable[[], object]) -> tuple[str, str]:
+    """Class and message of our error in the exception that Spark raises, as a user sees it."""
+    with pytest.raises(PySparkException) as caught:
+        action()
+    found = iceberg_error_in(str(caught.value))
+    assert found is not None, f"no error of ours in: {caught.value}"
+    return found
+
+
+def data_files(path: Path) -> list[Path]:
+    """All Parquet files below a folder, committed or not."""
+    return sorted(path.rglob("*.parquet"))

@@ -1,0 +1,43 @@
+"""Our error is found in what Spark shows of it."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.spark.error_text import iceberg_error_in
+
+FROM_A_TASK = """\
+An error occurred while calling o58.count.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed 1 \
+times, most recent failure: org.apache.spark.api.python.PythonException: Traceback (most recent \
+call last):
+  File "site-packages/pyspark/worker.py", line 2, in main
+    process()
+  File "iceberg_pyspark/arrow/parquet_reader.py", line 2, in open
+    raise StorageError(message)
+iceberg_pyspark.errors.StorageError: file:/t/a.parquet: no Parquet file; restore it
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(P.scala:1)
+"""
+
+
+def test_class_and_message_are_taken_out_of_a_failed_task() -> None:
+    found = iceberg_error_in(FROM_A_TASK)
+    assert found == ("StorageError", "file:/t/a.parquet: no Parquet file; restore it")
+
+
+def test_the_error_state_that_spark_adds_is_no_part_of_the_message() -> None:
+    text = "iceberg_pyspark.errors.NoSuchTableError: no table db.t\n SQLSTATE: 38000\n"
+    assert iceberg_error_in(text) == ("NoSuchTableError", "no table db.t")
+    assert iceberg_error_in(text.replace("\n", "")) == ("NoSuchTableError", "no table db.t")
+
+
+def test_of_chained_errors_the_last_counts_and_lines_are_joined() -> None:
+    text = (
+        "iceberg_pyspark.errors.StorageError: short file\n\nThe above exception was the direct "
+        "cause of the following exception:\n\nTraceback (most recent call last):\n"
+        "iceberg_pyspark.errors.InvalidMetadataError: m.avro: damaged\nrestore it\n"
+    )
+    assert iceberg_error_in(text) == ("InvalidMetadataError", "m.avro: damaged restore it")
+
+
+def test_other_errors_are_none_of_ours() -> None:
+    assert iceberg_error_in("ValueError: StorageError: x") is None
