@@ -1,22 +1,26 @@
 """A progress bar over Spark's own task counts, for jobs that talk to a person.
 
-Works on classic Spark, where the driver can ask for the tasks of a job; under Connect, or where the
-output is no terminal, it says what runs and how long it took.
+Works on classic Spark, where the driver can ask for the tasks of a job; under Connect there is a
+bar without counts. Where the output is no terminal there is only the line that says what was done
+and how long it took.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 T = TypeVar("T")
 _POLL_SECONDS = 0.1
+_BAR_WIDTH = 20
 
 
 def run_with_progress(
@@ -25,50 +29,73 @@ def run_with_progress(
     """Run an action that starts Spark jobs; show tasks done of all; return or raise what it
     does.
     """
-    tracker = _status_tracker(spark)
-    outcome: dict[str, Any] = {}
-    group = f"iceberg-py-{threading.get_ident()}-{time.monotonic_ns()}"
-
-    def work() -> None:
-        try:
-            if tracker is not None:
-                spark.sparkContext.setJobGroup(group, description)
-            outcome["result"] = action()
-        except BaseException as e:  # noqa: BLE001 - carried to the caller's thread and raised there
-            outcome["error"] = e
-
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=28),
-        TextColumn("{task.fields[tasks]}"),
-        TimeElapsedColumn(),
-    )
     started = time.monotonic()
-    with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task(description, total=None, tasks="")
-        worker = threading.Thread(target=work, name=group, daemon=True)
-        worker.start()
-        while worker.is_alive():
-            worker.join(_POLL_SECONDS)
-            if tracker is not None:
-                done, total = _tasks(tracker, group)
-                if total:
-                    progress.update(bar, total=total, completed=done, tasks=f"{done}/{total} tasks")
-    elapsed = time.monotonic() - started
-    if "error" in outcome:
-        console.print(f"[red]✗[/red] {description} [dim]failed after {elapsed:.1f} s[/dim]")
-        raise outcome["error"]
-    console.print(f"[green]✓[/green] {description} [dim]{elapsed:.1f} s[/dim]")
-    result: T = outcome["result"]
+    try:
+        with _progress_bar(spark, console, description):
+            # In the caller's thread: Spark finds Python data sources by the thread's active
+            # session, which a thread of our own would not have.
+            result = action()
+    except BaseException:
+        _say(console, "[red]✗[/red]", description, f"failed after {_seconds_since(started)}")
+        raise
+    _say(console, "[green]✓[/green]", description, _seconds_since(started))
     return result
 
 
-def _status_tracker(spark: SparkSession) -> Any:
+@contextmanager
+def _progress_bar(spark: SparkSession, console: Console, description: str) -> Iterator[None]:
+    if not console.is_terminal:
+        yield
+        return
+    columns = (
+        SpinnerColumn(),
+        # what does not fit into the line is cut off, so that the bar stays one line
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+        BarColumn(bar_width=_BAR_WIDTH),
+        TextColumn("{task.fields[tasks]}", table_column=Column(no_wrap=True)),
+        TimeElapsedColumn(),
+    )
+    with (
+        Progress(*columns, console=console, transient=True) as progress,
+        _job_group(spark, description) as group,
+    ):
+        bar = progress.add_task(description, total=None, tasks="")
+        if group is None:
+            yield
+            return
+        tracker = spark.sparkContext.statusTracker()
+        stopped = threading.Event()
+
+        def follow() -> None:
+            while not stopped.wait(_POLL_SECONDS):
+                done, total = _tasks(tracker, group)
+                if total:
+                    progress.update(bar, total=total, completed=done, tasks=f"{done}/{total} tasks")
+
+        follower = threading.Thread(target=follow, name=group, daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            stopped.set()
+            follower.join()
+
+
+@contextmanager
+def _job_group(spark: SparkSession, description: str) -> Iterator[str | None]:
+    """Name the jobs that this thread starts; None under Connect, where nobody can ask for them."""
     try:
-        return spark.sparkContext.statusTracker()
+        context = spark.sparkContext
     except Exception:  # noqa: BLE001 - Connect raises its own error class, absent on classic Spark
-        return None
+        yield None
+        return
+    group = f"iceberg-py-{time.monotonic_ns()}"
+    context.setJobGroup(group, description)
+    try:
+        yield group
+    finally:
+        for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+            context.setLocalProperty(name, None)  # type: ignore[arg-type]
 
 
 def _tasks(tracker: Any, group: str) -> tuple[int, int]:
@@ -81,3 +108,11 @@ def _tasks(tracker: Any, group: str) -> tuple[int, int]:
                 done += stage.numCompletedTasks
                 total += stage.numTasks
     return done, total
+
+
+def _say(console: Console, mark: str, description: str, took: str) -> None:
+    console.print(f"{mark} {description} [dim]{took}[/dim]", highlight=False)
+
+
+def _seconds_since(started: float) -> str:
+    return f"{time.monotonic() - started:.1f} s"
