@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.expressions.predicates import BoundColumn
+from iceberg_pyspark.planning.entry_filter import ColumnRanges, possible
 from iceberg_pyspark.planning.partition_codes import PartitionCodes
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from iceberg_pyspark.spec.entry_columns import metric_column
@@ -35,6 +37,7 @@ Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 DELETE_METRICS = (DELETE_FILE_PATH.field_id,)
 """Fields whose metrics the entries of delete manifests must be read with."""
 
+_MOST_PAIRS = 4_000_000
 _LOWER = metric_column("lower_bounds", DELETE_FILE_PATH.field_id)
 _UPPER = metric_column("upper_bounds", DELETE_FILE_PATH.field_id)
 _COLUMNS = (
@@ -97,15 +100,24 @@ def _group(rows: Numbers, keys: Numbers, sequence_numbers: Numbers) -> _Group:
 class DeleteIndex:
     """The live deletes of a snapshot, to be matched with its data files a manifest at a time."""
 
-    def __init__(self, entries: Sequence[tuple[PartitionSpec, pa.Table]]) -> None:
-        """Index the entries of delete manifests, each with the spec of its manifest."""
+    def __init__(
+        self,
+        entries: Sequence[tuple[PartitionSpec, pa.Table]],
+        compared: Sequence[BoundColumn] = (),
+    ) -> None:
+        """Index the entries of delete manifests, each with the spec of its manifest.
+
+        `compared` are equality columns by whose metrics an equality delete may be left out; both
+        delete and data entries must then have those metrics.
+        """
         entries = [(spec, table) for spec, table in entries if table.num_rows]
         entries.sort(key=lambda e: e[0].spec_id)
         self.count = sum(table.num_rows for _, table in entries)
         if not entries:
             return
-        table = pa.concat_tables([table.select(_COLUMNS) for _, table in entries])
-        self._table = table.combine_chunks()
+        # metrics of equality columns were read only where there are equality deletes
+        tables = [table.drop_columns("partition") for _, table in entries]
+        self._table = pa.concat_tables(tables, promote_options="default").combine_chunks()
         self._sequence_numbers = _numbers(self._table["sequence_number"])
         self._codes_by_spec, self._codes = _number_partitions(entries)
         self._refs: dict[int, DeleteFileRef] = {}
@@ -116,6 +128,10 @@ class DeleteIndex:
         equality = content == FileContent.EQUALITY_DELETES
         specs = {spec.spec_id: spec for spec, _ in entries}
         unpartitioned = [i for i, spec in specs.items() if spec.is_unpartitioned]
+        ids = self._table["equality_ids"].combine_chunks()
+        self._compared = [
+            (c, _lists_with(ids, c.field_id), ColumnRanges(self._table, c)) for c in compared
+        ]
         is_global = equality & np.isin(_numbers(self._table["spec_id"]), unpartitioned)
 
         self._check(positions | equality, "it holds a data file in a manifest of deletes")
@@ -148,8 +164,16 @@ class DeleteIndex:
 
         Raises `InvalidMetadataError` where a delete names a data file of another partition.
         """
-        if not self.count or not data.num_rows:
-            return {}
+        found: dict[int, tuple[DeleteFileRef, ...]] = {}
+        if self.count:
+            # every data file may pair with every delete: what is held at once is bounded
+            step = max(1, _MOST_PAIRS // self.count)
+            for start in range(0, data.num_rows, step):
+                some = self._match(data.slice(start, step), spec_id)
+                found |= {start + row: deletes for row, deletes in some.items()}
+        return found
+
+    def _match(self, data: pa.Table, spec_id: int) -> dict[int, tuple[DeleteFileRef, ...]]:
         sequence_numbers = _numbers(data["sequence_number"])
         partitions = self._partitions_of(data, spec_id)
         paths = (
@@ -180,8 +204,13 @@ class DeleteIndex:
         data_rows, delete_rows = self._join(
             vectors,
             (positions[0][needed], positions[1][needed]),
-            self._equality.pairs(partitions, sequence_numbers, strictly_older=True),
-            self._global.pairs(everywhere, sequence_numbers, strictly_older=True),
+            self._may_share_rows(
+                data,
+                *self._join(
+                    self._equality.pairs(partitions, sequence_numbers, strictly_older=True),
+                    self._global.pairs(everywhere, sequence_numbers, strictly_older=True),
+                ),
+            ),
         )
         return self._references(data_rows, delete_rows)
 
@@ -262,6 +291,29 @@ class DeleteIndex:
         )
         kept = _mask(may)
         return data_rows[kept], delete_rows[kept]
+
+    def _may_share_rows(
+        self, data: pa.Table, data_rows: Numbers, delete_rows: Numbers
+    ) -> tuple[Numbers, Numbers]:
+        """The pairs of which no compared column proves that no row of both is equal in it."""
+        for column, used, deleted in self._compared:
+            if not len(data_rows):
+                break
+            held = ColumnRanges(data, column)
+            nulls = deleted.may_be_null[delete_rows] & held.may_be_null[data_rows]
+            values = deleted.may_be_value[delete_rows] & held.may_be_value[data_rows]
+            for lower, lower_rows, upper, upper_rows in (
+                (deleted.lower, delete_rows, held.upper, data_rows),
+                (held.lower, data_rows, deleted.upper, delete_rows),
+            ):
+                values &= possible(
+                    pc.less_equal(
+                        lower.take(pa.array(lower_rows)), upper.take(pa.array(upper_rows))
+                    )
+                )
+            kept = nulls | values | ~used[delete_rows]
+            data_rows, delete_rows = data_rows[kept], delete_rows[kept]
+        return data_rows, delete_rows
 
     @staticmethod
     def _join(*pairs: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
@@ -346,6 +398,21 @@ def _number_partitions(
         numbers.append(codes.codes + first)
         first += len(partitions)
     return codes_by_spec, np.concatenate(numbers)
+
+
+def _lists_with(lists: pa.ListArray, value: int) -> Mask:
+    """Which lists hold the value."""
+    found = np.zeros(len(lists), np.bool_)
+    holding = pc.list_parent_indices(lists).filter(pc.equal(lists.flatten(), value))
+    found[np.asarray(holding)] = True
+    return found
+
+
+def equality_field_ids(table: pa.Table) -> set[int]:
+    """Ids of the columns that the equality deletes among delete entries compare."""
+    equality = pc.equal(table["content"], int(FileContent.EQUALITY_DELETES))
+    lists = table["equality_ids"].filter(equality).combine_chunks()
+    return set(pc.unique(lists.flatten()).to_pylist())
 
 
 def _find(paths: pa.Array, known: pa.Array) -> Numbers:

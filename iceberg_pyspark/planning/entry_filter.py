@@ -84,7 +84,7 @@ class _MetricsFilter:
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
-        self._ranges: dict[int, _Ranges] = {}
+        self._ranges: dict[int, ColumnRanges] = {}
 
     def matches(self, predicate: Predicate) -> Mask:
         match predicate:
@@ -106,7 +106,7 @@ class _MetricsFilter:
     def _leaf(self, leaf: BoundLeaf) -> Mask:
         ranges = self._ranges.get(leaf.column.field_id)
         if ranges is None:
-            ranges = _Ranges(self._table, leaf.column)
+            ranges = ColumnRanges(self._table, leaf.column)
             self._ranges[leaf.column.field_id] = ranges
         found = _some_value_may_match(leaf, ranges.lower, ranges.upper)
         if isinstance(leaf.column.type, UUIDType):
@@ -120,8 +120,12 @@ class _MetricsFilter:
         return found
 
 
-class _Ranges:
-    """What metrics say of a column, per file; as `expressions/metrics.column_range` for one."""
+class ColumnRanges:
+    """What metrics say of a column, per file; as `expressions/metrics.column_range` for one.
+
+    `lower` and `upper` bound the values that are neither null nor NaN, null is unknown; the masks
+    say whether such values, nulls and NaNs may be there.
+    """
 
     def __init__(self, table: pa.Table, column: BoundColumn) -> None:
         def metric(name: MetricMap) -> pa.Array:
@@ -135,10 +139,10 @@ class _Ranges:
         self.upper = decode_bounds(metric("upper_bounds"), column.type)
         # value_counts include nulls and NaNs; a row no count speaks of has a null above the column
         uncounted = _known(pc.less(values, table["record_count"].combine_chunks()))
-        self.may_be_null = _possible(pc.not_equal(nulls, 0)) | uncounted
-        self.may_be_nan = _possible(pc.not_equal(nans, 0)) & _possible(pc.less(nulls, values))
+        self.may_be_null = possible(pc.not_equal(nulls, 0)) | uncounted
+        self.may_be_nan = possible(pc.not_equal(nans, 0)) & possible(pc.less(nulls, values))
         special = pc.add(pc.fill_null(nulls, 0), pc.fill_null(nans, 0))
-        self.may_be_value = _possible(pc.less(special, values))
+        self.may_be_value = possible(pc.less(special, values))
 
 
 def _has_nan(column: BoundColumn) -> bool:
@@ -168,11 +172,11 @@ def _some_value_may_match(leaf: BoundLeaf, lower: pa.Array, upper: pa.Array) -> 
     literal = arrow_literal(type_, leaf.literal)
     match leaf.op:
         case "lt":
-            return _possible(pc.less(lower, literal))
+            return possible(pc.less(lower, literal))
         case "lt_eq":
             return _at_most(lower, literal)
         case "gt":
-            return _possible(pc.greater(upper, literal))
+            return possible(pc.greater(upper, literal))
         case "gt_eq":
             return _at_least(upper, literal)
         case "eq":
@@ -198,14 +202,14 @@ def _first(texts: pa.Array, count: int, *, binary: bool) -> pa.Array:
 
 
 def _at_most(bound: pa.Array, literal: pa.Scalar) -> Mask:
-    return _possible(pc.less_equal(bound, literal))
+    return possible(pc.less_equal(bound, literal))
 
 
 def _at_least(bound: pa.Array, literal: pa.Scalar) -> Mask:
-    return _possible(pc.greater_equal(bound, literal))
+    return possible(pc.greater_equal(bound, literal))
 
 
-def _possible(condition: pa.Array) -> Mask:
+def possible(condition: pa.Array) -> Mask:
     """True where the condition holds or is unknown."""
     return _mask(pc.fill_null(condition, True))
 

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Predicate
+from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, BoundColumn, Predicate
 from iceberg_pyspark.expressions.rewriting import columns_of
-from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex
+from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex, equality_field_ids
 from iceberg_pyspark.planning.entry_filter import Mask, matching_metrics, matching_partitions
 from iceberg_pyspark.planning.manifest_pruning import SpecFilter, SpecFilters, prune_manifests
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
@@ -28,7 +28,7 @@ from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, spl
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, StructType, UUIDType
 
 _READERS = 4
 """Manifests read at once: decoding leaves Python's lock, and stores answer slowly."""
@@ -88,6 +88,7 @@ class ScanPlan:
         read_entries: ReadEntries,
     ) -> None:
         """`predicate` is a row predicate bound to the scan's schema."""
+        self._metadata = metadata
         self._filters = SpecFilters(metadata, predicate)
         self._predicate = predicate
         self._read_entries = read_entries
@@ -106,9 +107,10 @@ class ScanPlan:
             manifests_kept=len(data) + len(deletes),
             data_files=sum(_live_files(m) for m in all_data),
         )
-        index = self._index(deletes)
+        index, compared = self._index(deletes)
         self._count(delete_files=index.count)
-        for manifest, (table, known) in self._read(data, self._filter_columns()):
+        metrics = self._filter_columns().union(c.field_id for c in compared)
+        for manifest, (table, known) in self._read(data, metrics):
             spec_filter = self._filters.of(manifest)
             if manifest.added_files_count is None or manifest.existing_files_count is None:
                 self._count(data_files=known)
@@ -123,14 +125,44 @@ class ScanPlan:
     def _filter_columns(self) -> frozenset[int]:
         return frozenset(columns_of(self._predicate))
 
-    def _index(self, manifests: Sequence[ManifestFile]) -> DeleteIndex:
+    def _index(
+        self, manifests: Sequence[ManifestFile]
+    ) -> tuple[DeleteIndex, Sequence[BoundColumn]]:
+        """The deletes, and the equality columns whose metrics it compares."""
         metrics = self._filter_columns().union(DELETE_METRICS)
-        return DeleteIndex(
-            [
-                (self._filters.of(manifest).spec, table)
-                for manifest, (table, _) in self._read(manifests, metrics)
-            ]
-        )
+        tables = {m.manifest_path: table for m, (table, _) in self._read(manifests, metrics)}
+        ids = {path: equality_field_ids(table) for path, table in tables.items()}
+        compared = self._comparable(set().union(*ids.values()))
+        if compared:
+            # only now is it known which metrics are needed
+            more = metrics.union(c.field_id for c in compared)
+            again = [m for m in manifests if ids[m.manifest_path]]
+            tables |= {m.manifest_path: table for m, (table, _) in self._read(again, more)}
+        entries = [(self._filters.of(m).spec, tables[m.manifest_path]) for m in manifests]
+        return DeleteIndex(entries, compared), compared
+
+    def _comparable(self, field_ids: Collection[int]) -> list[BoundColumn]:
+        """Those columns whose bounds say which values can be equal.
+
+        NaN is outside of bounds, and bounds of uuids come in two orders.
+        """
+        found = []
+        for field_id in sorted(field_ids):
+            field = next(
+                (
+                    schema.field_by_id[field_id]
+                    for schema in self._metadata.schemas_newest_first
+                    if field_id in schema.field_by_id
+                ),
+                None,
+            )
+            if field is None or isinstance(field.type, FloatType | DoubleType | UUIDType):
+                continue
+            if isinstance(field.type, PrimitiveType):
+                found.append(
+                    BoundColumn(field_id=field_id, name=field.name, type=field.type, required=False)
+                )
+        return found
 
     def _read(
         self, manifests: Sequence[ManifestFile], metrics: frozenset[int]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.planning import delete_index
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex
 from iceberg_pyspark.spec.manifests import (
     DataFile,
@@ -357,6 +358,17 @@ def applies(delete: ManifestEntry, data: ManifestEntry, unpartitioned: set[int])
     low = (d.lower_bounds or {}).get(PATH, path)
     high = (d.upper_bounds or {}).get(PATH, path)
     return low <= path <= high
+
+
+def test_many_deletes_are_matched_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delete_index, "_MOST_PAIRS", 5)
+    data = [at(n, a_file(f"d{n}")) for n in range(1, 8)]
+    delete = [at(3, equality("e")), at(5, deletes("p", POSITION)), at(9, vector("v", "d7"))]
+    assert unpartitioned().match(data, delete) == {
+        **{f"d{n}": {"e", "p"} for n in (1, 2)},
+        **{f"d{n}": {"p"} for n in (3, 4, 5)},
+        "d7": {"v@4"},
+    }
 
 
 @settings(max_examples=80, deadline=None)

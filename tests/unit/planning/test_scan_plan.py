@@ -230,6 +230,73 @@ def test_tasks_carry_what_readers_need() -> None:
     assert planned.statistics.delete_files == 1
 
 
+def with_bounds(path: str, low: int | None, high: int | None, **values: Any) -> DataFile:
+    """A file of rows whose c1 lies between the bounds; both None means that c1 is null."""
+    if low is None or high is None:
+        return a_file(path, spec_id=2, value_counts={1: 10}, null_value_counts={1: 10}, **values)
+    return a_file(
+        path,
+        spec_id=2,
+        value_counts={1: 10},
+        null_value_counts={1: 0},
+        lower_bounds={1: value_to_bytes(IntegerType(), low)},
+        upper_bounds={1: value_to_bytes(IntegerType(), high)},
+        **values,
+    )
+
+
+def test_equality_deletes_are_left_out_by_sound_bounds_only_conformance_31() -> None:
+    io = MemoryFileIO()
+    data = [
+        with_bounds("low", 1, 5),
+        with_bounds("high", 6, 9),
+        with_bounds("null", None, None),
+        a_file("unknown", spec_id=2),
+    ]
+    one = {"content": FileContent.EQUALITY_DELETES, "equality_ids": (1,)}
+    two = {"content": FileContent.EQUALITY_DELETES, "equality_ids": (2,)}
+    delete = [
+        with_bounds("of 3", 3, 3, **one),
+        with_bounds("of 5 to 6", 5, 6, **one),
+        with_bounds("of null", None, None, **one),
+        a_file("of something", spec_id=2, **one),
+        with_bounds("of another column", 3, 3, **two),
+    ]
+    manifests = [
+        listed(
+            io,
+            [added(f, sequence_number=1) for f in data],
+            schema=SCHEMA,
+            spec=SPECS[2],
+            name="data",
+        ),
+        listed(
+            io,
+            [added(f) for f in delete],
+            schema=SCHEMA,
+            spec=SPECS[2],
+            content=ManifestContent.DELETES,
+            name="deletes",
+        ),
+        listed(
+            io,
+            [added(a_file("positions", content=FileContent.POSITION_DELETES, spec_id=2))],
+            schema=SCHEMA,
+            spec=SPECS[2],
+            content=ManifestContent.DELETES,
+            name="positions",
+        ),
+    ]
+    found = {t.file_path: {d.file_path for d in t.deletes} for t in plan(io, manifests).tasks()}
+    always = {"of something", "of another column", "positions"}
+    assert found == {
+        "low": {"of 3", "of 5 to 6", *always},
+        "high": {"of 5 to 6", *always},
+        "null": {"of null", *always},
+        "unknown": {"of 3", "of 5 to 6", "of null", *always},
+    }
+
+
 def test_planning_many_manifests_keeps_their_order() -> None:
     io = MemoryFileIO()
     manifests = [numbered(io, f"m{i}", i) for i in range(20)]
