@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -205,6 +208,54 @@ def test_defaults_of_a_promoted_date_are_promoted_too() -> None:
     changes.update_type("e", "timestamp")
     promoted = changes.schema.find("e")
     assert promoted.initial_default == promoted.write_default == 2 * 86_400_000_000
+
+
+@pytest.mark.parametrize(
+    ("type_", "literal", "value"),
+    [
+        ("date", dt.date(1970, 1, 3), 2),
+        ("timestamp", dt.datetime(1970, 1, 1, 0, 0, 1), 1_000_000),
+        ("timestamptz", "1970-01-01T00:00:01+00:00", 1_000_000),
+        ("time", dt.time(0, 0, 1), 1_000_000),
+        ("decimal(9, 2)", Decimal("1.5"), Decimal("1.50")),
+        ("decimal(9, 2)", 3, Decimal("3.00")),
+        ("uuid", uuid.UUID(int=1), bytes(15) + b"\x01"),
+        ("string", "x", "x"),
+        ("fixed[2]", b"ab", b"ab"),
+        ("double", 1, 1),
+        ("long", 2**40, 2**40),
+        ("boolean", False, False),
+    ],
+)
+def test_defaults_are_plain_values_70(type_: str, literal: object, value: object) -> None:
+    changes = SchemaChanges(table()).add_column("n", type_, default=literal)
+    assert changes.schema.find("n").initial_default == value
+    assert changes.update_default("n", literal).schema.find("n").write_default == value
+    assert changes.changes(table()).updates
+
+
+@pytest.mark.parametrize(
+    ("type_", "literal"),
+    [
+        ("int", "three"),
+        ("int", "3"),
+        ("int", 2**31),
+        ("int", 1.5),
+        ("boolean", 1),
+        ("long", True),
+        ("date", "today"),
+        ("decimal(3, 2)", Decimal("1.234")),
+        ("decimal(3, 2)", 10),
+        ("fixed[2]", b"abc"),
+        # JSON, which carries defaults, has no such numbers
+        ("double", float("nan")),
+        ("float", float("-inf")),
+        ("float", 1e300),
+    ],
+)
+def test_a_default_is_a_value_of_its_column_70(type_: str, literal: object) -> None:
+    with pytest.raises(InvalidRequestError, match="column 'n'"):
+        SchemaChanges(table()).add_column("n", type_, default=literal).changes(table())
 
 
 def test_a_required_column_needs_a_default_71() -> None:
