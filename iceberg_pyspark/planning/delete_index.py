@@ -1,8 +1,7 @@
 """Which deletes apply to which data files: a join of entry tables.
 
 Specification, "Scan Planning" (scope rules) and "Delete Formats". Each delete falls into one of
-five groups by what it is matched on, and within its group is sorted by data sequence number, so
-that the deletes of a data file are a range:
+five groups (`delete_groups.py`) by what it is matched on:
 
     deletion vectors            the data file's path
     position deletes            the data file's path, where the file says it has only one
@@ -14,8 +13,7 @@ that the deletes of a data file are a range:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +21,8 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import BoundColumn
-from iceberg_pyspark.planning.entry_filter import ColumnRanges, possible
+from iceberg_pyspark.planning.delete_groups import Numbers, Pairs, group_deletes, join_pairs
+from iceberg_pyspark.planning.entry_filter import ColumnRanges, Mask, possible
 from iceberg_pyspark.planning.partition_codes import PartitionCodes
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from iceberg_pyspark.spec.entry_columns import metric_column
@@ -31,13 +30,9 @@ from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-
 DELETE_METRICS = (DELETE_FILE_PATH.field_id,)
 """Fields whose metrics the entries of delete manifests must be read with."""
 
-_MOST_PAIRS = 4_000_000
 _LOWER = metric_column("lower_bounds", DELETE_FILE_PATH.field_id)
 _UPPER = metric_column("upper_bounds", DELETE_FILE_PATH.field_id)
 _COLUMNS = (
@@ -55,46 +50,6 @@ _COLUMNS = (
     _LOWER,
     _UPPER,
 )
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Deletes matched on one key, sorted by key and then by data sequence number."""
-
-    keys: Numbers
-    sequence_numbers: Numbers
-    rows: Numbers
-
-    def pairs(
-        self, keys: Numbers, sequence_numbers: Numbers, *, strictly_older: bool
-    ) -> tuple[Numbers, Numbers]:
-        """Every (data row, delete row) with that key whose data is not younger than the delete.
-
-        A negative key matches nothing.
-        """
-        if not len(self.rows):
-            return _NONE, _NONE
-        # ranks instead of numbers, so that key and rank fit in one integer
-        ranked, ranks = np.unique(self.sequence_numbers, return_inverse=True)
-        first_rank = np.searchsorted(
-            ranked, sequence_numbers, side="right" if strictly_older else "left"
-        )
-        width = len(ranked) + 1
-        sorted_keys = self.keys * width + ranks
-        start = np.searchsorted(sorted_keys, keys * width + first_rank)
-        end = np.searchsorted(sorted_keys, (keys + 1) * width)
-        counts = np.where(keys >= 0, end - start, 0)
-        data_rows = np.repeat(np.arange(len(keys)), counts)
-        within = np.arange(len(data_rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return data_rows, self.rows[np.repeat(start, counts) + within]
-
-
-_NONE: Numbers = np.zeros(0, np.int64)
-
-
-def _group(rows: Numbers, keys: Numbers, sequence_numbers: Numbers) -> _Group:
-    order = np.lexsort((sequence_numbers[rows], keys))
-    return _Group(keys[order], sequence_numbers[rows][order], rows[order])
 
 
 class DeleteIndex:
@@ -118,7 +73,6 @@ class DeleteIndex:
         # metrics of equality columns were read only where there are equality deletes
         tables = [table.drop_columns("partition") for _, table in entries]
         self._table = pa.concat_tables(tables, promote_options="default").combine_chunks()
-        self._sequence_numbers = _numbers(self._table["sequence_number"])
         self._codes_by_spec, self._codes = _number_partitions(entries)
         self._refs: dict[int, DeleteFileRef] = {}
         self._tuples: dict[tuple[int, ...], tuple[DeleteFileRef, ...]] = {}
@@ -151,68 +105,46 @@ class DeleteIndex:
         path_keys = _find(path, self._paths)
         vectors = np.flatnonzero(positions & puffin)
         self._check_one_vector_per_file(vectors, path_keys)
-        self._vectors = self._make_group(vectors, path_keys)
-        self._by_path = self._make_group(np.flatnonzero(positions & ~puffin & has_path), path_keys)
-        self._by_partition = self._make_group(
-            np.flatnonzero(positions & ~puffin & ~has_path), self._codes
-        )
-        self._equality = self._make_group(np.flatnonzero(equality & ~is_global), self._codes)
-        self._global = self._make_group(np.flatnonzero(is_global), np.zeros(self.count, np.int64))
+        group = partial(group_deletes, sequence_numbers=_numbers(self._table["sequence_number"]))
+        self._vectors = group(vectors, path_keys)
+        self._by_path = group(np.flatnonzero(positions & ~puffin & has_path), path_keys)
+        self._by_partition = group(np.flatnonzero(positions & ~puffin & ~has_path), self._codes)
+        self._equality = group(np.flatnonzero(equality & ~is_global), self._codes)
+        self._global = group(np.flatnonzero(is_global), np.zeros(self.count, np.int64))
 
     def match(self, data: pa.Table, spec_id: int) -> Mapping[int, tuple[DeleteFileRef, ...]]:
         """The deletes to apply, by row of a table of data entries of one spec; most rows have none.
 
         Raises `InvalidMetadataError` where a delete names a data file of another partition.
         """
-        found: dict[int, tuple[DeleteFileRef, ...]] = {}
-        if self.count:
-            # every data file may pair with every delete: what is held at once is bounded
-            step = max(1, _MOST_PAIRS // self.count)
-            for start in range(0, data.num_rows, step):
-                some = self._match(data.slice(start, step), spec_id)
-                found |= {start + row: deletes for row, deletes in some.items()}
-        return found
-
-    def _match(self, data: pa.Table, spec_id: int) -> dict[int, tuple[DeleteFileRef, ...]]:
-        sequence_numbers = _numbers(data["sequence_number"])
+        if not self.count or not data.num_rows:
+            return {}
+        ages = _numbers(data["sequence_number"])
         partitions = self._partitions_of(data, spec_id)
-        paths = (
-            _find(data["file_path"].combine_chunks(), self._paths)
-            if len(self._paths)
-            else np.full(data.num_rows, -1, np.int64)
-        )
-        vectors = self._in_scope(
-            data,
-            partitions,
-            *self._vectors.pairs(paths, sequence_numbers, strictly_older=False),
-        )
-        positions = self._join(
-            self._in_scope(
-                data,
-                partitions,
-                *self._by_path.pairs(paths, sequence_numbers, strictly_older=False),
-            ),
-            self._may_hold_path(
-                data, *self._by_partition.pairs(partitions, sequence_numbers, strictly_older=False)
-            ),
-        )
+        paths = _find(data["file_path"].combine_chunks(), self._paths)
+        in_scope = partial(self._in_scope, data, partitions)
+        vectors = self._vectors.pairs(paths, ages, strictly_older=False, keep=in_scope)
         # a vector holds all that older position deletes of its data file say
         has_vector = np.zeros(data.num_rows, np.bool_)
         has_vector[vectors[0]] = True
-        needed = ~has_vector[positions[0]]
+        partitions_without = np.where(has_vector, -1, partitions)
+        may_hold = partial(self._may_hold_path, data["file_path"].combine_chunks())
+        ranges = [(used, deletes, ColumnRanges(data, c)) for c, used, deletes in self._compared]
+        may_share = partial(_may_share_rows, ranges)
         everywhere = np.zeros(data.num_rows, np.int64)
-        data_rows, delete_rows = self._join(
-            vectors,
-            (positions[0][needed], positions[1][needed]),
-            self._may_share_rows(
-                data,
-                *self._join(
-                    self._equality.pairs(partitions, sequence_numbers, strictly_older=True),
-                    self._global.pairs(everywhere, sequence_numbers, strictly_older=True),
+        by_path = self._by_path.pairs(paths, ages, strictly_older=False, keep=in_scope)
+        needed = ~has_vector[by_path[0]]
+        return self._references(
+            *join_pairs(
+                vectors,
+                (by_path[0][needed], by_path[1][needed]),
+                self._by_partition.pairs(
+                    partitions_without, ages, strictly_older=False, keep=may_hold
                 ),
-            ),
+                self._equality.pairs(partitions, ages, strictly_older=True, keep=may_share),
+                self._global.pairs(everywhere, ages, strictly_older=True, keep=may_share),
+            )
         )
-        return self._references(data_rows, delete_rows)
 
     def _partitions_of(self, data: pa.Table, spec_id: int) -> Numbers:
         """The number of each data file's partition among those of deletes, else -1."""
@@ -222,9 +154,6 @@ class DeleteIndex:
         first, codes = known
         found = codes.find(data["partition"].combine_chunks())
         return np.where(found >= 0, found + first, -1)
-
-    def _make_group(self, rows: Numbers, keys: Numbers) -> _Group:
-        return _group(rows, keys[rows], self._sequence_numbers)
 
     def _check(self, good: Mask, rule: str) -> None:
         if not good.all():
@@ -262,7 +191,7 @@ class DeleteIndex:
 
     def _in_scope(
         self, data: pa.Table, partitions: Numbers, data_rows: Numbers, delete_rows: Numbers
-    ) -> tuple[Numbers, Numbers]:
+    ) -> Pairs:
         """The pairs of one partition; one across partitions that a delete *names* is corrupt."""
         if not len(data_rows):
             return data_rows, delete_rows
@@ -276,48 +205,13 @@ class DeleteIndex:
             )
         return data_rows[same], delete_rows[same]
 
-    def _may_hold_path(
-        self, data: pa.Table, data_rows: Numbers, delete_rows: Numbers
-    ) -> tuple[Numbers, Numbers]:
+    def _may_hold_path(self, paths: pa.Array, data_rows: Numbers, delete_rows: Numbers) -> Pairs:
         """The pairs whose data path lies within the delete file's bounds of paths."""
-        if not len(data_rows):
-            return data_rows, delete_rows
-        path = data["file_path"].combine_chunks().cast(pa.binary()).take(pa.array(data_rows))
+        path = paths.cast(pa.binary()).take(pa.array(data_rows))
         lower = self._table[_LOWER].combine_chunks().take(pa.array(delete_rows))
         upper = self._table[_UPPER].combine_chunks().take(pa.array(delete_rows))
-        may = pc.and_(
-            pc.fill_null(pc.less_equal(lower, path), True),
-            pc.fill_null(pc.greater_equal(upper, path), True),
-        )
-        kept = _mask(may)
+        kept = possible(pc.less_equal(lower, path)) & possible(pc.greater_equal(upper, path))
         return data_rows[kept], delete_rows[kept]
-
-    def _may_share_rows(
-        self, data: pa.Table, data_rows: Numbers, delete_rows: Numbers
-    ) -> tuple[Numbers, Numbers]:
-        """The pairs of which no compared column proves that no row of both is equal in it."""
-        for column, used, deleted in self._compared:
-            if not len(data_rows):
-                break
-            held = ColumnRanges(data, column)
-            nulls = deleted.may_be_null[delete_rows] & held.may_be_null[data_rows]
-            values = deleted.may_be_value[delete_rows] & held.may_be_value[data_rows]
-            for lower, lower_rows, upper, upper_rows in (
-                (deleted.lower, delete_rows, held.upper, data_rows),
-                (held.lower, data_rows, deleted.upper, delete_rows),
-            ):
-                values &= possible(
-                    pc.less_equal(
-                        lower.take(pa.array(lower_rows)), upper.take(pa.array(upper_rows))
-                    )
-                )
-            kept = nulls | values | ~used[delete_rows]
-            data_rows, delete_rows = data_rows[kept], delete_rows[kept]
-        return data_rows, delete_rows
-
-    @staticmethod
-    def _join(*pairs: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
-        return np.concatenate([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
 
     def _references(
         self, data_rows: Numbers, delete_rows: Numbers
@@ -398,6 +292,26 @@ def _number_partitions(
         numbers.append(codes.codes + first)
         first += len(partitions)
     return codes_by_spec, np.concatenate(numbers)
+
+
+def _may_share_rows(
+    ranges: Sequence[tuple[Mask, ColumnRanges, ColumnRanges]],
+    data_rows: Numbers,
+    delete_rows: Numbers,
+) -> Pairs:
+    """The pairs for which no compared column proves that the files share no value of it.
+
+    `ranges` has for each column which deletes compare it, and the ranges of deletes and data.
+    """
+    for used, deleted, held in ranges:
+        nulls = deleted.may_be_null[delete_rows] & held.may_be_null[data_rows]
+        values = deleted.may_be_value[delete_rows] & held.may_be_value[data_rows]
+        first, second = pa.array(delete_rows), pa.array(data_rows)
+        values &= possible(pc.less_equal(deleted.lower.take(first), held.upper.take(second)))
+        values &= possible(pc.less_equal(held.lower.take(second), deleted.upper.take(first)))
+        kept = nulls | values | ~used[delete_rows]
+        data_rows, delete_rows = data_rows[kept], delete_rows[kept]
+    return data_rows, delete_rows
 
 
 def _lists_with(lists: pa.ListArray, value: int) -> Mask:

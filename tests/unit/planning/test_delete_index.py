@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.planning import delete_index
+from iceberg_pyspark.planning import delete_groups
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex
 from iceberg_pyspark.spec.manifests import (
     DataFile,
@@ -361,7 +361,7 @@ def applies(delete: ManifestEntry, data: ManifestEntry, unpartitioned: set[int])
 
 
 def test_many_deletes_are_matched_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delete_index, "_MOST_PAIRS", 5)
+    monkeypatch.setattr(delete_groups, "MOST_PAIRS", 3)
     data = [at(n, a_file(f"d{n}")) for n in range(1, 8)]
     delete = [at(3, equality("e")), at(5, deletes("p", POSITION)), at(9, vector("v", "d7"))]
     assert unpartitioned().match(data, delete) == {

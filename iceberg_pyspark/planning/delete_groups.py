@@ -1,0 +1,84 @@
+"""Deletes of one kind, matched with data files on one key and on their data sequence numbers.
+
+The key is whatever scopes the kind: a path, a partition, or nothing. Within a key, deletes are
+sorted by data sequence number, so that those for a data file are a range, found by binary search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Pairs: TypeAlias = tuple[Numbers, Numbers]
+"""Rows of data files, and of the deletes that go with them."""
+
+MOST_PAIRS = 1_000_000
+"""How many pairs are held before `keep` has thinned them out."""
+
+
+@dataclass(frozen=True)
+class DeleteGroup:
+    """Rows of deletes, sorted by key and then by data sequence number."""
+
+    keys: Numbers
+    sequence_numbers: Numbers
+    rows: Numbers
+
+    def pairs(
+        self,
+        keys: Numbers,
+        sequence_numbers: Numbers,
+        *,
+        strictly_older: bool,
+        keep: Callable[[Numbers, Numbers], Pairs],
+    ) -> Pairs:
+        """What `keep` leaves of all pairs with equal keys whose data is not younger.
+
+        A negative key matches nothing. `strictly_older` asks for data older than the delete.
+        """
+        if not len(self.rows):
+            return join_pairs()
+        # ranks instead of numbers, so that key and rank fit in one integer
+        ranked, ranks = np.unique(self.sequence_numbers, return_inverse=True)
+        first_rank = np.searchsorted(
+            ranked, sequence_numbers, side="right" if strictly_older else "left"
+        )
+        width = len(ranked) + 1
+        sorted_keys = self.keys * width + ranks
+        start = np.searchsorted(sorted_keys, keys * width + first_rank)
+        end = np.searchsorted(sorted_keys, (keys + 1) * width)
+        counts = np.where(keys >= 0, end - start, 0)
+        return join_pairs(*(keep(*some) for some in self._in_steps(start, counts)))
+
+    def _in_steps(self, start: Numbers, counts: Numbers) -> Iterator[Pairs]:
+        """The pairs of a few data files after another: every file may go with every delete."""
+        data_rows = np.flatnonzero(counts)
+        totals = np.cumsum(counts[data_rows])
+        first = 0
+        while first < len(data_rows):
+            before = totals[first - 1] if first else 0
+            last = max(first + 1, int(np.searchsorted(totals, before + MOST_PAIRS, "right")))
+            rows = data_rows[first:last]
+            here = counts[rows]
+            within = np.arange(here.sum()) - np.repeat(np.cumsum(here) - here, here)
+            yield np.repeat(rows, here), self.rows[np.repeat(start[rows], here) + within]
+            first = last
+
+
+def group_deletes(rows: Numbers, keys: Numbers, sequence_numbers: Numbers) -> DeleteGroup:
+    """The group of those rows, given the key and sequence number of every row."""
+    keys, sequence_numbers = keys[rows], sequence_numbers[rows]
+    order = np.lexsort((sequence_numbers, keys))
+    return DeleteGroup(keys[order], sequence_numbers[order], rows[order])
+
+
+def join_pairs(*pairs: Pairs) -> Pairs:
+    """All the pairs, one after another."""
+    none = np.zeros(0, np.int64)
+    return np.concatenate([none, *(p[0] for p in pairs)]), np.concatenate(
+        [none, *(p[1] for p in pairs)]
+    )
