@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.write_files import write_data_files
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.new_data import write_context_of
+
+if TYPE_CHECKING:
+    # Spark's executors import this module, and meet no catalog
+    from iceberg_pyspark.catalogs.catalog import TableIdentifier
 
 _log = logging.getLogger(__name__)
 
