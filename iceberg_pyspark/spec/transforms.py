@@ -8,6 +8,7 @@ done in `arrow/column_transforms.py`; projecting predicates through one is
 from __future__ import annotations
 
 import base64
+import math
 import re
 import struct
 import uuid
@@ -360,36 +361,77 @@ def _human_plain(type_: Type, value: Any) -> str:
         case TimeType():
             return _java_time(value * 1000)
         case TimestampType() | TimestamptzType():
-            zone = "Z" if isinstance(type_, TimestamptzType) else ""
+            zone = "+00:00" if isinstance(type_, TimestamptzType) else ""
             return _java_timestamp(value * 1000) + zone
         case TimestampNsType() | TimestamptzNsType():
-            zone = "Z" if isinstance(type_, TimestamptzNsType) else ""
+            zone = "+00:00" if isinstance(type_, TimestamptzNsType) else ""
             return _java_timestamp(value) + zone
         case UUIDType():
             return str(uuid.UUID(bytes=value))
         case FixedType() | BinaryType():
             return base64.b64encode(value).decode("ascii")
-        case DecimalType():
-            return f"{value:f}" if isinstance(value, Decimal) else str(value)
+        case FloatType() | DoubleType():
+            return _java_float(type_, value)
         case _:
+            # decimals too: Java's plain and exponent forms are those of Python
             return str(value)
 
 
+def _java_float(type_: Type, value: float) -> str:
+    """Java's text of a float or double: the fewest digits that give it back, two at least.
+
+    >>> _java_float(FloatType(), 1e-45), _java_float(DoubleType(), 1e7)
+    ('1.4E-45', '1.0E7')
+    """
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    code = "f" if isinstance(type_, FloatType) else "d"
+    exact: float = struct.unpack(code, struct.pack(code, value))[0]
+    for digits in range(1, 17):
+        text = f"{exact:.{digits}e}"
+        if _rounded(code, float(text)) == exact:
+            break
+    mantissa, exponent = text.split("e")
+    if exact == 0 or 1e-3 <= abs(exact) < 1e7:
+        whole, _, fraction = f"{Decimal(text):f}".partition(".")
+        return f"{whole}.{fraction.rstrip('0') or '0'}"
+    return f"{mantissa}E{int(exponent)}"
+
+
+def _rounded(code: str, value: float) -> float:
+    """The nearest value of that width."""
+    try:
+        rounded: float = struct.unpack(code, struct.pack(code, value))[0]
+    except OverflowError:
+        return math.inf
+    return rounded
+
+
 def _java_time(nanos: int) -> str:
-    """Java's LocalTime text: seconds always there here, fraction in groups of three digits."""
+    """Java's LocalTime text: no zero seconds, fraction in groups of three digits."""
+    text, fraction = _clock(nanos)
+    if not fraction:
+        return text.removesuffix(":00")
+    while fraction.endswith("000"):
+        fraction = fraction[:-3]
+    return f"{text}.{fraction}"
+
+
+def _clock(nanos: int) -> tuple[str, str]:
+    """HH:MM:SS and nine digits of a fraction, or none."""
     seconds, fraction = divmod(nanos, 1_000_000_000)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    if not fraction:
-        return text
-    digits = f"{fraction:09d}"
-    while digits.endswith("000"):
-        digits = digits[:-3]
-    return f"{text}.{digits}"
+    return text, f"{fraction:09d}" if fraction else ""
 
 
 def _java_timestamp(nanos: int) -> str:
-    """Java's ISO text: a plus before years past 9999, four digits after a minus."""
+    """Java's ISO text: a plus before years past 9999, four digits after a minus, no zeros at the
+    end of the fraction.
+    """
     days, of_day = divmod(nanos, 86_400_000_000_000)
     year, day = _year_and_day(days)
     shown = f"+{year}" if year > 9999 else f"{year:05d}" if year < 0 else f"{year:04d}"
-    return f"{shown}{day}T{_java_time(of_day)}"
+    text, fraction = _clock(of_day)
+    return f"{shown}{day}T{text}{'.' if fraction else ''}{fraction.rstrip('0')}"

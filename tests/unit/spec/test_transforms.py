@@ -31,12 +31,15 @@ from iceberg_pyspark.spec.types import (
     BinaryType,
     DateType,
     DecimalType,
+    DoubleType,
+    FloatType,
     IntegerType,
     LongType,
     NestedField,
     StringType,
     TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     TimeType,
     Type,
@@ -104,8 +107,21 @@ def test_hour_of_a_date_is_refused() -> None:
         (IdentityTransform(), BinaryType(), b"\x00\x01\x02", "AAEC"),
         (IdentityTransform(), DecimalType(4, 2), Decimal("1.20"), "1.20"),
         (IdentityTransform(), TimestampType(), 1_510_871_468_001_001, "2017-11-16T22:31:08.001001"),
-        (IdentityTransform(), TimestamptzType(), 1_510_871_468_000_000, "2017-11-16T22:31:08Z"),
+        (
+            IdentityTransform(),
+            TimestamptzType(),
+            1_510_871_468_000_000,
+            "2017-11-16T22:31:08+00:00",
+        ),
+        (IdentityTransform(), TimestampType(), 60_120_000, "1970-01-01T00:01:00.12"),
+        (IdentityTransform(), TimestampNsType(), 100, "1970-01-01T00:00:00.0000001"),
+        (IdentityTransform(), TimestamptzNsType(), 0, "1970-01-01T00:00:00+00:00"),
         (IdentityTransform(), TimeType(), 36_775_038_194, "10:12:55.038194"),
+        (IdentityTransform(), TimeType(), 120_000, "00:00:00.120"),
+        (IdentityTransform(), TimeType(), 60_000_000, "00:01"),
+        (IdentityTransform(), DecimalType(9, 7), Decimal("1E-7"), "1E-7"),
+        (IdentityTransform(), DecimalType(9, 7), Decimal("0E-7"), "0E-7"),
+        (IdentityTransform(), DecimalType(9, 7), Decimal("0.0000012"), "0.0000012"),
         (VoidTransform(), LongType(), None, "null"),
     ],
 )
@@ -147,3 +163,26 @@ def test_partition_path_is_encoded_as_java_does() -> None:
         "s+p=a%2Fb+%7E*%C3%A9/ts_day=1970-01-02"
     )
     assert partition_path(spec, [schema], (None, None)) == "s+p=null/ts_day=null"
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "text"),
+    [
+        (DoubleType(), float("nan"), "NaN"),
+        (DoubleType(), float("-inf"), "-Infinity"),
+        (DoubleType(), -0.0, "-0.0"),
+        (DoubleType(), 0.001, "0.001"),
+        (DoubleType(), 0.00099, "9.9E-4"),
+        (DoubleType(), 9999999.0, "9999999.0"),
+        (DoubleType(), 1e7, "1.0E7"),
+        (DoubleType(), -1.5e300, "-1.5E300"),
+        (DoubleType(), 5e-324, "4.9E-324"),
+        (DoubleType(), 1.7976931348623157e308, "1.7976931348623157E308"),
+        (DoubleType(), 123.456, "123.456"),
+        (FloatType(), 0.10000000149011612, "0.1"),
+        (FloatType(), 3.4028234663852886e38, "3.4028235E38"),
+        (FloatType(), 1.401298464324817e-45, "1.4E-45"),
+    ],
+)
+def test_floats_are_shown_as_java_shows_them(type_: Type, value: float, text: str) -> None:
+    assert human_value(IdentityTransform(), type_, value) == text
