@@ -1,8 +1,8 @@
 """The main job on real input: TPC-H tables written, read with files skipped, appended to, and
-travelled in time, on the embedded catalog (SQLite) and a local warehouse.
+travelled in time, on an SQLite catalog and a local warehouse.
 
     make demo                     scale factor 0.1
-    make demo ARGS='--scale 1'    more rows
+    make demo ARGS='--scale 1'    ten times the rows
 
 Everything it makes lies in one folder (`.demo` here, or --folder); a second run starts over.
 """
@@ -10,157 +10,174 @@ Everything it makes lies in one folder (`.demo` here, or --folder); a second run
 from __future__ import annotations
 
 import argparse
-import logging
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+import pyarrow.parquet as pq
+import yaml
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table as RichTable
 
-from iceberg_pyspark.spark.open_table import open_table
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.progress import run_with_progress
+from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.table_catalog import load_catalog
 
 T = TypeVar("T")
 
-LINEITEM = "tpch.lineitem"
-ORDERS = "tpch.orders"
+CATALOG = "demo"
+CONFIGURATION = ".pyiceberg.yaml"
+LINEITEM = "demo.tpch.lineitem"
+ORDERS = "demo.tpch.orders"
+
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM that lives a minute: it spends less on compiling. Nothing for a longer job."""
+
+QUARTER = "l_shipdate BETWEEN '1995-01-01' AND '1995-03-31'"
+COLUMNS = "l_returnflag, l_quantity, l_extendedprice, l_discount"
 
 
 class Demo:
-    """The steps, sharing a session, a console and the catalog's options."""
+    """The steps, sharing a session, a console and a folder."""
 
     def __init__(self, folder: Path, scale: str, console: Console) -> None:
         self.folder = folder
         self.scale = scale
         self.console = console
-        self.options = {
-            "catalog": "demo",
-            "catalog.type": "sql",
-            "catalog.uri": f"sqlite:///{folder}/catalog.db",
-            "catalog.warehouse": f"file://{folder}/warehouse",
-        }
         self.spark = self._session()
 
     def _session(self) -> SparkSession:
+        log = self.folder / "spark.log"
+        # where Spark's Python processes find the catalog `demo`, and which Python they are
+        os.environ["PYICEBERG_HOME"] = str(self.folder)
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        with self.console.status("starting Spark"):
+        with self.console.status("starting Spark"), stderr_to(log):
             spark = (
                 SparkSession.builder.master("local[*]")
                 .appName("iceberg-pyspark demo")
                 .config("spark.ui.enabled", "false")
                 .config("spark.ui.showConsoleProgress", "false")
-                .config("spark.log.level", "ERROR")
+                .config("spark.driver.extraJavaOptions", QUICK_JAVA)
                 .config("spark.sql.shuffle.partitions", "8")
                 .config("spark.sql.session.timeZone", "UTC")
                 .config("spark.driver.host", "127.0.0.1")
                 .config("spark.driver.bindAddress", "127.0.0.1")
                 .getOrCreate()
             )
-        self.console.print(
-            f"Spark {spark.version}, Python {sys.version.split()[0]}, no jar: "
-            'spark.read.format("iceberg-py"), df.write.format("iceberg-py")'
+        self._say(
+            f"Spark {spark.version}, Python {sys.version.split()[0]}, no Iceberg jar. "
+            f"Spark's log: {shown_path(log)}"
         )
         return spark
 
     def run(self) -> None:
-        self._chapter("Real input: TPC-H from tpchgen-cli")
-        inputs = self._generate()
-        self._chapter("Write: partitioned Iceberg tables, created on the first write")
-        self._write(inputs)
-        self._chapter("Read: a filter skips files before a byte of them is read")
+        self._chapter(f"1. Real input: TPC-H at scale factor {self.scale}, by tpchgen-cli")
+        self._generate()
+        self._chapter("2. Write: partitioned tables, created by the first write")
+        self._write()
+        self._chapter("3. Read: a filter skips files before a byte of them is read")
         self._read()
-        self._chapter("Append, and travel back in time")
-        self._append(inputs)
-        self._chapter("Where it lies, and what to type next")
+        self._chapter("4. Append, and travel back in time")
+        self._append()
+        self._chapter("5. Where it lies, and what to type next")
         self._closing()
         self.spark.stop()
 
-    def _generate(self) -> Path:
-        target = self.folder / "input"
-        with self.console.status(f"generating TPC-H scale factor {self.scale}"):
-            subprocess.run(
-                [
-                    str(Path(sys.executable).parent / "tpchgen-cli"),
-                    *("parquet", "--scale-factor", self.scale),
-                    *("--tables", "lineitem,orders", "--output-dir", str(target)),
-                ],
-                check=True,
-                capture_output=True,
-            )
-        for file in sorted(target.rglob("*.parquet")):
-            size = file.stat().st_size / 1e6
-            self.console.print(f"  {file.relative_to(self.folder)}  [dim]{size:.1f} MB[/dim]")
-        return target
+    def _generate(self) -> None:
+        inputs = self.folder / "input"
+        with self.console.status(f"generating TPC-H at scale factor {self.scale}"):
+            generate_tpch(self.scale, inputs)
+        shown = RichTable.grid(padding=(0, 2))
+        for justify in ("left", "right", "right"):
+            shown.add_column(justify=justify)
+        for file in sorted(inputs.glob("*.parquet")):
+            rows = pq.ParquetFile(file).metadata.num_rows
+            shown.add_row(f"  {shown_path(file)}", f"{rows:,} rows", megabytes(file.stat().st_size))
+        self.console.print(shown, highlight=False)
 
-    def _input(self, inputs: Path, table: str) -> DataFrame:
-        return self.spark.read.parquet(str(inputs / f"{table}.parquet"))
+    def _input(self, table: str) -> DataFrame:
+        return self.spark.read.parquet(str(self.folder / "input" / f"{table}.parquet"))
 
-    def _write(self, inputs: Path) -> None:
-        self._save(
-            # one writer per month of ship date: few, large files
-            self._input(inputs, "lineitem").repartition(8, sf.trunc("l_shipdate", "month")),
-            LINEITEM,
-            "months(l_shipdate)",
+    def _write(self) -> None:
+        self._code(
+            'lineitem.repartition(8, sf.trunc("l_shipdate", "month")) \\',
+            '    .write.format("iceberg-py").mode("append") \\',
+            '    .option("partitioned-by", "months(l_shipdate)") \\',
+            f'    .save("{LINEITEM}")',
         )
-        self._save(self._input(inputs, "orders"), ORDERS, "years(o_orderdate)")
+        # each month in one task: one file per month, and not one per month and task
+        by_month = self._input("lineitem").repartition(8, sf.trunc("l_shipdate", "month"))
+        self._create(by_month, LINEITEM, "months(l_shipdate)")
+        self._create(self._input("orders"), ORDERS, "years(o_orderdate)")
 
-    def _save(self, frame: DataFrame, table: str, partitioned_by: str) -> None:
-        writer = frame.write.format("iceberg-py").options(**self.options)
-        self._timed(
-            f"df.write ... partitioned-by {partitioned_by} → {table}",
-            lambda: writer.option("partitioned-by", partitioned_by).mode("append").save(table),
-        )
+    def _create(self, frame: DataFrame, table: str, partitioned_by: str) -> None:
+        writer = frame.write.format("iceberg-py").option("partitioned-by", partitioned_by)
+        self._timed(f"write {table}", lambda: writer.mode("append").save(table))
         summary = self._summary(table)
-        self.console.print(
-            f"  {int(summary['added-records']):,} rows in {summary['added-data-files']} files, "
-            f"{int(summary['added-files-size']) / 1e6:.1f} MB"
+        self._say(
+            f"  {int(summary['added-records']):,} rows by {partitioned_by} in "
+            f"{summary['added-data-files']} files, {megabytes(int(summary['added-files-size']))}"
         )
 
     def _read(self) -> None:
-        where = "l_shipdate >= DATE '1995-01-01' AND l_shipdate < DATE '1995-04-01'"
-        columns = "l_returnflag,l_quantity,l_extendedprice,l_discount,l_shipdate"
-        self.console.print(f"  filter   {where}\n  columns  {columns}")
-        plan = open_table(LINEITEM, self.options).scan(
-            filter=where, columns=tuple(columns.split(","))
+        everything = self._load(LINEITEM)
+        rows = self._timed("count all rows", everything.count)
+        self._say(f"  {rows:,} rows")
+        self._code(
+            'spark.read.format("iceberg-py") \\',
+            f'    .option("filter", "{QUARTER}") \\',
+            f'    .option("columns", "{COLUMNS}") \\',
+            f'    .load("{LINEITEM}")',
         )
-        kept = plan.describe()
-        self.console.print(f"  [bold]{kept}[/bold]")
-        frame = self._load(LINEITEM, filter=where, columns=columns)
-        grouped = frame.groupBy("l_returnflag").agg(
-            sf.count("*").alias("rows"),
-            sf.sum("l_quantity").alias("quantity"),
-            sf.round(sf.sum(sf.expr("l_extendedprice * (1 - l_discount)")), 2).alias("revenue"),
+        s = self._table(LINEITEM).scan(filter=QUARTER).describe().statistics
+        size = int(self._summary(LINEITEM)["total-files-size"])
+        self._say(
+            f"  reads [bold]{s.data_files_kept} of {s.data_files} files[/bold], "
+            f"{s.bytes_kept / 1e6:.1f} of {megabytes(size)}"
         )
-        rows = self._timed("the quarter's revenue by return flag", grouped.collect)
-        shown = RichTable(*grouped.columns)
-        for row in sorted(rows):
-            shown.add_row(*(f"{v:,}" if not isinstance(v, str) else v for v in row))
+        quarter = revenue(self._load(LINEITEM, filter=QUARTER, columns=COLUMNS))
+        found = sorted(self._timed("revenue of a quarter by return flag", quarter.collect))
+        compared = revenue(everything.filter(QUARTER))
+        same = sorted(self._timed("the same from all files and columns", compared.collect))
+        if found != same:
+            raise IcebergError(f"skipping files changed the answer: {found} is not {same}")
+        shown = RichTable(*(name.replace("_", " ") for name in quarter.columns))
+        for row in found:
+            shown.add_row(*(v if isinstance(v, str) else f"{v:,}" for v in row))
         self.console.print(shown)
 
-    def _append(self, inputs: Path) -> None:
-        before = open_table(ORDERS, self.options).metadata.current_snapshot
-        assert before is not None
-        late = self._input(inputs, "orders").limit(1000)
-        writer = late.write.format("iceberg-py").options(**self.options).mode("append")
-        self._timed(f"append 1,000 rows → {ORDERS}", lambda: writer.save(ORDERS))
-        now = self._timed("count now", self._load(ORDERS).count)
-        then = self._timed(
-            f"count as of snapshot {before.snapshot_id}",
-            self._load(ORDERS, **{"snapshot-id": str(before.snapshot_id)}).count,
+    def _append(self) -> None:
+        before = self._table(ORDERS).metadata.current_snapshot_id
+        self._code(
+            'orders.limit(1000).write.format("iceberg-py").mode("append") \\',
+            f'    .save("{ORDERS}")',
         )
-        self.console.print(f"  then {then:,} rows, now {now:,} rows")
+        late = self._input("orders").limit(1000).write.format("iceberg-py").mode("append")
+        self._timed("append 1,000 rows", lambda: late.save(ORDERS))
+        self._code(
+            f'spark.read.format("iceberg-py").option("snapshot-id", {before}) \\',
+            f'    .load("{ORDERS}").count()',
+        )
+        then = self._load(ORDERS, **{"snapshot-id": str(before)})
+        rows_then = self._timed("count as of that snapshot", then.count)
+        rows_now = self._timed("count now", self._load(ORDERS).count)
+        self._say(f"  {rows_then:,} rows then, {rows_now:,} rows now")
         shown = RichTable("snapshot", "operation", "added rows", "total rows", "total files")
-        for snapshot in open_table(ORDERS, self.options).metadata.snapshots:
+        for snapshot in self._table(ORDERS).snapshots:
             s = snapshot.summary
             shown.add_row(
                 str(snapshot.snapshot_id),
@@ -172,56 +189,159 @@ class Demo:
         self.console.print(shown)
 
     def _closing(self) -> None:
-        location = open_table(LINEITEM, self.options).metadata.location
-        python = Path(sys.executable)
-        shown_python = (
-            python.relative_to(Path.cwd()) if python.is_relative_to(Path.cwd()) else python
+        shown = RichTable.grid(padding=(0, 2))
+        for what, where in {
+            "  tables": self.folder / "warehouse",
+            "  catalog": self.folder / "catalog.db",
+            "  configuration": self.folder / CONFIGURATION,
+        }.items():
+            shown.add_row(what, shown_path(where))
+        self.console.print(shown, highlight=False)
+        self._say("\nA shell for Spark, with the catalog of the demo:")
+        self._code(*shell_setup(self.folder), "pyspark")
+        self._say("There, `spark` is the session:")
+        self._code(
+            f'df = spark.read.format("iceberg-py").load("{LINEITEM}")',
+            'df.groupBy("l_shipmode").count().show()',
         )
-        self.console.print(f"  table     {location}")
-        self.console.print(f"  catalog   {self.options['catalog.uri']}")
-        self.console.print(f"\n  {shown_python} [dim]# then:[/dim]")
-        options = ", ".join(f'"{k}": "{v}"' for k, v in self.options.items())
-        self.console.print(
-            f"""
-    from pyspark.sql import SparkSession
-    spark = SparkSession.builder.getOrCreate()
-    options = {{{options}}}
-    df = spark.read.format("iceberg-py").options(**options).load("{LINEITEM}")
-    df.groupBy("l_shipmode").count().show()
-""",
-            highlight=False,
-            soft_wrap=True,
+        self._say("Or no Spark at all, in `python`:")
+        self._code(
+            "import iceberg_pyspark as ice",
+            f'orders = ice.load_catalog("{CATALOG}").load_table("tpch.orders")',
+            "orders.scan(filter=\"o_orderdate >= '1998-01-01'\").count()",
+        )
+        self._say("Or files into a table, from the same shell:")
+        self._code(
+            f"spark-submit jobs/ingest.py --from parquet {shown_path(self.folder)}/input/"
+            "orders.parquet \\",
+            f'    --to {CATALOG}.tpch.copied --partitioned-by "months(o_orderdate)"',
         )
 
     def _load(self, table: str, **options: str) -> DataFrame:
-        reader = self.spark.read.format("iceberg-py").options(**self.options)
-        return reader.options(**options).load(table)
+        return self.spark.read.format("iceberg-py").options(**options).load(table)
+
+    def _table(self, name: str) -> Table:
+        return load_catalog(CATALOG).load_table(name)
 
     def _summary(self, table: str) -> dict[str, str]:
-        snapshot = open_table(table, self.options).metadata.current_snapshot
+        snapshot = self._table(table).current_snapshot
         assert snapshot is not None
         return dict(snapshot.summary)
 
     def _timed(self, what: str, action: Callable[[], T]) -> T:
         return run_with_progress(self.spark, self.console, what, action)
 
+    def _say(self, text: str) -> None:
+        self.console.print(text, highlight=False)
+
+    def _code(self, *lines: str) -> None:
+        # as it is typed: no indentation, no markup, no wrapping
+        text = "\n".join(("", *lines, ""))
+        self.console.print(text, style="cyan", markup=False, highlight=False, soft_wrap=True)
+
     def _chapter(self, title: str) -> None:
+        self.console.print()
         self.console.print(Rule(f"[bold]{title}[/bold]", align="left", style="dim"))
 
 
+def revenue(lines: DataFrame) -> DataFrame:
+    return lines.groupBy("l_returnflag").agg(
+        sf.count("*").alias("rows"),
+        sf.sum("l_quantity").alias("quantity"),
+        sf.sum(sf.expr("l_extendedprice * (1 - l_discount)"))
+        .cast("decimal(18,2)")
+        .alias("revenue"),
+    )
+
+
+def generate_tpch(scale: str, folder: Path) -> None:
+    generator = Path(sys.executable).with_name("tpchgen-cli")
+    if not generator.exists():
+        raise SystemExit(f"{generator} is not there: pip install 'tpchgen-cli>=4.0'")
+    done = subprocess.run(
+        [
+            str(generator),
+            *("parquet", "--scale-factor", scale, "--quiet"),
+            *("--tables", "lineitem,orders", "--output-dir", str(folder)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"tpchgen-cli: {done.stderr.strip()}")
+
+
+def prepare_folder(folder: Path) -> None:
+    """An empty folder with the catalog's configuration; what an earlier demo left is removed."""
+    configuration = folder / CONFIGURATION
+    if folder.exists() and any(folder.iterdir()):
+        if not (configuration.exists() and f"  {CATALOG}:\n" in configuration.read_text("utf-8")):
+            raise SystemExit(f"{folder} holds files of something else; name another --folder")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    properties = {
+        "type": "sql",
+        "uri": f"sqlite:///{folder}/catalog.db",
+        "warehouse": f"{folder}/warehouse",
+    }
+    text = yaml.safe_dump({"catalog": {CATALOG: properties}}, sort_keys=False)
+    configuration.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def stderr_to(log: Path) -> Iterator[None]:
+    """Send what processes started meanwhile write to stderr into a file: the JVM keeps it."""
+    with log.open("wb") as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def shell_setup(folder: Path) -> list[str]:
+    """The commands that make a shell like the environment of this process."""
+    lines = []
+    if sys.prefix != sys.base_prefix:
+        lines.append(f"source {shlex.quote(shown_path(Path(sys.prefix)))}/bin/activate")
+    if "JAVA_HOME" in os.environ:
+        lines.append(f"export JAVA_HOME={shlex.quote(os.environ['JAVA_HOME'])}")
+    lines.append(f"export PYICEBERG_HOME={shlex.quote(str(folder))}")
+    return lines
+
+
+def shown_path(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
+
+
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="demo.py", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="demo.py", description="Write, read, append and time travel on real TPC-H tables."
+    )
     parser.add_argument("--scale", default="0.1", help="TPC-H scale factor (0.1)")
-    parser.add_argument("--folder", type=Path, default=Path(".demo"))
+    parser.add_argument(
+        "--folder", type=Path, default=Path(".demo"), help="where everything goes (.demo)"
+    )
     arguments = parser.parse_args(argv)
-    logging.getLogger("py4j").setLevel(logging.ERROR)
     folder = arguments.folder.resolve()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    prepare_folder(folder)
     started = time.monotonic()
     console = Console()
-    Demo(folder, arguments.scale, console).run()
-    console.print(f"[dim]all of it took {time.monotonic() - started:.0f} s[/dim]")
+    try:
+        Demo(folder, arguments.scale, console).run()
+    except (IcebergError, PySparkException) as e:
+        error, message = iceberg_error_in(str(e)) or (type(e).__name__, str(e).splitlines()[0])
+        console.print(f"[red]{error}[/red] {message}", highlight=False)
+        console.print(f"more in {shown_path(folder / 'spark.log')}", highlight=False)
+        return 1
+    console.print(f"\n[dim]all of it took {time.monotonic() - started:.0f} s[/dim]")
     return 0
 
 
