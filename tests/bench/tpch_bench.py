@@ -23,6 +23,8 @@ from rich.table import Table as TextTable
 from tests.support.oracle import Oracle, start_oracle
 from tests.support.tpch import tpch
 
+# the JVM as a user has it: tests run one that starts fast and never gets up to speed
+JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "6g"}
 RUNS = 5
 FILES = 8
 Q1_COLUMNS = "l_returnflag,l_linestatus,l_quantity,l_extendedprice,l_discount,l_tax,l_shipdate"
@@ -196,7 +198,7 @@ class LineitemBench:
 def compare(scale: float = 1.0, runs: int = RUNS) -> list[TextTable]:
     """Measure everything; the tables to show."""
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
-        oracle = start_oracle(Path(scratch))
+        oracle = start_oracle(Path(scratch), JVM)
         try:
             bench = LineitemBench(oracle, Path(scratch), scale)
             lines = bench.lines(runs)

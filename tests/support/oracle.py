@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,8 +166,11 @@ class Oracle:
             self.spark.conf.unset(java_time)
 
 
-def start_oracle(scratch: Path) -> Oracle:
-    """Start the session with the runtime and both catalogs in `scratch`; the caller stops it."""
+def start_oracle(scratch: Path, conf: Mapping[str, str] | None = None) -> Oracle:
+    """Start the session with the runtime and both catalogs in `scratch`; the caller stops it.
+
+    `conf` overrides settings that suit short tests.
+    """
     if not pyspark.__version__.startswith(PYSPARK_OF_THE_ORACLE):
         raise OracleUnavailableError(
             f"Iceberg's runtime is for pyspark {PYSPARK_OF_THE_ORACLE}x, this is "
@@ -195,6 +198,7 @@ def start_oracle(scratch: Path) -> Oracle:
             "spark.sql.catalog.java_sql.jdbc.schema-version": "V1",
             "spark.sql.catalog.java_sql.warehouse": str(sql_warehouse),
             "spark.sql.catalog.java_sql.cache-enabled": "false",
+            **(conf or {}),
         },
     )
     return Oracle(
