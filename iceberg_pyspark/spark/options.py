@@ -2,7 +2,9 @@
 
 Names and defaults are Iceberg's (`SparkReadOptions`, `SparkWriteOptions`); catalog and storage
 settings travel as `catalog`, `catalog.<key>`, or storage keys by their own name (`s3.endpoint`,
-...).
+...). A temporary view carries the options of its reads and of the inserts into it, so each action
+takes the other's options too, but for those that choose rows: what they leave out cannot be
+written.
 """
 
 from __future__ import annotations
@@ -16,15 +18,18 @@ from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, timestamp
 
 _STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "io.", "fsspec.")
 _COMMON = {"path", "paths", "catalog", "table", "native", ALLOW_OUTSIDE_LOCATIONS}
-_READ = {
+_CHOOSING_ROWS = {
     "columns",
     "filter",
     "snapshot-id",
     "as-of-timestamp",
     "timestampasof",
     "versionasof",
-    "branch",
     "tag",
+}
+_READ = {
+    *_CHOOSING_ROWS,
+    "branch",
     "split-size",
     "lookback",
     "file-open-cost",
@@ -38,7 +43,6 @@ _READ_WITHOUT_EFFECT = {
     "aggregate-push-down-enabled",
 }
 _WRITE = {
-    "mode",
     "branch",
     "overwrite-mode",
     "overwrite-filter",
@@ -126,7 +130,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     parse.
     """
     given = _lowered(options)
-    _refuse_unknown(given, _READ | _READ_WITHOUT_EFFECT, (), "read")
+    _refuse_unknown(given, _READ | _READ_WITHOUT_EFFECT, (), "read", also=_WRITE)
     as_of = _integer(given, "as-of-timestamp")
     if as_of is None and "timestampasof" in given:
         as_of = timestamp_ms_of(given["timestampasof"])
@@ -161,7 +165,12 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     parse.
     """
     given = _lowered(options)
-    _refuse_unknown(given, _WRITE, _WRITE_PREFIXES, "write")
+    for name in sorted(_CHOOSING_ROWS & given.keys()):
+        raise InvalidRequestError(
+            f"option '{name}' chooses what is read, and a write takes whole tables; leave it out, "
+            "or insert through another view"
+        )
+    _refuse_unknown(given, _WRITE, _WRITE_PREFIXES, "write", also=_READ | _READ_WITHOUT_EFFECT)
     overwrite_filter = given.get("overwrite-filter")
     overwrite_mode = given.get("overwrite-mode", "filter" if overwrite_filter else "static").lower()
     if overwrite_mode not in ("static", "dynamic", "filter"):
@@ -211,11 +220,17 @@ def _with_prefix(options: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def _refuse_unknown(
-    given: Mapping[str, str], known: set[str], prefixes: tuple[str, ...], action: str
+    given: Mapping[str, str],
+    known: set[str],
+    prefixes: tuple[str, ...],
+    action: str,
+    *,
+    also: set[str],
 ) -> None:
-    allowed_prefixes = ("catalog.", *_STORAGE_PREFIXES, *prefixes)
+    accepted = known | _COMMON | also
+    allowed_prefixes = ("catalog.", *_STORAGE_PREFIXES, *_WRITE_PREFIXES)
     for name in given:
-        if name not in known and name not in _COMMON and not name.startswith(allowed_prefixes):
+        if name not in accepted and not name.startswith(allowed_prefixes):
             raise InvalidRequestError(
                 f"unknown {action} option '{name}'; known: {', '.join(sorted(known | _COMMON))}"
                 + "".join(f", {p}<key>" for p in ("catalog.", *prefixes))

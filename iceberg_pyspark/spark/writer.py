@@ -59,7 +59,8 @@ class IcebergWriter(DataSourceArrowWriter):
         """Delete the files of a job whose commit never ran.
 
         Spark calls this after a failed commit too, which may have succeeded in truth. Only a
-        missing message proves that a task failed and commit was not reached.
+        missing message proves that a task failed and commit was not reached. Of a task that Spark
+        kills once it has written everything no one hears: orphan removal finds its files.
         """
         if None in messages:
             delete_written(self._prepared.io, _files_of(messages))

@@ -201,7 +201,6 @@ def test_a_filter_skips_files(events: Path) -> None:
         ({"versionAsOf": "nope"}, "nope"),
         ({"snapshot-id": "1", "tag": "t"}, "snapshot_id and tag are both given"),
         ({"snapshotid": "1"}, "unknown read option 'snapshotid'; known: .*snapshot-id"),
-        ({"partitioned-by": "id"}, "unknown read option 'partitioned-by'"),
         ({"catalog": "lake"}, "is a path, which belongs to no catalog"),
         ({"catalog.uri": "sqlite://"}, "is a path, which belongs to no catalog"),
     ],

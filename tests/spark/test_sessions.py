@@ -14,7 +14,7 @@ from tests.support.spark_sessions import connect_server, run_driver, run_python,
 def test_a_local_session_counts_and_speaks_utc(spark: SparkSession) -> None:
     assert spark.range(100).count() == 100
     noon = spark.sql("SELECT TIMESTAMP '2026-01-01 12:00:00 UTC' AS ts").collect()[0].ts
-    assert noon == dt.datetime(2026, 1, 1, 12)  # noqa: DTZ001
+    assert noon == dt.datetime(2026, 1, 1, 12)
 
 
 @pytest.mark.cluster

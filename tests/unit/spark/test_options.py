@@ -21,6 +21,22 @@ def test_unknown_read_option_is_refused_and_the_known_ones_are_listed() -> None:
         parse_read_options({"snapshotId": "42"})
 
 
+def test_options_of_inserts_into_a_view_disturb_no_read() -> None:
+    options = {"overwrite-mode": "dynamic", "snapshot-property.run": "7", "partitioned-by": "a"}
+    assert parse_read_options(options) == parse_read_options({})
+
+
+def test_options_of_reads_of_a_view_disturb_no_insert() -> None:
+    options = {"split-size": "1", "case-sensitive": "true", "vectorization-enabled": "true"}
+    assert parse_write_options(options) == parse_write_options({})
+
+
+@pytest.mark.parametrize("name", ["filter", "columns", "snapshot-id", "tag", "timestampAsOf"])
+def test_a_view_of_a_part_of_the_table_takes_no_inserts(name: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"option '{name.lower()}' chooses what is read"):
+        parse_write_options({name: "1"})
+
+
 def test_storage_and_catalog_keys_pass_through() -> None:
     parse_read_options({"catalog.uri": "sqlite:///x.db", "s3.endpoint": "http://127.0.0.1:1"})
     table = parse_table_options(
