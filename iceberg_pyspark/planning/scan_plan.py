@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
+from sys import intern
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -249,25 +250,36 @@ def tasks_of(planned: PlannedFiles, target_size: int) -> list[ScanTask]:
         lengths = [length for ranges in cuts for _, length in ranges]
         table = table.take(pa.array(rows, pa.int64()))
         satisfied = satisfied[rows]
-    parts = [part.to_pylist() for part in table["partition"].combine_chunks().flatten()]
     deletes = planned.deletes
     return _tasks_from_columns(
         len(rows),
         {
             "file_path": table["file_path"].to_pylist(),
-            "file_format": table["file_format"].to_pylist(),
+            "file_format": map(intern, table["file_format"].to_pylist()),
             "file_size_in_bytes": table["file_size_in_bytes"].to_pylist(),
             "record_count": table["record_count"].to_pylist(),
             "start": starts,
             "length": lengths,
             "spec_id": repeat(planned.spec.spec_id),
-            "partition": zip(*parts, strict=True) if parts else repeat(()),
+            "partition": _partition_tuples(table, planned.partition_type),
             "data_sequence_number": table["sequence_number"].to_pylist(),
             "first_row_id": table["first_row_id"].to_pylist(),
             "deletes": map(deletes.get, rows, repeat(())) if deletes else repeat(()),
             "filter_satisfied": satisfied.tolist(),
         },
     )
+
+
+def _partition_tuples(table: pa.Table, type_: StructType) -> Iterable[tuple[object, ...]]:
+    """The partition of each file; files of one partition share its tuple, which saves memory."""
+    parts = [part.to_pylist() for part in table["partition"].combine_chunks().flatten()]
+    if not parts:
+        return repeat(())
+    if any(isinstance(f.type, FloatType | DoubleType) for f in type_.fields):
+        # 0.0 and -0.0 are equal and not the same
+        return zip(*parts, strict=True)
+    shared: dict[tuple[object, ...], tuple[object, ...]] = {}
+    return [shared.setdefault(p, p) for p in zip(*parts, strict=True)]
 
 
 def _tasks_from_columns(count: int, columns: Mapping[str, Iterable[object]]) -> list[ScanTask]:

@@ -41,11 +41,18 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     apply_transform,
 )
-from iceberg_pyspark.spec.types import IntegerType, LongType, NestedField, StringType, StructType
+from iceberg_pyspark.spec.types import (
+    DoubleType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+)
 from iceberg_pyspark.spec.values import value_to_bytes
 from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.storage.memory import MemoryFileIO
-from tests.support.manifests import a_file, added, deleted, listed
+from tests.support.manifests import a_file, added, deleted, identity_table, listed
 from tests.support.strategies import columns, predicates, rows, schema_of
 
 BOUND = columns(IntegerType(), StringType())
@@ -375,6 +382,15 @@ def test_no_file_with_a_matching_row_is_pruned_conformance_57(
     )
     assert wanted <= {t.file_path for t in tasks}
     assert all(proved[t.file_path] for t in tasks if t.filter_satisfied)
+
+
+def test_partitions_of_zeros_stay_apart() -> None:
+    io = MemoryFileIO()
+    schema, spec = identity_table(DoubleType())
+    files = [a_file(str(v), partition=(v,)) for v in (0.0, -0.0, None)]
+    manifest = listed(io, [added(f) for f in files], schema=schema, spec=spec)
+    tasks = plan(io, [manifest], metadata=table(schema, [spec])).tasks()
+    assert [repr(t.partition) for t in tasks] == ["(0.0,)", "(-0.0,)", "(None,)"]
 
 
 def test_a_partition_of_a_dropped_column_still_plans_conformance_63() -> None:
