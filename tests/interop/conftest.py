@@ -6,8 +6,6 @@ import pytest
 
 from tests.support.oracle import Oracle, OracleUnavailableError, start_oracle
 
-pytest.register_assert_rewrite("tests.support.readings")
-
 
 @pytest.fixture(scope="session")
 def oracle(
