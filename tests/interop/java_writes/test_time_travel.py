@@ -69,8 +69,8 @@ def test_branches_and_tags(oracle: Oracle, snapshots: list[tuple[int, dt.datetim
     assert snapshots
     for ref, kind in {"first": "tag", "2026-01-01 mark": "tag", "side": "branch"}.items():
         java = oracle.sql(f"SELECT * FROM {NAME} VERSION AS OF '{ref}'")
-        rows = assert_read_alike(oracle, NAME, java, **{kind: ref})
-        assert our_rows(oracle, NAME, versionAsOf=ref) == rows
+        rows = assert_read_alike(oracle, NAME, java, versionAsOf=ref)
+        assert our_rows(oracle, NAME, **{kind: ref}) == rows
     java = oracle.sql(f"SELECT * FROM {NAME}.branch_side")
     assert_read_alike(oracle, NAME, java, through_spark=True, branch="side")
     assert {name: ref.type for name, ref in our_table(oracle, NAME).refs.items()} == {
