@@ -13,7 +13,8 @@ from pyspark.sql.functions import col
 
 import iceberg_pyspark
 from iceberg_pyspark import load_catalog
-from tests.support.frames import append_rows, create_path_table, load, refusal, rows_of
+from tests.spark.conftest import Configured
+from tests.support.frames import append_rows, create_path_table, load, refusal, rows_of, save
 
 ROWS = [{"id": i, "name": f"n{i}"} for i in range(10)]
 
@@ -81,6 +82,25 @@ def test_tables_are_named_with_the_catalog_in_options(spark: SparkSession, tmp_p
     error, text = refusal(lambda: load(spark, "db.u", {"catalog": "lake", **given}))
     assert error == "NoSuchTableError"
     assert "db.u" in text
+
+
+def test_catalogs_are_found_in_the_environment_and_in_the_file(
+    spark: SparkSession, tmp_path: Path, configured: Configured
+) -> None:
+    save(spark.range(4), "from-env.db.t")
+    assert load(spark, "db.t", {"catalog": "from-env"}).count() == 4
+    assert (configured.warehouse / "db/t/metadata").is_dir()
+    file = configured.home / ".pyiceberg.yaml"
+    lines = [f"    {key}: {value}\n" for key, value in lake(tmp_path).items()]
+    file.write_text("".join(["default-catalog: lake\n", "catalog:\n", "  lake:\n", *lines]))
+    try:
+        assert load(spark, "lake.db.t").count() == 3
+        assert load(spark, "db.t").count() == 3
+        # what is given with the query comes first
+        other = {"catalog.uri": f"sqlite:///{tmp_path}/other.db"}
+        assert refusal(lambda: load(spark, "db.t", other))[0] == "NoSuchTableError"
+    finally:
+        file.unlink()
 
 
 def test_a_missing_path_and_an_unknown_catalog_are_named(
