@@ -243,7 +243,10 @@ class _TaskWriter:
             file_count=self._file_count,
             extension=self._context.file_format,
         )
-        path = partition_path(self._context.spec, self._schemas, partition.values)
+        spec = self._context.spec
+        path = (
+            None if spec.is_unpartitioned else partition_path(spec, self._schemas, partition.values)
+        )
         location = self._locations.new_data_location(name, path)
         file = ParquetFile(self._io, location, self._context.schema, self._options)
         metrics = MetricsCollector(self._context.schema, self._context.properties)

@@ -26,6 +26,7 @@ from iceberg_pyspark.spec.transforms import (
     IdentityTransform,
     Transform,
     UnknownTransform,
+    VoidTransform,
 )
 from iceberg_pyspark.spec.types import (
     DateType,
@@ -126,6 +127,13 @@ def test_rows_of_a_task_are_one_file_named_after_it() -> None:
 def test_files_whose_rows_are_in_no_order_say_so() -> None:
     [file], _ = write(a_context(), [numbers([2, 1])])
     assert file.sort_order_id == 0
+
+
+def test_a_table_whose_partition_fields_are_all_dropped_has_no_partition_folders() -> None:
+    # conformance 23: it counts as unpartitioned
+    [file], _ = write(a_context(spec=spec_of(1, VoidTransform())), [numbers([2, 1])])
+    assert file.file_path == "mem/t/data/00003-17-w1-00001.parquet"
+    assert file.partition == (None,)
 
 
 @pytest.mark.parametrize("batches", [[], [numbers([])]])
