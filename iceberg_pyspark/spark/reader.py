@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from iceberg_pyspark.arrow.read_task import read_group
+from iceberg_pyspark.errors import InvalidMetadataError, StorageError
 from iceberg_pyspark.planning.scan_tasks import ScanTaskGroup
 from iceberg_pyspark.spark.batches import compile_to_spark
 
@@ -45,7 +46,13 @@ class IcebergReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Plan, on the driver; for an empty list Spark calls `read(None)` once."""
         assert self._scan is not None, "partitions() runs where the reader was made"
-        return [TaskGroupPartition(group) for group in self._scan.plan_groups()]
+        try:
+            return [TaskGroupPartition(group) for group in self._scan.plan_groups()]
+        except (InvalidMetadataError, StorageError) as e:
+            raise type(e)(
+                f"table {self._context.table}: {e}; if the file cannot be restored, an older "
+                "snapshot may still be read with the option snapshot-id"
+            ) from e
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one partition, on an executor."""

@@ -1,0 +1,257 @@
+"""Damaged, hostile and future tables: one clear error that says where, and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructType
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.commits.conflicts import ConflictChecks
+from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageError
+from iceberg_pyspark.spark.prepare_write import prepare_write
+from iceberg_pyspark.spark.writer import IcebergWriter, WrittenFiles
+from iceberg_pyspark.spec.manifests import DataFile, FileContent
+from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
+from iceberg_pyspark.table.commit_files import commit_action, commit_append
+from tests.support.data_source_steps import read_by_steps
+from tests.support.frames import append_rows, create_path_table, load, path_table, refusal, save
+
+IDS = StructType().add("id", LongType())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """Three rows in one file, of which a deletion vector deletes the middle one."""
+    made = create_path_table(
+        tmp_path / "t",
+        "id BIGINT",
+        [{"id": i} for i in range(3)],
+        properties={"format-version": "3"},
+    )
+    (task,) = made.scan().plan_files()
+    location = f"{made.location}/data/deletes.puffin"
+    blob = write_deletion_vectors(made.io, location, {task.file_path: [1]})[task.file_path]
+    vector = DataFile(
+        content=FileContent.POSITION_DELETES,
+        file_path=location,
+        file_format="puffin",
+        record_count=1,
+        file_size_in_bytes=made.io.size(location),
+        referenced_data_file=task.file_path,
+        content_offset=blob.content_offset,
+        content_size_in_bytes=blob.content_size_in_bytes,
+    )
+    checks = ConflictChecks(base_snapshot_id=made.metadata.current_snapshot_id)
+    commit_action(
+        made.catalog, made.loaded, made.io, RowDelta(delete_files=(vector,), checks=checks)
+    )
+    return path_table(tmp_path / "t")
+
+
+def only(table: Table, pattern: str) -> Path:
+    (found,) = Path(table.location).glob(pattern)
+    return found
+
+
+def metadata_file(table: Table) -> Path:
+    return Path(table.loaded.metadata_location)
+
+
+def manifest_list(table: Table) -> Path:
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    assert snapshot.manifest_list is not None
+    return Path(snapshot.manifest_list)
+
+
+def manifest(table: Table) -> Path:
+    """The first manifest of data files: its writer counts from 0."""
+    return min(Path(table.location).glob("metadata/*-m0.avro"), key=lambda f: f.stat().st_mtime_ns)
+
+
+def data_file(table: Table) -> Path:
+    return only(table, "data/*.parquet")
+
+
+def vector_file(table: Table) -> Path:
+    return only(table, "data/deletes.puffin")
+
+
+def cut(file: Path) -> None:
+    """Leave what a file begins with."""
+    file.write_bytes(file.read_bytes()[:20])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def flip_in_the_middle(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    file.write_bytes(data)
+
+
+def flip_in_the_vector(file: Path) -> None:
+    """One bit of the bitmap, which a checksum covers."""
+    data = bytearray(file.read_bytes())
+    data[4 + 4 + 4 + 10] ^= 1
+    file.write_bytes(data)
+
+
+def test_the_undamaged_table_has_two_rows(table: Table) -> None:
+    assert read_by_steps(table.location).rows == [(0,), (2,)]
+
+
+@pytest.mark.parametrize("damage", [cut, empty, remove])
+@pytest.mark.parametrize("part", [manifest_list, manifest, data_file, vector_file])
+def test_a_file_that_is_short_or_gone_is_named(
+    table: Table, part: Callable[[Table], Path], damage: Callable[[Path], None]
+) -> None:
+    file = part(table)
+    damage(file)
+    with pytest.raises((InvalidMetadataError, StorageError), match=file.name):
+        read_by_steps(table.location)
+
+
+@pytest.mark.parametrize("damage", [cut, empty])
+def test_a_metadata_file_that_is_short_is_named(
+    table: Table, damage: Callable[[Path], None]
+) -> None:
+    file = metadata_file(table)
+    damage(file)
+    with pytest.raises(InvalidMetadataError, match=file.name):
+        read_by_steps(table.location)
+
+
+def test_a_vector_with_a_wrong_bit_is_refused(table: Table) -> None:
+    flip_in_the_vector(vector_file(table))
+    with pytest.raises(InvalidMetadataError, match=r"deletes\.puffin.*(checksum|CRC)"):
+        read_by_steps(table.location)
+
+
+@pytest.mark.parametrize("part", [manifest_list, manifest, data_file])
+def test_a_wrong_byte_is_an_error_of_ours_or_harmless(
+    table: Table, part: Callable[[Table], Path]
+) -> None:
+    file = part(table)
+    flip_in_the_middle(file)
+    try:
+        rows: object = read_by_steps(table.location).rows
+    except IcebergError as e:
+        rows = file.name in str(e)
+    assert rows in (True, [(0,), (2,)])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("format-version", 4, "format-version 4 is not supported"),
+        ("format-version", "2", "format-version"),
+        ("current-schema-id", 77, "current-schema-id"),
+        ("default-spec-id", 77, "default-spec-id"),
+        ("location", None, "location"),
+        ("snapshots", {}, "snapshots"),
+    ],
+)
+def test_metadata_that_breaks_the_specification_is_refused(
+    table: Table, key: str, value: object, message: str
+) -> None:
+    file = metadata_file(table)
+    content = json.loads(file.read_text())
+    content[key] = value
+    file.write_text(json.dumps(content))
+    with pytest.raises(IcebergError, match=message) as caught:
+        read_by_steps(table.location)
+    assert file.name in str(caught.value)
+
+
+@pytest.mark.parametrize("spelled", ["{other}/data/{name}", "{table}/../other/data/{name}"])
+def test_a_location_outside_the_table_is_refused_unless_allowed(
+    table: Table, tmp_path: Path, spelled: str
+) -> None:
+    """Whoever can write a table's metadata could else have any file read (faults 43)."""
+    outside = create_path_table(tmp_path / "other", "id BIGINT", [{"id": 7}])
+    (task,) = outside.scan().plan_files()
+    name = Path(task.file_path).name
+    foreign = DataFile(
+        file_path=spelled.format(other=outside.location, table=table.location, name=name),
+        record_count=1,
+        file_size_in_bytes=task.file_size_in_bytes,
+    )
+    commit_append(table.catalog, table.loaded, table.io, [foreign])
+    with pytest.raises(StorageError, match="may only use files under") as caught:
+        read_by_steps(table.location)
+    assert f"table {table.identifier}" in str(caught.value)
+    options = {"read.allow-outside-locations": "true"}
+    assert read_by_steps(table.location, options).rows == [(0,), (2,), (7,)]
+
+
+@pytest.mark.parametrize("part", [metadata_file, manifest_list])
+def test_an_append_to_a_damaged_table_changes_nothing(
+    table: Table, part: Callable[[Table], Path]
+) -> None:
+    cut(part(table))
+    files = {f: f.read_bytes() for f in Path(table.location).rglob("*") if f.is_file()}
+    options = {"path": table.location}
+    with pytest.raises(InvalidMetadataError, match=part(table).name):
+        IcebergWriter(prepare_write(options, IDS, overwrite=False)).commit([WrittenFiles(())])
+    assert {f: f.read_bytes() for f in Path(table.location).rglob("*") if f.is_file()} == files
+
+
+# what a user of Spark sees
+
+
+def test_users_see_our_message_for_damage_on_driver_and_executor(
+    spark: SparkSession, table: Table
+) -> None:
+    file = data_file(table)
+    whole = file.read_bytes()
+    cut(file)
+    error, text = refusal(load(spark, table.location).collect)
+    assert error in ("StorageError", "InvalidMetadataError")
+    assert file.name in text
+    file.write_bytes(whole)
+    assert load(spark, table.location).count() == 2
+
+    flip_in_the_vector(vector_file(table))
+    assert "deletes.puffin" in refusal(load(spark, table.location).collect)[1]
+
+    damaged = manifest(table)
+    cut(damaged)
+    error, text = refusal(load(spark, table.location).collect)
+    assert error == "InvalidMetadataError"
+    assert damaged.name in text
+    assert text.startswith(f"table {table.location}: ")
+    assert text.endswith("may still be read with the option snapshot-id")
+
+    content = json.loads(metadata_file(table).read_text())
+    metadata_file(table).write_text(json.dumps({**content, "format-version": 4}))
+    error, text = refusal(lambda: load(spark, table.location))
+    assert "format-version 4 is not supported" in text
+    before = sorted(Path(table.location).rglob("*"))
+    error, text = refusal(lambda: save(spark.range(1), table.location))
+    assert "format-version 4 is not supported" in text
+    assert sorted(Path(table.location).rglob("*")) == before
+
+
+def test_a_table_keeps_working_after_a_read_failed(spark: SparkSession, tmp_path: Path) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT", [{"id": 1}])
+    append_rows(table, [{"id": 2}])
+    one, two = sorted(Path(table.location).glob("data/*.parquet"))
+    hidden = one.rename(one.with_suffix(".hidden"))
+    frame = load(spark, table.location)
+    assert one.name in refusal(frame.collect)[1]
+    hidden.rename(one)
+    assert sorted(frame.collect()) == [(1,), (2,)]
+    assert two.exists()
