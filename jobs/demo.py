@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from rich.console import Console
+from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table as RichTable
 
@@ -47,7 +48,7 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For a JVM that lives a minute: it spends less on compiling. Nothing for a longer job."""
 
 QUARTER = "l_shipdate BETWEEN '1995-01-01' AND '1995-03-31'"
-COLUMNS = "l_returnflag, l_quantity, l_extendedprice, l_discount"
+COLUMNS = "l_returnflag,l_quantity,l_extendedprice,l_discount"
 
 
 class Demo:
@@ -212,8 +213,8 @@ class Demo:
         )
         self._say("Or files into a table, from the same shell:")
         self._code(
-            f"spark-submit jobs/ingest.py --from parquet {shown_path(self.folder)}/input/"
-            "orders.parquet \\",
+            "spark-submit --conf spark.log.level=WARN jobs/ingest.py \\",
+            f"    --from parquet {shown_path(self.folder)}/input/orders.parquet \\",
             f'    --to {CATALOG}.tpch.copied --partitioned-by "months(o_orderdate)"',
         )
 
@@ -338,7 +339,7 @@ def main(argv: list[str]) -> int:
         Demo(folder, arguments.scale, console).run()
     except (IcebergError, PySparkException) as e:
         error, message = iceberg_error_in(str(e)) or (type(e).__name__, str(e).splitlines()[0])
-        console.print(f"[red]{error}[/red] {message}", highlight=False)
+        console.print(f"[red]{error}[/red] {escape(message)}", highlight=False)
         console.print(f"more in {shown_path(folder / 'spark.log')}", highlight=False)
         return 1
     console.print(f"\n[dim]all of it took {time.monotonic() - started:.0f} s[/dim]")

@@ -1,6 +1,7 @@
 """Ingest files into an Iceberg table, in one commit.
 
-    spark-submit jobs/ingest.py --from parquet /data/in --to db.events --partitioned-by "days(ts)"
+    spark-submit --conf spark.log.level=WARN jobs/ingest.py \\
+        --from parquet /data/in --to db.events --partitioned-by "days(ts)"
 
 Reads Parquet, CSV or JSON with Spark, writes with the data source `iceberg-py`, and says what was
 committed. The table is created on the first run. Exit codes: 0 done; 2 the request cannot be
@@ -12,19 +13,21 @@ look at the table before running again; 1 anything else.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 
-from iceberg_pyspark.table.table import Table
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as RichTable
 
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.open_table import open_table
 from iceberg_pyspark.spark.progress import run_with_progress
+from iceberg_pyspark.spec.snapshots import MAIN
 
 EXIT_CODES = {
     "CommitConflictError": 3,
@@ -83,6 +86,12 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     return arguments
 
 
+def quiet(spark: SparkSession) -> None:
+    """Keep Spark's INFO lines, of which spark-submit shows hundreds, out of the progress bar."""
+    with contextlib.suppress(PySparkException):  # a Connect server's log is its own affair
+        spark.sparkContext.setLogLevel("WARN")
+
+
 def read_input(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
     file_format, path = arguments.source
     reader = spark.read.format(file_format)
@@ -111,33 +120,36 @@ def table_options(arguments: argparse.Namespace) -> dict[str, str]:
     return dict(text.split("=", 1) for text in arguments.option)
 
 
-def summarize(console: Console, table: Table, seconds: float) -> None:
-    snapshot = table.metadata.current_snapshot
-    if snapshot is None:
-        console.print(f"{table.identifier}: empty")
-        return
-    summary = snapshot.summary
-    shown = RichTable(show_header=False, box=None, pad_edge=False)
-    rows = {
-        "table": str(table.identifier),
-        "location": table.metadata.location,
-        "snapshot": f"{snapshot.snapshot_id} ({snapshot.operation})",
-        "rows added": f"{int(summary.get('added-records', 0)):,}",
-        "files added": f"{int(summary.get('added-data-files', 0)):,}",
-        "bytes added": f"{int(summary.get('added-files-size', 0)):,}",
-        "rows in all": f"{int(summary.get('total-records', 0)):,}",
-        "files in all": f"{int(summary.get('total-data-files', 0)):,}",
-        "seconds": f"{seconds:.1f}",
+def summarize(console: Console, arguments: argparse.Namespace, seconds: float) -> None:
+    options = table_options(arguments)
+    metadata = open_table(arguments.to, options).metadata
+    snapshot = metadata.ref_snapshot(options.get("branch", MAIN))
+    counts = {
+        "rows added": "added-records",
+        "files added": "added-data-files",
+        "bytes added": "added-files-size",
+        "rows removed": "deleted-records",
+        "files removed": "deleted-data-files",
+        "rows in all": "total-records",
+        "files in all": "total-data-files",
     }
-    for name, value in rows.items():
-        shown.add_row(f"[bold]{name}[/bold]", value)
-    console.print(shown)
+    shown = RichTable.grid(padding=(0, 2))
+    shown.add_row("table", arguments.to)
+    shown.add_row("location", metadata.location)
+    shown.add_row("snapshot", f"{snapshot.snapshot_id} ({snapshot.operation})")
+    for name, key in counts.items():
+        if key in snapshot.summary:
+            shown.add_row(name, f"{int(snapshot.summary[key]):,}")
+    shown.add_row("seconds", f"{seconds:.1f}")
+    console.print(shown, highlight=False, soft_wrap=True)
 
 
 def main(argv: list[str]) -> int:
     arguments = parse_arguments(argv)
     console = Console()
     spark = SparkSession.builder.appName(f"ingest {arguments.to}").getOrCreate()
+    if console.is_terminal and spark.conf.get("spark.log.level", None) is None:
+        quiet(spark)
     started = time.monotonic()
     try:
         frame = read_input(spark, arguments)
@@ -145,11 +157,7 @@ def main(argv: list[str]) -> int:
         run_with_progress(
             spark, console, f"{source} → {arguments.to}", lambda: write(frame, arguments)
         )
-        summarize(
-            console,
-            open_table(arguments.to, table_options(arguments)),
-            time.monotonic() - started,
-        )
+        summarize(console, arguments, time.monotonic() - started)
     except IcebergError as e:
         return _failed(console, type(e).__name__, str(e))
     except PySparkException as e:
@@ -157,13 +165,14 @@ def main(argv: list[str]) -> int:
         if found is not None:
             return _failed(console, *found)
         # Spark's own refusals of the request: a missing path, a column that is not there
-        console.print(f"[red]error[/red] {str(e).splitlines()[0]}")
+        first_line = str(e).splitlines()[0]
+        console.print(f"[red]error[/red] {escape(first_line)}", highlight=False, soft_wrap=True)
         return 2 if type(e).__name__ in ("AnalysisException", "ParseException") else 1
     return 0
 
 
 def _failed(console: Console, error: str, message: str) -> int:
-    console.print(f"[red]{error}[/red] {message}", highlight=False)
+    console.print(f"[red]{error}[/red] {escape(message)}", highlight=False, soft_wrap=True)
     return EXIT_CODES.get(error, 2)
 
 

@@ -1,0 +1,108 @@
+"""jobs/ingest.py: files into a table, what it says, and its exit codes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.table_catalog import load_catalog
+from jobs.ingest import main
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    return tmp_path / "warehouse"
+
+
+def ingest(warehouse: Path, source: Path, *more: str, format: str = "csv") -> int:
+    """Run the job in this process, where it finds the session of the tests."""
+    return main(
+        [
+            *("--from", format, str(source), "--to", "lake.db.events"),
+            *("--option", "catalog=lake", "--option", "catalog.type=sql"),
+            *("--option", f"catalog.warehouse={warehouse}"),
+            *more,
+        ]
+    )
+
+
+def table(warehouse: Path) -> Table:
+    return load_catalog("lake", type="sql", warehouse=str(warehouse)).load_table("db.events")
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    file = tmp_path / "events.csv"
+    file.write_text("id,kind\n1,a\n2,b\n3,a\n", encoding="utf-8")
+    return file
+
+
+def test_csv_creates_a_partitioned_table_and_says_what_was_committed(
+    spark: SparkSession, warehouse: Path, events: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ingest(warehouse, events, "--partitioned-by", "kind") == 0
+    shown = capsys.readouterr().out
+    assert "✓ csv" in shown
+    assert re.search(r"^table +lake\.db\.events\b", shown, re.MULTILINE)
+    assert re.search(r"^rows in all +3\b", shown, re.MULTILINE)
+    assert re.search(r"^files in all +2\b", shown, re.MULTILINE)
+    assert sorted(table(warehouse).scan().to_arrow().to_pylist(), key=lambda r: r["id"]) == [
+        {"id": 1, "kind": "a"},
+        {"id": 2, "kind": "b"},
+        {"id": 3, "kind": "a"},
+    ]
+
+
+def test_json_overwrites_the_partitions_it_writes_to(
+    spark: SparkSession, warehouse: Path, events: Path, tmp_path: Path
+) -> None:
+    ingest(warehouse, events, "--partitioned-by", "kind")
+    newer = tmp_path / "newer.json"
+    newer.write_text('{"id": 9, "kind": "a"}\n', encoding="utf-8")
+    mode = ("--mode", "overwrite-partitions", "--schema", "id int, kind string")
+    assert ingest(warehouse, newer, *mode, format="json") == 0
+    assert sorted(table(warehouse).scan().to_arrow()["id"].to_pylist()) == [2, 9]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--option", "merge-schema=true"], "InvalidRequestError unknown write option"),
+        (["--schema", "id string, kind string"], "InvalidRequestError"),
+        (["--option", "branch=audit"], "has no branch 'audit'"),
+    ],
+)
+def test_a_request_that_cannot_be_carried_out_is_2_and_leaves_the_table(
+    spark: SparkSession,
+    warehouse: Path,
+    events: Path,
+    capsys: pytest.CaptureFixture[str],
+    more: list[str],
+    message: str,
+) -> None:
+    assert ingest(warehouse, events) == 0
+    before = table(warehouse).current_snapshot
+    capsys.readouterr()
+    assert ingest(warehouse, events, *more) == 2
+    assert message in capsys.readouterr().out
+    assert table(warehouse).current_snapshot == before
+
+
+def test_missing_input_is_2(
+    spark: SparkSession, warehouse: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ingest(warehouse, tmp_path / "nothing.csv") == 2
+    assert "nothing.csv" in capsys.readouterr().out
+
+
+def test_bad_arguments_are_2_and_name_the_argument(
+    warehouse: Path, events: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        ingest(warehouse, events, format="orc")
+    assert raised.value.code == 2
+    assert "parquet, csv or json, got 'orc'" in capsys.readouterr().err
