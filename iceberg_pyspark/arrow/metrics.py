@@ -30,8 +30,9 @@ from iceberg_pyspark.spec.types import (
     StringType,
     StructType,
     Type,
+    UUIDType,
 )
-from iceberg_pyspark.spec.values import decimal_of, value_to_bytes
+from iceberg_pyspark.spec.values import decimal_of, may_bound_uuids, value_to_bytes
 
 _FOOTER_LIMIT = 4096
 """Parquet's writer leaves out the statistics of a column chunk with a longer minimum or maximum."""
@@ -172,7 +173,12 @@ class MetricsCollector:
                 return None
             lows.append(_value(leaf.type, low))
             highs.append(_value(leaf.type, high))
-        return (min(lows), max(highs)) if lows else None
+        if not lows:
+            return None
+        low, high = min(lows), max(highs)
+        if isinstance(leaf.type, UUIDType) and not may_bound_uuids(low, high):
+            return None
+        return low, high
 
 
 def _leaves(

@@ -7,14 +7,18 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from iceberg_pyspark.spec.manifests import PartitionFieldSummary
-from iceberg_pyspark.spec.types import DoubleType, FloatType, StructType, Type
-from iceberg_pyspark.spec.values import value_to_bytes
+from iceberg_pyspark.spec.types import DoubleType, FloatType, StructType, Type, UUIDType
+from iceberg_pyspark.spec.values import may_bound_uuids, value_to_bytes
 
 
 def summarise_partitions(
     partition_type: StructType, partitions: Iterable[tuple[Any, ...]]
-) -> tuple[PartitionFieldSummary, ...]:
-    """One summary per partition field over the tuples of all entries; bounds are not truncated."""
+) -> tuple[PartitionFieldSummary, ...] | None:
+    """One summary per partition field over the tuples of all entries; bounds are not truncated.
+
+    None where one has values that `may_bound_uuids` keeps from being bounded: a summary without
+    bounds would say that there are only nulls.
+    """
     values: list[set[Any]] = [set() for _ in partition_type.fields]
     zeros: list[set[float]] = [set() for _ in partition_type.fields]
     for partition in partitions:
@@ -24,7 +28,17 @@ def summarise_partitions(
                 zeros[i].add(math.copysign(1.0, value))
             else:
                 values[i].add(value)
-    return tuple(_summary(f.type, values[i], zeros[i]) for i, f in enumerate(partition_type.fields))
+    found = tuple(
+        _summary(f.type, values[i], zeros[i]) for i, f in enumerate(partition_type.fields)
+    )
+    unbounded = any(
+        isinstance(f.type, UUIDType)
+        and s.lower_bound is not None
+        and s.upper_bound is not None
+        and not may_bound_uuids(s.lower_bound, s.upper_bound)
+        for f, s in zip(partition_type.fields, found, strict=True)
+    )
+    return None if unbounded else found
 
 
 def _summary(

@@ -162,6 +162,15 @@ def value_from_bytes(type_: Type, data: bytes) -> Any:
         raise InvalidMetadataError(f"{data.hex()} is not a binary {type_}") from e
 
 
+def may_bound_uuids(low: bytes, high: bytes) -> bool:
+    """Whether uuids from `low` to `high` have one order, for readers of either kind.
+
+    They are ordered as unsigned bytes, but Java compares them as signed numbers
+    (apache/iceberg#14216): to it nothing lies between bounds of different signs, and rows are lost.
+    """
+    return low[0] >> 7 == high[0] >> 7
+
+
 def _sized(data: bytes, *sizes: int) -> bytes:
     if len(data) not in sizes:
         raise ValueError(f"{len(data)} bytes")

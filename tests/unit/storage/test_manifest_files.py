@@ -23,7 +23,14 @@ from iceberg_pyspark.spec.manifests import (
 from iceberg_pyspark.spec.partition_summaries import summarise_partitions
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.spec.types import DoubleType, FloatType, LongType, StringType, StructType
+from iceberg_pyspark.spec.types import (
+    DoubleType,
+    FloatType,
+    LongType,
+    StringType,
+    StructType,
+    UUIDType,
+)
 from iceberg_pyspark.storage.manifest_files import (
     WrittenManifestList,
     read_manifest_header,
@@ -356,7 +363,9 @@ def test_a_list_without_required_fields_is_damage() -> None:
 def summary_of(type_: Any, *values: Any) -> PartitionFieldSummary:
     schema, spec = identity_table(type_)
     partitions = [(v,) for v in values]
-    return summarise_partitions(partition_type(spec, [schema]), partitions)[0]
+    summaries = summarise_partitions(partition_type(spec, [schema]), partitions)
+    assert summaries is not None
+    return summaries[0]
 
 
 def test_summaries_of_zeros_keep_their_sign_conformance_43() -> None:
@@ -366,6 +375,31 @@ def test_summaries_of_zeros_keep_their_sign_conformance_43() -> None:
         assert summary.upper_bound == struct.pack("<d", 0.0)
     assert summary_of(FloatType(), 0.0, 1.0).lower_bound == struct.pack("<f", 0.0)
     assert summary_of(FloatType(), -1.0, -0.0).upper_bound == struct.pack("<f", -0.0)
+
+
+def test_uuids_that_java_orders_otherwise_are_not_summarised() -> None:
+    schema, spec = identity_table(UUIDType())
+    type_ = partition_type(spec, [schema])
+    low, middle, high = bytes(16), b"\x80" + bytes(15), b"\xff" * 16
+    # without bounds a summary would say that there are only nulls
+    assert summarise_partitions(type_, [(low,), (None,), (high,)]) is None
+    summary = summary_of(UUIDType(), high, middle)
+    assert (summary.lower_bound, summary.upper_bound) == (middle, high)
+    io = MemoryFileIO()
+    files = [replace(a_file(), file_path=f"mem/{v.hex()}", partition=(v,)) for v in (low, high)]
+    written = write_manifest(
+        io,
+        "mem/m0.avro",
+        [added(f) for f in files],
+        spec=spec,
+        schema=schema,
+        partition_type=type_,
+        format_version=2,
+        content=ManifestContent.DATA,
+        snapshot_id=1,
+        codec="gzip",
+    )
+    assert written.partitions is None
 
 
 def test_summaries_of_nulls_and_nans_conformance_47() -> None:
