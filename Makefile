@@ -10,7 +10,8 @@ ORACLE := .venv-oracle/bin/python
 OLDEST := .venv-oldest/bin/python
 RESULTS := .test-results
 NO_SPARK := --ignore=tests/spark --ignore=tests/interop --ignore=tests/bench
-PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+# --use-pep517: what newer versions of pip do anyway, and older ones warn about.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --use-pep517
 
 # The first Python 3.10 or newer of these; `make PYTHON=... env` overrides.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
