@@ -82,7 +82,12 @@ def _read_keys(
             columns = ColumnsById(
                 ids,
                 context.schemas,
-                resolve_file_fields(file.schema, context.name_mapping, ref.file_path),
+                resolve_file_fields(
+                    file.schema,
+                    context.name_mapping,
+                    ref.file_path,
+                    whole_columns=file.reads_whole_columns,
+                ),
                 partition_values={},
                 location=ref.file_path,
             )

@@ -37,14 +37,24 @@ class FileField:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileFields:
-    """The top-level columns of a file; `with_ids` is false when nothing gives them ids."""
+    """The top-level columns of a file; `with_ids` is false when nothing gives them ids.
+
+    `whole_columns`: the file's format is read by whole top-level columns, not by leaves.
+    """
 
     columns: tuple[FileField, ...]
     with_ids: bool
+    whole_columns: bool = False
 
     def column_with_id(self, field_id: int) -> FileField | None:
         """The top-level column with that id, or None."""
         return next((c for c in self.columns if c.field_id == field_id), None)
+
+    def to_read(self, leaves: Collection[int]) -> frozenset[int]:
+        """The leaves to read to have those: with them, for some formats, their neighbours."""
+        if not self.whole_columns:
+            return frozenset(leaves)
+        return frozenset(leaf for c in self.read_columns(leaves) for leaf in c.leaves)
 
     def read_columns(self, leaves: Collection[int]) -> list[FileField]:
         """The columns that a batch of those leaf columns has, in its order."""
@@ -52,13 +62,21 @@ class FileFields:
 
 
 def resolve_file_fields(
-    schema: pa.Schema, name_mapping: NameMapping | None, location: str
+    schema: pa.Schema,
+    name_mapping: NameMapping | None,
+    location: str,
+    *,
+    whole_columns: bool = False,
 ) -> FileFields:
     """The columns of a file with their field ids; duplicate ids among siblings are refused."""
     with_ids = any(field_id_of(f) is not None for f in _walk(schema))
     mapped = name_mapping.fields if name_mapping is not None and not with_ids else None
     columns = _Resolver(mapped is not None, location).siblings(list(schema), mapped or ())
-    return FileFields(columns=columns, with_ids=with_ids or mapped is not None)
+    return FileFields(
+        columns=columns,
+        with_ids=with_ids or mapped is not None,
+        whole_columns=whole_columns,
+    )
 
 
 def _walk(fields: Sequence[pa.Field]) -> Iterator[pa.Field]:

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.avro_reader import AvroFileReader
+from iceberg_pyspark.arrow.orc_reader import OrcFileReader
 from iceberg_pyspark.arrow.parquet_reader import ParquetFileReader
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import Predicate
@@ -20,6 +22,11 @@ class DataFileReader(Protocol):
     @property
     def schema(self) -> pa.Schema:
         """The file's own schema."""
+        ...
+
+    @property
+    def reads_whole_columns(self) -> bool:
+        """Whether leaves come with all others of their top-level column."""
         ...
 
     def batches(
@@ -42,6 +49,10 @@ def open_data_file(
     match file_format:
         case "parquet":
             return ParquetFileReader(io, location)
+        case "orc":
+            return OrcFileReader(io, location)
+        case "avro":
+            return AvroFileReader(io, location)
         case _:
             raise UnsupportedFeatureError(
                 f"{location} is a file in format {file_format}, which cannot be read yet"

@@ -38,6 +38,8 @@ def arrow_input(stream: BinaryIO) -> pa.NativeFile:
 class ParquetFileReader:
     """An open Parquet file; a context manager that closes it."""
 
+    reads_whole_columns = False
+
     def __init__(self, file_io: FileIO, location: str) -> None:
         self._stream = file_io.open_input(location)
         try:

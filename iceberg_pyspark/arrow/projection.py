@@ -306,7 +306,7 @@ class FileProjection:
         location: str,
     ) -> None:
         self.matches = match_columns(fields, file_fields, partition_values, location)
-        self.leaves: frozenset[int] = frozenset().union(*(leaves_of(m) for m in self.matches))
+        self.leaves = file_fields.to_read({leaf for m in self.matches for leaf in leaves_of(m)})
         self.field_ids = tuple(f.field_id for f in fields)
         self._file_fields = file_fields
 

@@ -57,8 +57,14 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
     with _errors_named(context, task):
         deleted_rows = read_deleted_rows(io, task, context.table)
         with open_data_file(io, task.file_path, task.file_format) as file:
-            fields = resolve_file_fields(file.schema, context.name_mapping, task.file_path)
+            fields = resolve_file_fields(
+                file.schema,
+                context.name_mapping,
+                task.file_path,
+                whole_columns=file.reads_whole_columns,
+            )
             reader = _TaskReader(context, task, io, fields, deleted_rows)
+            end = 0
             for position, batch in file.batches(
                 reader.leaves,
                 start=task.start,
@@ -66,9 +72,16 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
                 predicate=reader.predicate,
                 leaf_by_id=reader.exact_leaves,
             ):
+                end = position + batch.num_rows
                 converted = reader.convert(position, batch)
                 if converted is not None:
                     yield converted
+            if task.file_format == "avro" and 0 <= task.record_count != end:
+                # an Avro file that was cut between two blocks looks like a shorter one
+                raise StorageError(
+                    f"table {context.table}: {task.file_path} is damaged: it has {end} rows, "
+                    f"its manifest entry says {task.record_count}"
+                )
 
 
 @contextmanager

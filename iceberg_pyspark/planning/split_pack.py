@@ -1,8 +1,8 @@
 """Cutting files into tasks of about the target size, and packing tasks into groups.
 
-The table properties `read.split.*` and their meaning are Java's. A file is cut where a row group
-begins, known from its split offsets, and otherwise anywhere: a row group belongs to the range with
-its first byte.
+The table properties `read.split.*` and their meaning are Java's. A Parquet file is cut where a row
+group begins, known from its split offsets, and otherwise anywhere: a row group belongs to the range
+with its first byte. Files of other formats stay whole.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def split_file(
     file_size: int, file_format: str, split_offsets: Sequence[int] | None, target_size: int
 ) -> list[tuple[int, int]]:
     """The (start, length) ranges to read a file in; together they are the whole file."""
-    if file_size <= target_size:
+    if file_size <= target_size or file_format != "parquet":
+        # no reader of another format finds its way into the midst of a file
         return [(0, file_size)]
     if split_offsets and _are_usable(split_offsets, file_size):
         # what stands before the first row group is read with it
@@ -73,11 +74,8 @@ def split_file(
             # a row group joins the range before it as long as that stays within the target
             if end - starts[-1] > target_size:
                 starts.append(offset)
-    elif file_format == "parquet":
-        starts = list(range(0, file_size, target_size))
     else:
-        # nothing says where such a file may be cut
-        starts = [0]
+        starts = list(range(0, file_size, target_size))
     ends = [*starts[1:], file_size]
     return [(start, end - start) for start, end in zip(starts, ends, strict=True)]
 

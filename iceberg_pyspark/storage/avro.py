@@ -4,7 +4,8 @@ Iceberg resolves Avro by field id, so a file's own names mean nothing. `read_avr
 apart (header, blocks), checks and decompresses it within bounds, and puts it together again
 uncompressed under a schema whose field names are `_<field id>`: what differs between writers
 (names, codec, blocks, logical types, empty records) is gone, and fastavro and DataFusion both read
-the result. Every fault of a file is an `InvalidMetadataError` that names it.
+the result. Files of rows may be too large for that: `stream_records` gives their records block by
+block under the same names. Every fault of a file is an `InvalidMetadataError` that names it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import fastavro
 import pyarrow as pa
@@ -98,7 +99,7 @@ def _parse(data: bytes, location: str) -> AvroFile:
     schema = renamer.rename_record(json.loads(raw_metadata["avro.schema"]))
     codec = raw_metadata.get("avro.codec", b"null").decode("ascii", "replace")
     count, blocks = _plain_blocks(data, offset, sync, codec, location)
-    parts: list[bytes | memoryview] = [_header(schema, sync)]
+    parts: list[bytes | memoryview] = [_header(schema, sync, "null")]
     if count:
         parts += [_write_long(count), _write_long(sum(map(len, blocks))), *blocks, sync]
     return AvroFile(
@@ -156,9 +157,9 @@ def _read_header_map(data: bytes, offset: int) -> tuple[dict[str, bytes], int]:
             found[key.decode("utf-8")], offset = _read_bytes(data, offset)
 
 
-def _header(schema: Mapping[str, Any], sync: bytes) -> bytes:
+def _header(schema: Mapping[str, Any], sync: bytes, codec: str) -> bytes:
     out = bytearray(_MAGIC)
-    metadata = {"avro.schema": json.dumps(schema).encode(), "avro.codec": b"null"}
+    metadata = {"avro.schema": json.dumps(schema).encode(), "avro.codec": codec.encode()}
     out += _write_long(len(metadata))
     for key, value in metadata.items():
         out += _write_long(len(key)) + key.encode() + _write_long(len(value)) + value
@@ -339,6 +340,68 @@ def _takes_bytes(schema: Any) -> bool:
             return any(_takes_bytes(f["type"]) for f in fields)
         case _:
             return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroStream:
+    """An open file of rows: its own schema, and its records keyed by `_<field id>`, read once."""
+
+    schema: Mapping[str, Any]
+    records: Iterator[dict[str, Any]]
+
+
+def stream_records(stream: BinaryIO, location: str) -> AvroStream:
+    """The records of an Avro file without holding more than a block of it in memory."""
+    try:
+        metadata = fastavro.reader(stream).metadata
+        schema = json.loads(metadata["avro.schema"])
+        # the sync marker is the end of the header, and fastavro reads no further
+        stream.seek(stream.tell() - _SYNC_SIZE)
+        sync = stream.read(_SYNC_SIZE)
+        renamed = _SchemaRenamer(location).rename_record(schema)
+    except _DECODING_ERRORS as e:
+        raise damaged(location, f"its header: {type(e).__name__}: {e}") from e
+    header = _header(renamed, sync, metadata.get("avro.codec", "null"))
+    return AvroStream(schema=schema, records=_streamed(_Prefixed(header, stream), location))
+
+
+_DECODING_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zlib.error,
+)
+"""What a decoder may raise on damaged bytes."""
+
+
+def _streamed(stream: _Prefixed, location: str) -> Iterator[dict[str, Any]]:
+    count = 0
+    try:
+        for record in fastavro.reader(cast("BinaryIO", stream)):
+            yield cast("dict[str, Any]", record)
+            count += 1
+    except _DECODING_ERRORS as e:
+        raise damaged(location, f"record {count}: {type(e).__name__}: {e}") from e
+
+
+class _Prefixed:
+    """A stream to read with some bytes before it."""
+
+    def __init__(self, prefix: bytes, stream: BinaryIO) -> None:
+        self._prefix = io.BytesIO(prefix)
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        found = self._prefix.read(size)
+        if size < 0:
+            return found + self._stream.read()
+        return found if len(found) == size else found + self._stream.read(size - len(found))
 
 
 def write_avro(

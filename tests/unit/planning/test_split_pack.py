@@ -109,8 +109,9 @@ def test_without_usable_offsets_parquet_is_cut_anywhere(offsets: list[int] | Non
 
 
 @pytest.mark.parametrize("file_format", ["avro", "orc"])
-def test_without_offsets_other_formats_stay_whole(file_format: str) -> None:
+def test_other_formats_stay_whole(file_format: str) -> None:
     assert split_file(200, file_format, None, 90) == [(0, 200)]
+    assert split_file(200, file_format, [4, 100], 90) == [(0, 200)]
 
 
 def test_a_file_within_the_target_stays_whole() -> None:
