@@ -7,6 +7,9 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+# an assertion that fails there says what it compared
+pytest.register_assert_rewrite("tests.support")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
