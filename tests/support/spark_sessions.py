@@ -128,18 +128,20 @@ def standalone_cluster(scratch: Path, workers: int = 1, cores: int = 2) -> Itera
         *listen,
         *("--port", str(port)),
     ]
-    worker_command = [
-        spark_class,
-        "org.apache.spark.deploy.worker.Worker",
-        *listen,
-        *("--port", "0", "--cores", str(cores), "--memory", "1g"),
-        *("--work-dir", str(scratch / "work")),
-        url,
-    ]
     with ExitStack() as daemons:
         log = scratch / "master.log"
         daemons.enter_context(daemon(master_command, log, lambda text: "New state: ALIVE" in text))
         for number in range(workers):
+            # Spark runs no two attempts of a task on one host: give this one two names
+            host = ("127.0.0.1", "localhost")[number % 2]
+            worker_command = [
+                spark_class,
+                "org.apache.spark.deploy.worker.Worker",
+                *("--host", host, "--webui-port", "0"),
+                *("--port", "0", "--cores", str(cores), "--memory", "1g"),
+                *("--work-dir", str(scratch / "work")),
+                url,
+            ]
             log = scratch / f"worker-{number}.log"
             daemons.enter_context(
                 daemon(worker_command, log, lambda text: "Successfully registered" in text)

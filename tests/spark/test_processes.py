@@ -1,0 +1,139 @@
+"""Executors on other processes, a server in between: what the data source sends travels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.frames import data_files, path_table
+from tests.support.spark_sessions import connect_server, run_driver, run_python, standalone_cluster
+
+ON_A_CLUSTER = '''
+import json, os, sys, time
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+folder = sys.argv[1]
+spark = SparkSession.builder.getOrCreate()
+lake = {"catalog": "lake", "catalog.uri": f"sqlite:///{folder}/catalog.db",
+        "catalog.warehouse": f"{folder}/warehouse"}
+
+
+def save(frame, table, **options):
+    frame.write.format("iceberg-py").options(**options).mode("append").save(table)
+
+
+def ids(table, **options):
+    frame = spark.read.format("iceberg-py").options(**options).load(table)
+    return sorted(row.id for row in frame.select("id").collect())
+
+
+def fail_once(batches):
+    """Write everything, then fail, the first time."""
+    yield from batches
+    task = TaskContext.get()
+    if task.partitionId() == 1 and task.attemptNumber() == 0:
+        with open(f"{folder}/failed", "w") as file:
+            file.write(str(task.taskAttemptId()))
+        raise ValueError("the first attempt fails")
+
+
+def stall_once(batches):
+    """Write everything, then stall, the first time: Spark starts a second attempt beside it."""
+    yield from batches
+    task = TaskContext.get()
+    if task.partitionId() == 1 and task.attemptNumber() == 0:
+        time.sleep(60)
+
+
+found = {"master": spark.sparkContext.master}
+processes = spark.sparkContext.parallelize(range(8), 4).map(lambda _: os.getppid()).collect()
+found["executors are other processes"] = os.getpid() not in processes
+save(spark.range(40, numPartitions=4), f"{folder}/by_path", **{"partitioned-by": "bucket(2, id)"})
+found["by path"] = ids(f"{folder}/by_path", filter="id >= 38")
+save(spark.range(7), "db.t", **lake)
+save(spark.range(7, 9), "db.t", **lake)
+found["by name"] = ids("db.t", **lake)
+save(spark.range(40, numPartitions=4).mapInArrow(fail_once, "id long"), f"{folder}/retried")
+found["retried"] = ids(f"{folder}/retried")
+started = time.monotonic()
+save(spark.range(40, numPartitions=4).mapInArrow(stall_once, "id long"), f"{folder}/speculated")
+found["nobody waited for the stalled task"] = time.monotonic() - started < 60
+found["speculated"] = ids(f"{folder}/speculated")
+print(json.dumps(found))
+'''
+
+BY_CONNECT = """
+import json, sys
+from pyspark.sql import SparkSession
+
+url, folder = sys.argv[1:]
+spark = SparkSession.builder.remote(url).getOrCreate()
+
+
+def use(table):
+    spark.range(5).write.format("iceberg-py").mode("append").save(table)
+    frame = spark.read.format("iceberg-py").load(table)
+    counts = [frame.filter("id = 3").count(), frame.count()]
+    spark.range(8, 9).write.format("iceberg-py").mode("overwrite").save(table)
+    now = [row.id for row in spark.read.format("iceberg-py").load(table).collect()]
+    return counts, now, frame.count()
+
+
+found = {"session": type(spark).__module__, "discovered": use(f"{folder}/discovered")}
+from iceberg_pyspark import IcebergDataSource
+spark.dataSource.register(IcebergDataSource)
+found["registered"] = use(f"{folder}/registered")
+try:
+    spark.read.format("iceberg-py").load(f"{folder}/nothing").collect()
+except Exception as error:
+    found["error"] = str(error)
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.cluster
+def test_tables_are_written_and_read_by_executors_that_fail_and_stall(tmp_path: Path) -> None:
+    script = tmp_path / "driver.py"
+    script.write_text(ON_A_CLUSTER, encoding="utf-8")
+    impatient = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "200ms",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.minTaskRuntime": "3s",
+    }
+    with standalone_cluster(tmp_path / "cluster", workers=2, cores=1) as url:
+        printed = run_driver(tmp_path, script, str(tmp_path), master=url, conf=impatient)
+    assert json.loads(printed.splitlines()[-1]) == {
+        "master": url,
+        "executors are other processes": True,
+        "by path": [38, 39],
+        "by name": list(range(9)),
+        "retried": list(range(40)),
+        "nobody waited for the stalled task": True,
+        "speculated": list(range(40)),
+    }
+    # an attempt that fails removes its file; one that Spark does without may leave it
+    failed = (tmp_path / "failed").read_text()
+    for name in ("retried", "speculated"):
+        assert len(list(path_table(tmp_path / name).scan().plan_files())) == 4
+    assert not any(f.name.startswith(f"00001-{failed}-") for f in data_files(tmp_path / "retried"))
+
+
+@pytest.mark.cluster
+def test_a_connect_client_reads_and_writes(tmp_path: Path) -> None:
+    script = tmp_path / "client.py"
+    script.write_text(BY_CONNECT, encoding="utf-8")
+    with connect_server(tmp_path / "server") as url:
+        printed = run_python(script, url, str(tmp_path))
+    found = json.loads(printed.splitlines()[-1])
+    assert f"folder {tmp_path}/nothing holds no Iceberg table" in found.pop("error")
+    # the filtered and the whole count, the rows after an overwrite, and the frame loaded before
+    used = [[1, 5], [8], 5]
+    assert found == {
+        "session": "pyspark.sql.connect.session",
+        "discovered": used,
+        "registered": used,
+    }
