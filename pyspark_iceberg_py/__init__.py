@@ -1,4 +1,4 @@
-"""Found by Spark on start (any top-level module named `pyspark_*`): brings the data source `iceberg-py`."""
+"""Found by Spark on start, as any top-level module named `pyspark_*`: brings `iceberg-py`."""
 
 from iceberg_pyspark.spark.data_source import IcebergDataSource as DefaultSource
 

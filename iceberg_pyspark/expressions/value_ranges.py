@@ -133,8 +133,8 @@ def _readings(leaf: BoundLeaf, known: ValueRange) -> Iterator[tuple[BoundLeaf, A
     """The leaf and the bounds in every order that the bounds may have been found in."""
     yield leaf, known.lower, known.upper
     if isinstance(leaf.column.type, UUIDType):
-        bounds = (None if b is None else java_uuid_key(b) for b in (known.lower, known.upper))
-        yield in_java_uuid_order(leaf), *bounds
+        lower, upper = (None if b is None else java_uuid_key(b) for b in (known.lower, known.upper))
+        yield in_java_uuid_order(leaf), lower, upper
 
 
 def in_java_uuid_order(leaf: BoundLeaf) -> BoundLeaf:

@@ -184,9 +184,7 @@ def spec_from_json(data: Any, path: str = "partition-spec") -> PartitionSpec:
     )
 
 
-def unified_partition_type(
-    specs: Sequence[PartitionSpec], schemas: Sequence[Schema]
-) -> StructType:
+def unified_partition_type(specs: Sequence[PartitionSpec], schemas: Sequence[Schema]) -> StructType:
     """One struct with every partition field of all specs, by rising field id.
 
     The newest spec gives a field its name; a void field takes the type the field had before it was

@@ -204,7 +204,7 @@ def test_a_v1_manifest_without_counts_is_read_conformance_9() -> None:
 def test_tasks_carry_what_readers_need() -> None:
     io = MemoryFileIO()
     file = a_file(
-        "a", partition=(7,), file_size_in_bytes=250, split_offsets=(4, 100), file_format="orc"
+        "a", partition=(7,), file_size_in_bytes=250, split_offsets=(4, 100), file_format="parquet"
     )
     delete = a_file("d", partition=(7,), content=FileContent.EQUALITY_DELETES, equality_ids=(1,))
     manifests = [
@@ -230,7 +230,7 @@ def test_tasks_carry_what_readers_need() -> None:
     first, second = planned.tasks(SplitOptions(target_size=150))
     assert (first.start, first.length, second.start, second.length) == (0, 100, 100, 150)
     assert (first.partition, first.spec_id, first.data_sequence_number) == ((7,), 0, 3)
-    assert (first.file_format, first.first_row_id, first.record_count) == ("orc", 40, 10)
+    assert (first.file_format, first.first_row_id, first.record_count) == ("parquet", 40, 10)
     assert [d.file_path for d in first.deletes] == ["d"]
     assert first.deletes == second.deletes
     assert first.deletes[0].equality_ids == (1,)
