@@ -139,8 +139,8 @@ def murmur3_of_longs(values: Longs) -> NDArray[np.uint32]:
     h = h * np.uint32(0x85EBCA6B)
     h ^= h >> np.uint32(13)
     h = h * np.uint32(0xC2B2AE35)
-    h ^= h >> np.uint32(16)
-    return h
+    hashed: NDArray[np.uint32] = h ^ (h >> np.uint32(16))
+    return hashed
 
 
 def _truncate(transform: TruncateTransform, source: Type, width: int, column: pa.Array) -> pa.Array:
