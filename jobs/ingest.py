@@ -23,19 +23,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from iceberg_pyspark import errors
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.open_table import open_table
 from iceberg_pyspark.spark.progress import run_with_progress
 from iceberg_pyspark.spec.snapshots import MAIN
 
-EXIT_CODES = {
-    "CommitConflictError": 3,
-    "ConcurrentChangeError": 3,
-    "CommitStateUnknownError": 4,
-    "StorageError": 1,
-    "CatalogUnavailableError": 1,
-}
+NOT_TO_BE_DONE = (
+    errors.InvalidRequestError,
+    errors.UnsupportedFeatureError,
+    errors.NotFoundError,
+    errors.AlreadyExistsError,
+)
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
@@ -173,7 +173,17 @@ def main(argv: list[str]) -> int:
 
 def _failed(console: Console, error: str, message: str) -> int:
     console.print(f"[red]{error}[/red] {escape(message)}", highlight=False, soft_wrap=True)
-    return EXIT_CODES.get(error, 2)
+    return exit_code(error)
+
+
+def exit_code(error: str) -> int:
+    """The exit code for an error of ours, which Spark hands on by the name of its class."""
+    kind = getattr(errors, error)
+    if issubclass(kind, errors.CommitStateUnknownError):
+        return 4
+    if issubclass(kind, errors.CommitError):
+        return 3
+    return 2 if issubclass(kind, NOT_TO_BE_DONE) else 1
 
 
 if __name__ == "__main__":

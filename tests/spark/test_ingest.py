@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import load_catalog
-from jobs.ingest import main
+from jobs import ingest as job
+from jobs.ingest import exit_code, main
+from tests.support.spark_sessions import SPARK_HOME, spark_environment
 
 
 @pytest.fixture
@@ -97,6 +100,55 @@ def test_missing_input_is_2(
 ) -> None:
     assert ingest(warehouse, tmp_path / "nothing.csv") == 2
     assert "nothing.csv" in capsys.readouterr().out
+
+
+def test_parquet_goes_into_a_folder_and_replaces_what_is_there(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark.range(5).write.parquet(str(tmp_path / "in"))
+    arguments = ["--from", "parquet", str(tmp_path / "in"), "--to", str(tmp_path / "table")]
+    assert main(arguments) == 0
+    assert main([*arguments, "--mode", "overwrite"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^rows removed +5\b", shown, re.MULTILINE)
+    assert re.search(r"^rows in all +5\b", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        ("InvalidRequestError", 2),
+        ("UnsupportedFeatureError", 2),
+        ("NoSuchTableError", 2),
+        ("NoSuchSnapshotError", 2),
+        ("TableAlreadyExistsError", 2),
+        ("CommitConflictError", 3),
+        ("ConcurrentChangeError", 3),
+        ("CommitStateUnknownError", 4),
+        ("StorageError", 1),
+        ("InvalidMetadataError", 1),
+        ("CatalogUnavailableError", 1),
+        ("NotAuthorizedError", 1),
+    ],
+)
+def test_each_kind_of_error_has_its_exit_code(error: str, code: int) -> None:
+    assert exit_code(error) == code
+
+
+@pytest.mark.cluster
+def test_spark_submit_passes_the_exit_code_on(tmp_path: Path) -> None:
+    arguments = ["--from", "json", str(tmp_path / "nothing"), "--to", str(tmp_path / "table")]
+    done = subprocess.run(
+        [SPARK_HOME / "bin/spark-submit", "--master", "local[1]", job.__file__, *arguments],
+        env=spark_environment(),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "PATH_NOT_FOUND" in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 def test_bad_arguments_are_2_and_name_the_argument(
