@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from iceberg_pyspark.arrow.write_files import write_data_files
 from iceberg_pyspark.catalogs import path_tables
 from iceberg_pyspark.errors import (
+    CommitConflictError,
     CommitStateUnknownError,
     ConcurrentChangeError,
     InvalidRequestError,
@@ -110,6 +111,39 @@ def test_a_table_dropped_meanwhile_is_said_and_cleaned_up(tmp_path: Path) -> Non
     with pytest.raises(NoSuchTableError):
         IcebergWriter(job).commit([task(job, 3)])
     assert data_files(table) == []
+
+
+def test_a_writer_that_is_overtaken_each_time_gives_up_and_cleans_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "t"
+    append(table, 1, options={"table-property.commit.retry.num-retries": "1"})
+    job = prepared(table)
+    messages = [task(job, 2)]
+    tries = []
+
+    def overtaken(*_: object) -> None:
+        tries.append(1)
+        raise CommitConflictError("the metadata moved")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(path_tables, "commit_next_version", overtaken)
+        with pytest.raises(CommitConflictError, match="gave up after 2 attempts"):
+            IcebergWriter(job).commit(messages)
+    assert len(tries) == 2
+    assert ids_of(table) == [1]
+    assert len(data_files(table)) == 1
+    assert len(list(table.glob("metadata/*.avro"))) == 2
+
+
+def test_appends_that_meet_both_land(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    append(table, 1)
+    one, two = prepared(table), prepared(table, {"overwrite-mode": "dynamic"})
+    written = [task(one, 2)], [task(two, 3)]
+    IcebergWriter(two).commit(written[1])
+    IcebergWriter(one).commit(written[0])
+    assert ids_of(table) == [1, 2, 3]
 
 
 def test_an_unknown_outcome_keeps_every_file(
