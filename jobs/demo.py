@@ -79,10 +79,8 @@ class Demo:
                 .config("spark.driver.bindAddress", "127.0.0.1")
                 .getOrCreate()
             )
-        self._say(
-            f"Spark {spark.version}, Python {sys.version.split()[0]}, no Iceberg jar. "
-            f"Spark's log: {shown_path(log)}"
-        )
+        self._say(f"Spark {spark.version}, Python {sys.version.split()[0]}, no Iceberg jar")
+        self._say(f"Spark's own messages are in {shown_path(log)}")
         return spark
 
     def run(self) -> None:
@@ -102,13 +100,10 @@ class Demo:
         inputs = self.folder / "input"
         with self.console.status(f"generating TPC-H at scale factor {self.scale}"):
             generate_tpch(self.scale, inputs)
-        shown = RichTable.grid(padding=(0, 2))
-        for justify in ("left", "right", "right"):
-            shown.add_column(justify=justify)
         for file in sorted(inputs.glob("*.parquet")):
             rows = pq.ParquetFile(file).metadata.num_rows
-            shown.add_row(f"  {shown_path(file)}", f"{rows:,} rows", megabytes(file.stat().st_size))
-        self.console.print(shown, highlight=False)
+            size = megabytes(file.stat().st_size)
+            self._say(f"  {rows:>10,} rows  {size:>8}  {shown_path(file)}")
 
     def _input(self, table: str) -> DataFrame:
         return self.spark.read.parquet(str(self.folder / "input" / f"{table}.parquet"))
@@ -190,14 +185,9 @@ class Demo:
         self.console.print(shown)
 
     def _closing(self) -> None:
-        shown = RichTable.grid(padding=(0, 2))
-        for what, where in {
-            "  tables": self.folder / "warehouse",
-            "  catalog": self.folder / "catalog.db",
-            "  configuration": self.folder / CONFIGURATION,
-        }.items():
-            shown.add_row(what, shown_path(where))
-        self.console.print(shown, highlight=False)
+        self._say(f"  tables         {shown_path(self.folder / 'warehouse')}")
+        self._say(f"  catalog        {shown_path(self.folder / 'catalog.db')}")
+        self._say(f"  configuration  {shown_path(self.folder / CONFIGURATION)}")
         self._say("\nA shell for Spark, with the catalog of the demo:")
         self._code(*shell_setup(self.folder), "pyspark")
         self._say("There, `spark` is the session:")
@@ -212,9 +202,10 @@ class Demo:
             "orders.scan(filter=\"o_orderdate >= '1998-01-01'\").count()",
         )
         self._say("Or files into a table, from the same shell:")
+        orders = self.folder / "input" / "orders.parquet"
         self._code(
             "spark-submit --conf spark.log.level=WARN jobs/ingest.py \\",
-            f"    --from parquet {shown_path(self.folder)}/input/orders.parquet \\",
+            f"    --from parquet {shlex.quote(shown_path(orders))} \\",
             f'    --to {CATALOG}.tpch.copied --partitioned-by "months(o_orderdate)"',
         )
 
@@ -233,7 +224,7 @@ class Demo:
         return run_with_progress(self.spark, self.console, what, action)
 
     def _say(self, text: str) -> None:
-        self.console.print(text, highlight=False)
+        self.console.print(text, highlight=False, soft_wrap=True)
 
     def _code(self, *lines: str) -> None:
         # as it is typed: no indentation, no markup, no wrapping

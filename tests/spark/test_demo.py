@@ -1,0 +1,71 @@
+"""`make demo`, smaller: it ends well, says what a newcomer looks for, and what it tells to type
+works.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs import demo
+from tests.support.spark_sessions import spark_environment
+
+DEMO = demo.__file__
+
+
+@pytest.mark.cluster
+def test_the_demo_shows_skipped_files_and_two_snapshots(tmp_path: Path) -> None:
+    shown = run_python(tmp_path, DEMO, "--scale", "0.01", "--folder", "demo folder")
+    assert re.search(r"60,175 rows +1\.\d MB +demo folder/input/lineitem\.parquet", shown)
+    assert "60,175 rows by months(l_shipdate) in 83 files" in shown
+    assert re.search(r"reads 3 of 83 files, 0\.\d of \d\.\d MB", shown)
+    assert "✓ the same from all files and columns" in shown
+    assert "15,000 rows then, 16,000 rows now" in shown
+    # nothing but its own lines: Spark's are in the log
+    assert " WARN " not in shown
+    assert " WARN " in (tmp_path / "demo folder/spark.log").read_text(encoding="utf-8")
+    assert "--from parquet 'demo folder/input/orders.parquet' \\\n" in shown
+    assert [line for line in shown.splitlines() if len(line) > 80 and "export" not in line] == []
+    assert run_python(tmp_path, "-c", no_spark_block(shown)) == "1425\n"  # 1,346 and 79 appended
+
+
+def run_python(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        # `export PYICEBERG_HOME=` is what the demo says to do
+        env={**spark_environment(), "PYICEBERG_HOME": str(folder / "demo folder")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def no_spark_block(shown: str) -> str:
+    """What the demo says to type into `python`; the last value printed."""
+    found = re.search(r"^import iceberg_pyspark as ice\n.*?(?=\n\n)", shown, re.M | re.S)
+    assert found is not None
+    *lines, last = found[0].splitlines()
+    return "\n".join([*lines, f"print({last})"])
+
+
+def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious", encoding="utf-8")
+    with pytest.raises(SystemExit, match="holds files of something else"):
+        demo.prepare_folder(tmp_path)
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_what_an_earlier_demo_left_is_removed(tmp_path: Path) -> None:
+    demo.prepare_folder(tmp_path / "demo")
+    (tmp_path / "demo" / "catalog.db").touch()
+    demo.prepare_folder(tmp_path / "demo")
+    assert [f.name for f in (tmp_path / "demo").iterdir()] == [".pyiceberg.yaml"]
