@@ -71,6 +71,7 @@ class SnapshotPlan:
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
     merge: bool = True
+    replaces_partitions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

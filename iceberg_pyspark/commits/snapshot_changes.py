@@ -129,6 +129,7 @@ def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) 
         added=added,
         removed=filtered.removed,
         merge=action.merge if isinstance(action, AppendFiles) else True,
+        replaces_partitions=isinstance(action, OverwritePartitions),
     )
 
 

@@ -16,6 +16,9 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 WRITE_ID = "iceberg-pyspark.write-id"
 """Our own summary key: the uuid of the write, by which a commit is found again."""
 
+REPLACE_PARTITIONS = "replace-partitions"
+"""Java's key that tells a dynamic overwrite from others; its value is "true"."""
+
 
 @dataclass(slots=True)
 class _Counts:
@@ -128,6 +131,9 @@ def snapshot_summary(
     if 0 < len(partitions) <= partition_limit:
         summary["partition-summaries-included"] = "true"
         for path, partition in partitions.items():
+            if not path:
+                # an unpartitioned table's only partition is the table
+                continue
             summary[f"partitions.{path}"] = ",".join(
                 f"{key}={value}" for key, value in partition.entries().items()
             )

@@ -23,7 +23,7 @@ from iceberg_pyspark.commits.manifest_changes import (
 from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, AssertTableUUID
 from iceberg_pyspark.commits.snapshot_changes import SnapshotAction, plan_snapshot
 from iceberg_pyspark.commits.snapshot_ids import snapshot_id_of
-from iceberg_pyspark.commits.summary import WRITE_ID, snapshot_summary
+from iceberg_pyspark.commits.summary import REPLACE_PARTITIONS, WRITE_ID, snapshot_summary
 from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef, TableUpdate
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
@@ -290,6 +290,10 @@ class SnapshotStep:
         kept = sum(f.manifest_path in before for f in manifests)
         live_before = sum(f.has_live_files for f in base.manifests)
 
+        own = {WRITE_ID: self._write_id}
+        if plan.replaces_partitions:
+            own[REPLACE_PARTITIONS] = "true"
+
         def path_of(f: DataFile) -> str:
             return partition_path(m.spec_by_id[f.spec_id], m.schemas_newest_first, f.partition)
 
@@ -305,7 +309,7 @@ class SnapshotStep:
                 "manifests-kept": kept,
                 "manifests-replaced": max(live_before - kept, 0),
             },
-            properties={**self._properties, WRITE_ID: self._write_id},
+            properties={**self._properties, **own},
         )
 
     def _delete(self, locations: Iterable[str]) -> None:

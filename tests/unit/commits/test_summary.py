@@ -24,7 +24,12 @@ def a_file(content: FileContent = FileContent.DATA, rows: int = 2) -> DataFile:
 
 
 def summary(
-    added: list[DataFile], removed: list[DataFile], parent: dict[str, str] | None
+    added: list[DataFile],
+    removed: list[DataFile],
+    parent: dict[str, str] | None,
+    *,
+    partition: str = "",
+    partition_limit: int = 0,
 ) -> dict[str, str]:
     return snapshot_summary(
         "overwrite",
@@ -33,8 +38,8 @@ def summary(
         parent=None
         if parent is None
         else Snapshot(snapshot_id=1, timestamp_ms=1, summary=parent, manifest_list="l"),
-        partition_path=lambda f: "",
-        partition_limit=0,
+        partition_path=lambda f: partition,
+        partition_limit=partition_limit,
         manifest_counts={},
         properties={},
     )
@@ -63,6 +68,15 @@ def test_every_kind_of_file_is_counted() -> None:
         "removed-equality-deletes": "1",
         "changed-partition-count": "1",
     }
+
+
+def test_partitions_are_summed_up_if_they_are_few() -> None:
+    found = summary([a_file()], [], {}, partition="p=1", partition_limit=1)
+    assert found["partition-summaries-included"] == "true"
+    assert found["partitions.p=1"] == "added-files-size=10,added-data-files=1,added-records=2"
+    # the whole of an unpartitioned table is no partition to name
+    found = summary([a_file()], [], {}, partition_limit=1)
+    assert [key for key in found if key.startswith("partitions.")] == []
 
 
 def test_totals_go_on_where_the_parent_has_them_and_never_below_zero_97() -> None:

@@ -161,6 +161,7 @@ def test_a_dynamic_overwrite_replaces_its_partitions_only(version: int) -> None:
     kept = by_path(t.entries())["b"]
     assert (kept.status, kept.snapshot_id) == (EntryStatus.EXISTING, first)
     assert kept.file_sequence_number == (0 if version == 1 else 1)
+    assert [s.summary.get("replace-partitions") for s in t.metadata.snapshots] == [None, "true"]
 
 
 def test_a_dynamic_overwrite_of_an_unpartitioned_table_replaces_everything() -> None:
