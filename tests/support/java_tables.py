@@ -225,7 +225,10 @@ public class TableHelper {
     Iterator iterator = records.iterator();
     while (iterator.hasNext()) {
       if (out.length() > 0) { out.append(SEPARATOR); }
-      out.append(show(iterator.next()));
+      // where deletes are applied, the position follows the columns
+      Record record = (Record) iterator.next();
+      int size = columns == null ? table.schema().columns().size() : columns.size();
+      out.append(show(record, size));
     }
     records.close();
     return out.toString();
@@ -414,12 +417,7 @@ public class TableHelper {
 
   static String show(Object value) {
     if (value == null) { return "null"; }
-    if (value instanceof Record) {
-      Record record = (Record) value;
-      List parts = new ArrayList();
-      for (int i = 0; i < record.size(); i++) { parts.add(show(record.get(i))); }
-      return "{" + join(parts) + "}";
-    }
+    if (value instanceof Record) { return show((Record) value, ((Record) value).size()); }
     if (value instanceof List) {
       List parts = new ArrayList();
       for (int i = 0; i < ((List) value).size(); i++) { parts.add(show(((List) value).get(i))); }
@@ -462,6 +460,12 @@ public class TableHelper {
     }
     if (value instanceof OffsetDateTime) { return instant((OffsetDateTime) value) + "Z"; }
     return value.toString();
+  }
+
+  static String show(Record record, int size) {
+    List parts = new ArrayList();
+    for (int i = 0; i < size; i++) { parts.add(show(record.get(i))); }
+    return "{" + join(parts) + "}";
   }
 
   static String instant(OffsetDateTime value) {
