@@ -6,7 +6,7 @@ opened through our own catalog on the same folder or SQLite file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -120,19 +120,33 @@ def _spelled(options: Mapping[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): str(value) for name, value in options.items()}
 
 
-def matching_ids(
-    oracle: Oracle, name: str, filters: Sequence[str], id_column: str = "id"
-) -> dict[str, list[Any]]:
-    """Return for each filter the sorted ids of the rows that Spark finds to match it, in one job.
+def rows_selected(
+    oracle: Oracle, name: str, filters: Iterable[str], columns: str = "id"
+) -> dict[str, list[PlainRow]]:
+    """Return for each filter the rows that Spark finds to match it, in one job for all.
 
     The filters are columns here, so that Java skips no file: a wrong skip of ours shows.
     """
-    rows = oracle.sql(
-        f"SELECT {id_column}, {', '.join(f'({text})' for text in filters)} FROM {name}"
-    ).collect()
+    filters = list(filters)
+    flags = ", ".join(f"({text})" for text in filters)
+    rows = oracle.sql(f"SELECT {columns}, {flags} FROM {name}").collect()
+    width = len(rows[0]) - len(filters)
     return {
-        text: sorted(row[0] for row in rows if row[i + 1] is True) for i, text in enumerate(filters)
+        text: spark_rows(row[:width] for row in rows if row[width + i] is True)
+        for i, text in enumerate(filters)
     }
+
+
+def assert_filters_alike(
+    oracle: Oracle, name: str, filters: Iterable[str], columns: str = "id"
+) -> None:
+    """Compare the rows we read by each filter with those that Spark finds to match it.
+
+    A filter that selects nothing tests nothing and fails.
+    """
+    for text, expected in rows_selected(oracle, name, filters, columns).items():
+        assert our_rows(oracle, name, columns=columns, filter=text) == expected, text
+        assert expected, text
 
 
 def java_planned_files(oracle: Oracle, name: str, filter_text: str) -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from iceberg_pyspark.errors import StorageError
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_read_alike, our_rows, our_scan
+from tests.support.readings import assert_filters_alike, assert_read_alike, our_rows, our_scan
 
 COLUMNS = """
     id INT NOT NULL, b BOOLEAN, l BIGINT, f FLOAT, d DOUBLE, s STRING, bin BINARY, dt DATE,
@@ -49,14 +49,8 @@ def test_all_types_and_schema_evolution(oracle: Oracle, file_format: str) -> Non
     oracle.sql(f"INSERT INTO {name} VALUES {ROWS}")
     rows = assert_read_alike(oracle, name, through_spark=True)
     assert len(rows) == 4
-    for columns, text in (
-        ("s", "d4 > 0"),
-        ("`d.o.t`,id", "ts < TIMESTAMP '1970-01-01 00:00:00'"),
-        ("mk", "st.a = 5"),
-        ("_pos", "d IS NULL"),
-    ):
-        where = oracle.sql(f"SELECT {columns} FROM {name} WHERE {text}")
-        assert assert_read_alike(oracle, name, where, columns=columns, filter=text)
+    filters = ["d4 > 0", "ts < TIMESTAMP '1970-01-01 00:00:00'", "st.a = 5", "d IS NULL"]
+    assert_filters_alike(oracle, name, filters, "`d.o.t`, mk, _pos")
     assert our_scan(oracle, name).count() == 4
     for change in (
         "ALTER COLUMN f TYPE DOUBLE",
@@ -98,9 +92,7 @@ def test_deletes_of_each_kind(oracle: Oracle, file_format: str, version: int) ->
     columns = "id, _pos, _file" + (", _row_id" if version == 3 else "")
     java = oracle.sql(f"SELECT {columns} FROM {name}")
     assert len(assert_read_alike(oracle, name, java, columns=columns)) == 79
-    text = "p = 'p1' AND id > 90"
-    where = oracle.sql(f"SELECT v FROM {name} WHERE {text}")
-    assert len(assert_read_alike(oracle, name, where, columns="v", filter=text)) == 4
+    assert_filters_alike(oracle, name, ["p = 'p1' AND id > 90"], "v")
     formats = {task.file_format for task in our_scan(oracle, name).plan_files()}
     assert formats == {file_format, "parquet"}
 

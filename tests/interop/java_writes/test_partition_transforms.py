@@ -17,9 +17,10 @@ from tests.support.oracle import Oracle
 from tests.support.readings import (
     assert_read_alike,
     java_planned_files,
-    matching_ids,
     our_table,
+    rows_selected,
 )
+from tests.support.rows import PlainRow, arrow_rows
 
 BOOLEANS = ["true", "false"]
 INTS = ["-2147483648", "-11", "-1", "0", "7", "34", "2147483647"]
@@ -135,7 +136,7 @@ def create_table(oracle: Oracle, version: int) -> str:
 class WideTable:
     name: str
     ours: Table
-    matching: dict[str, list[int]]
+    selected: dict[str, list[PlainRow]]
     """What Spark finds for each filter, in one job for all."""
 
 
@@ -143,7 +144,7 @@ class WideTable:
 def wide(oracle: Oracle) -> WideTable:
     name = create_table(oracle, 2)
     filters = [text for column in COLUMNS for text in filters_on(column)]
-    return WideTable(name, our_table(oracle, name), matching_ids(oracle, name, filters))
+    return WideTable(name, our_table(oracle, name), rows_selected(oracle, name, filters))
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -153,7 +154,7 @@ def test_a_filter_reads_its_rows_and_the_files_that_java_reads(
     skipped = 0
     for text in filters_on(column):
         scan = wide.ours.scan(filter=text, columns=["id"])
-        assert sorted(scan.to_arrow()["id"].to_pylist()) == wide.matching[text], text
+        assert arrow_rows(scan.to_arrow()) == wide.selected[text], text
         kept = scan.describe().statistics.data_files_kept
         if "isnan" not in text:  # which Java gives to no scan
             javas = java_planned_files(oracle, wide.name, text)
@@ -179,7 +180,7 @@ def test_the_other_versions_are_pruned_alike(oracle: Oracle, version: int) -> No
         for column, (_, _, literals) in COLUMNS.items()
     ]
     table = our_table(oracle, name)
-    for text, ids in matching_ids(oracle, name, filters).items():
+    for text, expected in rows_selected(oracle, name, filters).items():
         scan = table.scan(filter=text, columns=["id"])
-        assert scan.to_arrow()["id"].to_pylist() == ids, text
+        assert arrow_rows(scan.to_arrow()) == expected, text
         assert 0 < scan.describe().statistics.data_files_kept < ROWS, text
