@@ -309,6 +309,8 @@ public class TableHelper {
       DataFile file = (DataFile) task.file();
       PartitionSpec spec = (PartitionSpec) table.specs().get(file.specId());
       String name = file.location().substring(file.location().lastIndexOf('/') + 1);
+      // an object store layout without partition paths puts part of the hash before the name
+      name = name.replaceFirst("^[01]{8}-", "");
       String expected = spec.isPartitioned()
           ? table.locationProvider().newDataLocation(spec, file.partition(), name)
           : table.locationProvider().newDataLocation(name);

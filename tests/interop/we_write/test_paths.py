@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -117,3 +119,70 @@ def test_partition_fields_with_odd_names(oracle: Oracle, java: JavaTables, name:
     rows = pa.table({name: ["a", None, "b c"], "n": pa.array([1, 2, 3], pa.int32())})
     table.append(rows)
     assert_all_read(java, table_name, rows)
+
+
+def layouts(folder: Path) -> dict[str, dict[str, str]]:
+    """Properties that say where files go; `folder` is for what lies outside of the table."""
+    objects = {"write.object-storage.enabled": "true"}
+    elsewhere = {"write.data.path": f"{folder}/data"}
+    return {
+        "plain": {},
+        "objects": objects,
+        "objects-flat": {**objects, "write.object-storage.partitioned-paths": "false"},
+        "elsewhere": elsewhere,
+        "elsewhere-slash": {"write.data.path": f"{folder}/slash/"},
+        "objects-elsewhere": {**objects, **elsewhere},
+        "objects-flat-elsewhere": {
+            **objects,
+            **elsewhere,
+            "write.object-storage.partitioned-paths": "false",
+        },
+        "metadata-elsewhere": {"write.metadata.path": f"{folder}/metadata"},
+    }
+
+
+@pytest.mark.parametrize("layout", layouts(Path()))
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_layouts(
+    oracle: Oracle, java: JavaTables, tmp_path: Path, layout: str, partitioned: bool
+) -> None:
+    name = f"java_sql.we_write_paths.{layout.replace('-', '_')}_{partitioned}"
+    properties = layouts(tmp_path)[layout]
+    table = our_catalog(oracle, "java_sql").create_table(
+        name,
+        "id BIGINT, p STRING",
+        partitioned_by=["p", "bucket(4, id)"] if partitioned else [],
+        properties=properties,
+    )
+    rows = pa.table({"id": pa.array(range(6), pa.int64()), "p": ["a", "b/c", None] * 2})
+    table.append(rows)
+    # the files lie where Java's location provider says, and Java goes on where we left
+    assert_all_read(java, name, rows)
+    oracle.sql(f"INSERT INTO {name} VALUES (10, 'x')")
+    table.append(pa.table({"id": pa.array([11], pa.int64()), "p": ["y"]}))
+    javas = pa.table({"id": pa.array([10, 11], pa.int64()), "p": ["x", "y"]})
+    assert_all_read(java, name, pa.concat_tables([rows, javas]))
+    if "metadata" in layout:
+        metadata = {p.name for p in (tmp_path / "metadata").iterdir()}
+        # the metadata, manifests and lists of four commits, of both writers
+        assert len([n for n in metadata if n.endswith(".metadata.json")]) == 4
+        assert len([n for n in metadata if n.endswith(".avro")]) == 6
+        assert not (Path(table.location) / "metadata").exists()
+
+
+def test_names(oracle: Oracle) -> None:
+    table = our_catalog(oracle, "java_sql").create_table("java_sql.we_write_paths.names", "i INT")
+    table.append(pa.table({"i": pa.array([1], pa.int32())}))
+    uuid = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    names = sorted(p.name for p in Path(table.location).rglob("*") if p.is_file())
+    snapshot_id = table.metadata.current_snapshot_id
+    patterns = [
+        rf"00000-0-{uuid}-00001\.parquet",
+        rf"00000-{uuid}\.metadata\.json",
+        rf"00001-{uuid}\.metadata\.json",
+        rf"{uuid}-m0\.avro",
+        rf"snap-{snapshot_id}-1-{uuid}\.avro",
+    ]
+    assert len(names) == len(patterns)
+    for pattern in patterns:
+        assert [n for n in names if re.fullmatch(pattern, n)], pattern
