@@ -24,6 +24,9 @@ from jobs.find_java import find_java_home
 SPARK_HOME = Path(pyspark.__file__).parent
 START_TIMEOUT_SECONDS = 120
 
+# Short work on few cores: a fifth less time than with the defaults. Nothing for a bench.
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 def spark_environment() -> dict[str, str]:
     """Return the environment for every Spark process of a test, the pytest process included."""
@@ -35,6 +38,7 @@ def spark_environment() -> dict[str, str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
         # Spark collects timestamps in the time zone of the Python process.
         "TZ": "UTC",
     }
@@ -45,8 +49,7 @@ def session_conf(scratch: Path) -> dict[str, str]:
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Short work on few cores: a fifth less time than with the defaults. Nothing for a bench.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": QUICK_JVM,
         "spark.driver.memory": "2g",
         "spark.local.dir": str(scratch / "local"),
         "spark.log.level": "ERROR",
@@ -77,7 +80,12 @@ def run_driver(
     timeout_seconds: float = 240,
 ) -> str:
     """Run a driver program by spark-submit and return its stdout; fail with its stderr."""
-    settings = {**session_conf(scratch), "spark.executor.memory": "512m", **(conf or {})}
+    settings = {
+        **session_conf(scratch),
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": QUICK_JVM,
+        **(conf or {}),
+    }
     options = [part for item in settings.items() for part in ("--conf", "=".join(item))]
     command = [
         str(SPARK_HOME / "bin/spark-submit"),
