@@ -35,7 +35,7 @@ _READ = {
     "file-open-cost",
     "case-sensitive",
 }
-# accepted because users carry them over from the JVM connector; they change no result
+# without effect, and accepted because users carry them over from the JVM connector
 _READ_WITHOUT_EFFECT = {
     "vectorization-enabled",
     "batch-size",
@@ -49,13 +49,15 @@ _WRITE = {
     "partitioned-by",
     "target-file-size-bytes",
     "write-format",
-    "check-nullability",
-    "check-ordering",
-    "fanout-enabled",
     "compression-codec",
     "compression-level",
     "location",
     "format-version",
+}
+_WRITE_WITHOUT_EFFECT = {
+    "check-nullability",  # a null in a required column is always refused
+    "check-ordering",  # columns are found by name
+    "fanout-enabled",  # a task always fans out
 }
 _WRITE_PREFIXES = ("snapshot-property.", "table-property.")
 
@@ -89,7 +91,6 @@ class WriteOptions:
     overwrite_mode: str
     overwrite_filter: str | None
     partitioned_by: tuple[str, ...]
-    check_nullability: bool
     location: str | None
     snapshot_properties: Mapping[str, str]
     table_properties: Mapping[str, str]
@@ -130,7 +131,9 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     parse.
     """
     given = _lowered(options)
-    _refuse_unknown(given, _READ | _READ_WITHOUT_EFFECT, (), "read", also=_WRITE)
+    _refuse_unknown(
+        given, _READ | _READ_WITHOUT_EFFECT, (), "read", also=_WRITE | _WRITE_WITHOUT_EFFECT
+    )
     as_of = _integer(given, "as-of-timestamp")
     if as_of is None and "timestampasof" in given:
         as_of = timestamp_ms_of(given["timestampasof"])
@@ -170,7 +173,8 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
             f"option '{name}' chooses what is read, and a write takes whole tables; leave it out, "
             "or insert through another view"
         )
-    _refuse_unknown(given, _WRITE, _WRITE_PREFIXES, "write", also=_READ | _READ_WITHOUT_EFFECT)
+    known = _WRITE | _WRITE_WITHOUT_EFFECT
+    _refuse_unknown(given, known, _WRITE_PREFIXES, "write", also=_READ | _READ_WITHOUT_EFFECT)
     overwrite_filter = given.get("overwrite-filter")
     overwrite_mode = given.get("overwrite-mode", "filter" if overwrite_filter else "static").lower()
     if overwrite_mode not in ("static", "dynamic", "filter"):
@@ -189,7 +193,6 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         overwrite_mode=overwrite_mode,
         overwrite_filter=overwrite_filter,
         partitioned_by=_names(given.get("partitioned-by")) or (),
-        check_nullability=_boolean(given, "check-nullability", True),
         location=given.get("location"),
         snapshot_properties=_with_prefix(options, "snapshot-property."),
         table_properties=table_properties,

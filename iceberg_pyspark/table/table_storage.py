@@ -1,5 +1,8 @@
 """The store a table's files are reached through: by scheme, confined to the table's own folders.
 
+An encrypted table is refused: its files could not be read, and new ones would lie there in the
+clear (specification, "Table Metadata": `encryption-keys`).
+
 Driver and executors use the same value: it holds properties and no live client, and pickles.
 """
 
@@ -8,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, RestrictedFileIO
 
+_ENCRYPTION_KEY = "encryption.key-id"
 _PATH_PROPERTIES = ("write.data.path", "write.metadata.path")
 
 
@@ -24,6 +29,11 @@ def table_io(table: LoadedTable, options: Mapping[str, str] | None = None) -> Fi
     the table: with `read.allow-outside-locations` they lift the restriction.
     """
     metadata = table.metadata
+    if metadata.encryption_keys or _ENCRYPTION_KEY in metadata.properties:
+        raise UnsupportedFeatureError(
+            f"table {table.identifier} is encrypted, and encrypted files can be neither read nor "
+            "written yet; use the engine that holds its keys"
+        )
     io = open_storage(metadata.location, table.config)
     if bool_property(options or {}, ALLOW_OUTSIDE_LOCATIONS, False):
         return io

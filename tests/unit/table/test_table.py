@@ -11,11 +11,13 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,
     ConcurrentChangeError,
     InvalidRequestError,
     StorageError,
+    UnsupportedFeatureError,
 )
 from iceberg_pyspark.table.table import Table, load_table
 from iceberg_pyspark.table.table_storage import table_io
@@ -254,3 +256,23 @@ def test_files_outside_the_table_are_refused_unless_allowed() -> None:
     with pytest.raises(StorageError, match="refused"):
         table_io(moved).exists("/w/other/f")
     assert not table_io(moved, {"read.allow-outside-locations": "true"}).exists("/w/other/f")
+
+
+@pytest.mark.parametrize(
+    "encrypted",
+    [
+        {"properties": {"encryption.key-id": "k1"}},
+        {"encryption_keys": ({"key-id": "k1", "encrypted-key-metadata": "YQ=="},)},
+    ],
+)
+def test_an_encrypted_table_is_refused_before_a_file_lies_in_it_in_the_clear(
+    encrypted: dict[str, Any],
+) -> None:
+    metadata = replace(commit_table().metadata, location="file:///w/t", **encrypted)
+    loaded = LoadedTable(
+        identifier=IDENTIFIER,
+        metadata=metadata,
+        metadata_location="file:///w/t/metadata/v1.metadata.json",
+    )
+    with pytest.raises(UnsupportedFeatureError, match="is encrypted"):
+        Table(MemoryCatalog("c", {}), loaded).append(rows((1, "a")))
