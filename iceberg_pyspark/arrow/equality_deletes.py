@@ -69,13 +69,14 @@ def _key_set(
     )
     files = tuple(sorted((r.file_path, r.file_size_in_bytes) for r in refs))
     return _KEY_SET_CACHE.get_or_read(
-        io, (ids, types, files), lambda: KeySet(_read_keys(io, context, ids, refs))
+        io, (ids, types, files), lambda: KeySet(read_equality_keys(io, context, ids, refs))
     )
 
 
-def _read_keys(
+def read_equality_keys(
     io: FileIO, context: ScanContext, ids: tuple[int, ...], refs: Sequence[DeleteFileRef]
 ) -> list[pa.Array]:
+    """The keys in those delete files, a column for each field id; no column if there is none."""
     parts: list[list[pa.Array]] = [[] for _ in ids]
     for ref in refs:
         with open_data_file(io, ref.file_path, ref.file_format) as file:

@@ -10,10 +10,15 @@ little, and each step its own part once it runs.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
 from pyspark.sql.types import StructType
 
 from iceberg_pyspark.spark.pinned_table import PinnedTable
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.read_job import ReadJob
 
 
 class IcebergDataSource(DataSource):
@@ -35,17 +40,19 @@ class IcebergDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The schema of what will be read; pins the snapshot."""
-        from iceberg_pyspark.spark.read_job import open_read_job  # noqa: PLC0415
-
-        job = open_read_job(self.options, self._pinned)
+        job = self.read_job()
         self._pinned = job.pinned
         return job.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the pinned snapshot; with a user-given schema, of just its columns."""
+        return self.read_job().reader(schema)
+
+    def read_job(self) -> ReadJob:
+        """The read that the options describe, of the pinned snapshot if there is one."""
         from iceberg_pyspark.spark.read_job import open_read_job  # noqa: PLC0415
 
-        return open_read_job(self.options, self._pinned).reader(schema)
+        return open_read_job(self.options, self._pinned)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer for one job; the table is created by its commit if there is none."""

@@ -9,7 +9,8 @@ None then, with the reason in the log.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import types as spark_types
@@ -80,14 +81,28 @@ class NativeColumns:
     expressions: tuple[str, ...]
     """SQL expressions, one per column of the projection, aliased to its name."""
 
+    hidden: Mapping[int, str] = field(default_factory=dict)
+    """What each column beyond the projection is called in the relation, by field id."""
 
-def native_columns(scan: TableScan) -> NativeColumns | None:
-    """How Spark reads the scan's projection, or None where the portable reader must."""
-    reason = _why_portable(scan)
+
+def native_columns(scan: TableScan, hidden: Collection[int] = ()) -> NativeColumns | None:
+    """How Spark reads the scan's projection, or None where the portable reader must.
+
+    `hidden` are ids of further top-level columns, for conditions: also ones that the table no
+    longer has.
+    """
+    further = further_columns(scan, hidden)
+    reason = (
+        _why_portable(scan, (*scan.context.projection.fields, *further.values()))
+        if further is not None
+        else "it compares columns that are not top-level ones"
+    )
     if reason is not None:
         _log.info("table %s is read portably: %s", scan.context.table, reason)
         return None
+    assert further is not None, "that was a reason"
     read: list[spark_types.StructField] = []
+    names: dict[int, str] = {}
     facts: list[str] = []
     expressions: list[str] = []
     for f in scan.context.projection.fields:
@@ -117,13 +132,37 @@ def native_columns(scan: TableScan) -> NativeColumns | None:
             case _:
                 name = f"__ice_c{f.field_id}" if _is_doubtful(f, scan) else f.name
                 read.append(_read_field(f, name))
-                expression = _quoted(name)
-        expressions.append(f"{expression} AS {_quoted(f.name)}")
+                names[f.field_id] = name
+                expression = quoted(name)
+        expressions.append(f"{expression} AS {quoted(f.name)}")
+    for field_id, f in further.items():
+        if field_id not in names:
+            names[field_id] = f"__ice_c{field_id}"
+            current = scan.context.schemas[0].as_struct.field(field_id)
+            taken = {n.lower() for n in (r.name for r in read)}
+            if current is not None and f.name.lower() not in taken and not _is_doubtful(f, scan):
+                names[field_id] = f.name
+            read.append(_read_field(f, names[field_id]))
     return NativeColumns(
         read_schema=spark_types.StructType(read),
         facts=tuple(dict.fromkeys(facts)),
         expressions=tuple(expressions),
+        hidden={field_id: names[field_id] for field_id in further},
     )
+
+
+def further_columns(scan: TableScan, ids: Collection[int]) -> dict[int, NestedField] | None:
+    """The fields with those ids as the newest schema types them, nothing required of old files."""
+    selected, *others = scan.context.schemas
+    schemas = (selected, *sorted(others, key=lambda s: s.schema_id, reverse=True))
+    found: dict[int, NestedField] = {}
+    for field_id in ids:
+        fields = (s.as_struct.field(field_id) for s in schemas)
+        f = next((f for f in fields if f is not None), None)
+        if f is None:
+            return None
+        found[field_id] = replace(f, required=False)
+    return found
 
 
 def _stored(name: str, field_id: int) -> spark_types.StructField:
@@ -132,17 +171,18 @@ def _stored(name: str, field_id: int) -> spark_types.StructField:
     )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's name in SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 _METADATA_IDS = {f.field_id for f in (FILE, SPEC_ID, POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
 
 
-def _why_portable(scan: TableScan) -> str | None:
+def _why_portable(scan: TableScan, fields: Collection[NestedField]) -> str | None:
     if scan.context.name_mapping is not None:
         return "it has a name mapping, so files may lack field ids"
-    for f in scan.context.projection.fields:
+    for f in fields:
         if f.field_id in _METADATA_IDS:
             continue
         if f.field_id > 2147483447:
@@ -201,7 +241,7 @@ def _read_field(f: NestedField, name: str) -> spark_types.StructField:
     """The field as Spark's reader wants it: ids in the metadata at every level."""
     metadata: dict[str, Any] = {"parquet.field.id": f.field_id}
     if f.initial_default is not None:
-        literal = _sql_literal(f.type, f.initial_default)
+        literal = sql_literal(f.type, f.initial_default)
         metadata |= {"EXISTS_DEFAULT": literal, "CURRENT_DEFAULT": literal}
     return spark_types.StructField(name, _read_type(f.type, f.name), f.optional, metadata)
 
@@ -224,7 +264,8 @@ def _read_type(type_: Type, path: str) -> spark_types.DataType:
     return to_spark_schema(leaf).fields[0].dataType
 
 
-def _sql_literal(type_: Type, value: Any) -> str:
+def sql_literal(type_: Type, value: Any) -> str:
+    """A value of a native type in SQL."""
     text = value_to_json(type_, value)
     match type_:
         case BooleanType():

@@ -1,8 +1,9 @@
 """A scan as a plan of Spark's own: its Parquet reader reads, our deletes are conditions on rows.
 
-Planned files fall into parts by what they need: nothing, bitmaps of deleted rows, or the portable
-reader. Each part is a relation of its own, so that only files with deletes pay for them (design
-section 5). What Spark's reader might get wrong goes to the portable part.
+Planned files fall into parts by what they need: nothing, bitmaps of deleted rows, deleted keys
+(`native_equality.py`) with or without bitmaps, or the portable reader. Each part is a relation of
+its own, so that only files with deletes pay for them (design section 5). What Spark's reader might
+get wrong goes to the portable part.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.arrow.position_deletes import read_deleted_rows
 from iceberg_pyspark.arrow.read_task import read_group
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
@@ -30,10 +33,22 @@ from iceberg_pyspark.spark.native_columns import (
     FACT_SEQUENCE,
     FACT_SPEC_ID,
     ROW_INDEX,
+    NativeColumns,
     native_columns,
+    quoted,
 )
+from iceberg_pyspark.spark.native_equality import (
+    AGE,
+    SCOPE,
+    PartitionScopes,
+    anti_join,
+    equality_deletes,
+    kept_name,
+    key_ids,
+    read_deleted_keys,
+)
+from iceberg_pyspark.spark.native_filter import condition_of, is_exact
 from iceberg_pyspark.spark.types import to_spark_schema
-from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.scan import TableScan
 
@@ -48,50 +63,71 @@ _FACT_TYPES = {
     FACT_SPEC_ID: spark_types.IntegerType(),
     FACT_FIRST_ROW_ID: spark_types.LongType(),
     FACT_SEQUENCE: spark_types.LongType(),
+    SCOPE: spark_types.IntegerType(),
 }
+_AT = (ORDINAL, f"{ROW_INDEX} AS {POSITION}")
 _WHOLE = 2**62
+_EVERY_ROW = AlwaysTrue()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One group of files as an analysed plan; `live` is the condition that deletes leave.
+    """One group of files as an analysed plan; deletes leave what fulfils `live` and the joins.
 
-    `joined` says that the plan holds a join, which the optimizer must see.
+    Each anti-join is an analysed join of the plan: its right side and condition are meant, to come
+    above the query's own filter.
     """
 
     plan: Any
     live: Any = None
-    joined: bool = False
+    anti_joins: tuple[Any, ...] = ()
 
 
 @dataclass(kw_only=True)
 class _Files:
     plain: list[ScanTask] = field(default_factory=list)
     with_positions: list[tuple[ScanTask, BitMap64]] = field(default_factory=list)
+    with_keys: list[tuple[ScanTask, BitMap64]] = field(default_factory=list)
     portable: list[ScanTask] = field(default_factory=list)
 
 
 class NativeScan:
     """Turns one scan into parts."""
 
-    def __init__(self, spark: SparkSession, bridge: Any, scan: TableScan, key: str) -> None:
-        """`bridge` makes the JVM's side of it; `key` is equal for equal scans."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        bridge: Any,
+        scan: TableScan,
+        key: str,
+        row_filter: Predicate = _EVERY_ROW,
+    ) -> None:
+        """`bridge` makes the JVM's side of it; `key` is equal for equal scans.
+
+        Rows are selected by `row_filter`, whatever else the scan's predicate prunes files by.
+        """
         self._spark = spark
         self._bridge = bridge
         self._scan = scan
         self._key = key
-        self._columns = native_columns(scan)
+        self._filter = row_filter
+        self._columns = (
+            native_columns(scan, columns_of(row_filter)) if is_exact(row_filter) else None
+        )
+        self._scopes = PartitionScopes()
 
     def parts(self) -> list[Part]:
         """At least one part, without a file if none survives."""
         files = self._sorted_files()
         parts = []
-        if files.plain or not (files.with_positions or files.portable):
-            parts.append(self._plain(files.plain))
+        if files.with_keys:
+            parts.append(self._with_keys(files.with_keys))
         if files.with_positions:
             parts.append(self._with_bitmaps(files.with_positions))
         if files.portable:
             parts.append(self._portable(files.portable))
+        if files.plain or not parts:
+            parts.insert(0, self._plain(files.plain))
         return parts
 
     def _sorted_files(self) -> _Files:
@@ -103,43 +139,77 @@ class NativeScan:
                     files.portable.append(task)
                 elif not task.deletes:
                     files.plain.append(task)
-                elif bitmap_bytes > MAX_BITMAP_BYTES or any(
-                    d.content is not FileContent.POSITION_DELETES for d in task.deletes
-                ):
+                elif bitmap_bytes > MAX_BITMAP_BYTES:
                     files.portable.append(task)
                 else:
                     rows = read_deleted_rows(self._scan.io, task, self._scan.context.table)
-                    if rows is None:
+                    bitmap = BitMap64() if rows is None else rows.bitmap()
+                    bitmap_bytes += len(bitmap.serialize())
+                    if equality_deletes(task):
+                        files.with_keys.append((task, bitmap))
+                    elif rows is None:
                         files.plain.append(task)
                     else:
-                        bitmap = rows.bitmap()
-                        bitmap_bytes += len(bitmap.serialize())
                         files.with_positions.append((task, bitmap))
         return files
 
     def _plain(self, tasks: Sequence[ScanTask]) -> Part:
         if self._columns is None:
             return self._portable(tasks)
-        frame = self._relation(tasks, self._columns.facts, "plain")
+        frame = self._relation(self._columns, tasks, (), "plain")
         return Part(plan=_analysed(frame.selectExpr(*self._columns.expressions)))
 
     def _with_bitmaps(self, files: Sequence[tuple[ScanTask, BitMap64]]) -> Part:
         assert self._columns is not None, "files went to the portable part"
         tasks = [task for task, _ in files]
-        frame = self._relation(tasks, (ORDINAL, *self._columns.facts), "bitmaps")
-        made = frame.selectExpr(*self._columns.expressions, ORDINAL, f"{ROW_INDEX} AS {POSITION}")
+        frame = self._relation(self._columns, tasks, (ORDINAL,), "bitmaps")
+        made = frame.selectExpr(*self._columns.expressions, *_AT)
         plan = _analysed(made)
-        blob, wide = packed_bitmaps(bitmap for _, bitmap in files)
-        live = self._bridge.live_rows(plan, blob, wide)
-        return Part(plan=plan, live=live)
+        return Part(plan=plan, live=self._live(plan, [bitmap for _, bitmap in files]))
 
-    def _relation(self, tasks: Sequence[ScanTask], facts: Sequence[str], part: str) -> DataFrame:
-        assert self._columns is not None, "the columns are native"
+    def _live(self, plan: Any, bitmaps: Sequence[BitMap64]) -> Any:
+        blob, wide = packed_bitmaps(bitmaps)
+        return self._bridge.live_rows(plan, blob, wide)
+
+    def _with_keys(self, files: Sequence[tuple[ScanTask, BitMap64]]) -> Part:
+        """Files with equality deletes, which may have position deletes too."""
+        tasks = [task for task, _ in files]
+        bitmaps = [bitmap for _, bitmap in files]
+        ids = key_ids(tasks)
+        columns = native_columns(self._scan, {*ids, *columns_of(self._filter)})
+        deleted = None if columns is None else read_deleted_keys(self._scan, tasks, self._scopes)
+        if columns is None or deleted is None:
+            return self._portable(tasks)
+        extras = [f"{quoted(columns.hidden[i])} AS {kept_name(i)}" for i in ids]
+        facts: list[str] = []
+        if any(not d.any_age for d in deleted):
+            facts.append(FACT_SEQUENCE)
+            extras.append(f"{FACT_SEQUENCE} AS {AGE}")
+        if any(d.scoped for d in deleted):
+            facts.append(SCOPE)
+            extras.append(SCOPE)
+        if any(bitmaps):
+            facts.append(ORDINAL)
+            extras += _AT
+        frame = self._relation(columns, tasks, facts, "keys")
+        made = frame.selectExpr(*columns.expressions, *extras)
+        plan = _analysed(made)
+        return Part(
+            plan=plan,
+            live=self._live(plan, bitmaps) if any(bitmaps) else None,
+            anti_joins=tuple(anti_join(self._spark, made, d) for d in deleted),
+        )
+
+    def _relation(
+        self, columns: NativeColumns, tasks: Sequence[ScanTask], facts: Sequence[str], part: str
+    ) -> DataFrame:
+        """The tasks' rows before deletes, those that the row filter selects."""
+        facts = tuple(dict.fromkeys((*facts, *columns.facts)))
         schema = spark_types.StructType(
             [spark_types.StructField(name, _FACT_TYPES[name]) for name in facts]
         )
         lines = "\n".join(
-            "\t".join((_cell(t.file_path), str(t.file_size_in_bytes), *_facts(i, t, facts)))
+            "\t".join((_cell(t.file_path), str(t.file_size_in_bytes), *self._facts(i, t, facts)))
             for i, t in enumerate(tasks)
         )
         relation: DataFrame = self._bridge.parquet_relation(
@@ -147,9 +217,27 @@ class NativeScan:
             root=self._scan.metadata.location,
             files=lines,
             facts=schema,
-            columns=self._columns.read_schema,
+            columns=columns.read_schema,
         )
-        return relation
+        if isinstance(self._filter, AlwaysTrue):
+            return relation
+        return relation.where(condition_of(self._filter, columns.hidden))
+
+    def _facts(self, ordinal: int, task: ScanTask, names: Sequence[str]) -> Iterator[str]:
+        for name in names:
+            match name:
+                case "__ice_ord":
+                    yield str(ordinal)
+                case "__ice_file":
+                    yield "=" + _cell(task.file_path)
+                case "__ice_spec_id":
+                    yield str(task.spec_id)
+                case "__ice_first_row_id":
+                    yield "" if task.first_row_id is None else str(task.first_row_id)
+                case "__ice_seq":
+                    yield str(task.data_sequence_number)
+                case "__ice_scope":
+                    yield str(self._scopes.of(task))
 
     def _portable(self, tasks: Sequence[ScanTask]) -> Part:
         context = self._scan.context
@@ -178,21 +266,6 @@ class _ReadGroups:
                 group: ScanTaskGroup = pickle.loads(data)
                 for rows in read_group(self.context, group, self.io):
                     yield to_spark(rows)
-
-
-def _facts(ordinal: int, task: ScanTask, names: Sequence[str]) -> Iterator[str]:
-    for name in names:
-        match name:
-            case "__ice_ord":
-                yield str(ordinal)
-            case "__ice_file":
-                yield "=" + _cell(task.file_path)
-            case "__ice_spec_id":
-                yield str(task.spec_id)
-            case "__ice_first_row_id":
-                yield "" if task.first_row_id is None else str(task.first_row_id)
-            case "__ice_seq":
-                yield str(task.data_sequence_number)
 
 
 def _cell(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.spark.options import (
@@ -19,6 +19,7 @@ from iceberg_pyspark.spark.reader import IcebergReader
 from iceberg_pyspark.spark.table_access import find_table, load_table
 from iceberg_pyspark.spark.types import project_like, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.table.scan import TableScan, scan_table
@@ -55,6 +56,17 @@ class ReadJob:
             scan = self._scan(lambda known: project_like(known, schema))
         return IcebergReader(scan)
 
+    def scan_of(self, wanted: StructType) -> TableScan:
+        """A scan of some of the columns that `schema()` or a user-given schema has."""
+        known = self._scan().context.projection
+        found = [known.as_struct.field_named(f.name) for f in wanted.fields]
+        if all(
+            f is not None and _is_as(f, want) for f, want in zip(found, wanted.fields, strict=True)
+        ):
+            chosen = Schema(fields=tuple(f for f in found if f), schema_id=known.schema_id)
+            return self._scan(lambda _: chosen)
+        return self._scan(lambda schema: project_like(schema, wanted))
+
     def _scan(self, projection: Callable[[Schema], Schema] | None = None) -> TableScan:
         return scan_table(
             self.table.table,
@@ -67,6 +79,12 @@ class ReadJob:
             case_sensitive=self.read.case_sensitive,
             split_overrides=self.read.split_properties,
         )
+
+
+def _is_as(field: NestedField, wanted: StructField) -> bool:
+    """Whether Spark asks for the field as it is."""
+    (own,) = to_spark_schema(Schema(fields=(field,))).fields
+    return own.dataType == wanted.dataType and own.nullable == wanted.nullable
 
 
 def open_read_job(options: Mapping[str, str], pinned: PinnedTable | None = None) -> ReadJob:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any
+import pickle
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.filters import predicate_of
-from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.data_source import IcebergDataSource
+from iceberg_pyspark.spark.native_filter import is_exact
 from iceberg_pyspark.spark.native_scan import NativeScan, Part
+from iceberg_pyspark.spark.spark_table import SparkTable, spark_table
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
 from iceberg_pyspark.spark.types import project_like
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
@@ -21,8 +27,13 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.table.scan import TableScan, scan_table
 from iceberg_pyspark.table.table_storage import table_io
 
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.bridge.jvm import Bridge
+
 _log = logging.getLogger(__name__)
 _sessions: dict[str, IcebergSession] = {}
+_uninstalled: set[str] = set()
+_EVERY_ROW = AlwaysTrue()
 
 
 def install(spark: SparkSession) -> IcebergSession:
@@ -32,16 +43,34 @@ def install(spark: SparkSession) -> IcebergSession:
     line says so, and the portable data source serves as before.
     """
     try:
-        bridge = Bridge(spark)
-    except (AttributeError, BridgeUnavailableError, ImportError) as e:
+        bridge = _open_bridge(spark)
+    except BridgeUnavailableError as e:
         _log.warning("no native scans in this session, the portable path serves: %s", e)
         return IcebergSession(spark, None)
     session_id = bridge.session_id
     if session_id not in _sessions:
-        _sessions[session_id] = IcebergSession(spark, bridge)
         bridge.answer_with(_answer)
         bridge.add_rule()
+        _sessions[session_id] = IcebergSession(spark, bridge)
+    _uninstalled.discard(session_id)
     return _sessions[session_id]
+
+
+def _open_bridge(spark: SparkSession) -> Bridge:
+    """The door into the session's JVM; raises `BridgeUnavailableError`."""
+    try:
+        # a client of Spark Connect may have no py4j at all
+        from py4j.protocol import Py4JError  # noqa: PLC0415
+
+        from iceberg_pyspark.spark.bridge import jvm  # noqa: PLC0415
+    except ImportError as e:
+        raise BridgeUnavailableError(str(e)) from e
+    try:
+        return jvm.Bridge(spark)
+    except (AttributeError, OSError, Py4JError) as e:
+        # without the frames of the JVM, and on one line
+        reason = str(e).partition("\n\tat ")[0].partition("JVM stacktrace")[0]
+        raise BridgeUnavailableError(" ".join(reason.split())) from e
 
 
 class IcebergSession:
@@ -57,21 +86,37 @@ class IcebergSession:
         """Whether scans are Spark's own."""
         return self.bridge is not None
 
+    def table(self, name: str) -> SparkTable:
+        """The table of that name, as SQL writes it, or path; raises `NoSuchTableError`."""
+        return spark_table(self.spark, name, self._open_catalog if self.is_native else None)
+
+    def _open_catalog(self, name: str) -> Catalog:
+        assert self.bridge is not None, "Spark knows our catalogs by the bridge"
+        self.bridge.open_catalog(name)
+        return self.catalogs.catalog(f"{self.bridge.session_id}/{name}")
+
     def uninstall(self) -> None:
         """Take everything out of the session again."""
-        if self.bridge is not None:
-            self.bridge.remove_rule()
-            _sessions.pop(self.bridge.session_id, None)
+        if self.bridge is None:
+            return
+        session_id = self.bridge.session_id
+        self.bridge.remove_rule()
+        self.bridge.forget_catalogs()
+        _sessions.pop(session_id, None)
+        _uninstalled.add(session_id)
+        if not _sessions:
+            self.bridge.answer_no_more()
 
-    def parts_of(self, scan: TableScan, key: str) -> Any:
-        """A scan's parts, as the JVM takes them."""
+    def parts_of(self, scan: TableScan, key: str, row_filter: Predicate = _EVERY_ROW) -> Any:
+        """A scan's parts, as the JVM takes them; of the rows that `row_filter` selects."""
         assert self.bridge is not None, "only the bridge asks for parts"
-        parts = NativeScan(self.spark, self.bridge, scan, key).parts()
+        parts = NativeScan(self.spark, self.bridge, scan, key, row_filter).parts()
         return self.bridge.java_list([self._java_part(p) for p in parts])
 
     def _java_part(self, part: Part) -> Any:
         assert self.bridge is not None, "only the bridge asks for parts"
-        return self.bridge.java_list([part.plan, part.live, part.joined])
+        joins = self.bridge.java_list(list(part.anti_joins))
+        return self.bridge.java_list([part.plan, part.live, joins])
 
 
 def _answer(operation: str, argument: Any) -> Any:
@@ -83,14 +128,32 @@ def _answer(operation: str, argument: Any) -> Any:
             return _plan_source(*argument)
         question = json.loads(argument)
         session_id = question.get("session") or question["catalog"].partition("/")[0]
-        return _sessions[session_id].catalogs.answer(operation, question)
+        return _session(session_id).catalogs.answer(operation, question)
     except IcebergError as e:
         return f"error\n{type(e).__name__}\n{e}"
 
 
+def _session(session_id: str) -> IcebergSession:
+    """The session of that name; one made from a session with Iceberg gets it when it asks."""
+    found = _sessions.get(session_id)
+    if found is not None:
+        return found
+    other = next(reversed(_sessions.values()), None)
+    spark = None
+    if other is not None and other.bridge is not None and session_id not in _uninstalled:
+        spark = other.bridge.session_named(session_id)
+    if spark is None:
+        raise InvalidRequestError(
+            "iceberg_pyspark is not installed in this session: call iceberg_pyspark.install(spark)"
+        )
+    return install(spark)
+
+
 def _plan_table(session_id: str, wanted: str, condition: str | None, handle: str) -> Any:
-    session = _sessions[session_id]
-    state = session.catalogs.state(handle)
+    session = _session(session_id)
+    # the table may have been loaded by the session that this one was cloned from
+    owner = str(json.loads(handle)[0]).partition("/")[0]
+    state = _session(owner).catalogs.state(handle)
     struct = spark_types.StructType.fromJson(json.loads(wanted))
     scan = scan_table(
         str(state.loaded.identifier),
@@ -103,8 +166,22 @@ def _plan_table(session_id: str, wanted: str, condition: str | None, handle: str
 
 
 def _plan_source(session_id: str, wanted: str, condition: str | None, pickled: bytes) -> Any:
-    del session_id, wanted, condition, pickled
-    return None
+    """The parts of a `spark.read.format("iceberg-py")`, or None where it stays as it is."""
+    struct = spark_types.StructType.fromJson(json.loads(wanted))
+    try:
+        source = pickle.loads(pickled)
+        if not isinstance(source, IcebergDataSource):
+            return None
+        scan = source.read_job().scan_of(struct)
+        if not is_exact(scan.context.predicate):
+            return None
+        key = f"{sha256(pickled).hexdigest()}{wanted}{condition}"
+        selected = scan.context.predicate
+        return _session(session_id).parts_of(_pruned(scan, condition), key, selected)
+    except IcebergError as e:
+        # the portable source will meet the same, and say it in its own words
+        _log.info("a scan of iceberg-py is left to the portable path: %s", e)
+        return None
 
 
 def _pruned(scan: TableScan, condition: str | None) -> TableScan:

@@ -10,8 +10,13 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -40,25 +45,47 @@ public class IcebergPyBridge {
 
   /** Ask, and raise what Python raised: `null` and values pass, a list ["error", class, message] does not. */
   static Object ask(String operation, Object argument) {
-    BiFunction answering = python;
-    if (answering == null) throw new IllegalStateException("iceberg_pyspark is not installed in this process: call iceberg_pyspark.install(spark)");
-    Object answer = answering.apply(operation, argument);
-    if (answer instanceof String && ((String) answer).startsWith("error\n")) raise((String) answer);
+    Object answer = answered(operation, argument);
+    if (answer instanceof String && ((String) answer).startsWith("error\n")) raise((String) answer, new HashMap());
     return answer;
   }
 
   static Map askMap(String operation, Map argument) {
     try {
-      String answer = (String) ask(operation, JSON.writeValueAsString(argument));
+      String answer = (String) answered(operation, JSON.writeValueAsString(argument));
+      if (answer != null && answer.startsWith("error\n")) raise(answer, argument);
       return answer == null ? null : (Map) JSON.readValue(answer, Map.class);
     } catch (com.fasterxml.jackson.core.JsonProcessingException e) { throw new IllegalStateException(e); }
   }
 
-  static void raise(String answer) {
+  private static Object answered(String operation, Object argument) {
+    BiFunction answering = python;
+    if (answering == null) throw new IllegalStateException("iceberg_pyspark is not installed in this process: call iceberg_pyspark.install(spark)");
+    return answering.apply(operation, argument);
+  }
+
+  /** An error of Python's as Spark's own class of it, or with the message that Python gave. */
+  static void raise(String answer, Map question) {
     String[] parts = answer.split("\n", 3);
-    if (parts[1].equals("InvalidRequestError")) throw new IllegalArgumentException(parts[2]);
-    if (parts[1].equals("UnsupportedFeatureError")) throw new UnsupportedOperationException(parts[2]);
-    throw new RuntimeException("iceberg_pyspark.errors." + parts[1] + ": " + parts[2]);
+    String kind = parts[1];
+    String[] namespace = strings(question.get("namespace"));
+    String name = (String) question.get("name");
+    if (kind.equals("NoSuchTableError") && name != null) Platform.throwException(new NoSuchTableException(Identifier.of(namespace, name)));
+    if (kind.equals("TableAlreadyExistsError") && name != null) {
+      boolean renamed = question.containsKey("to_name");
+      Platform.throwException(new org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException(renamed ? Identifier.of(strings(question.get("to_namespace")), (String) question.get("to_name")) : Identifier.of(namespace, name)));
+    }
+    if (kind.equals("NoSuchNamespaceError")) Platform.throwException(new NoSuchNamespaceException(question.containsKey("to_name") ? strings(question.get("to_namespace")) : namespace));
+    if (kind.equals("NamespaceAlreadyExistsError")) Platform.throwException(new org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException(namespace));
+    if (kind.equals("NamespaceNotEmptyError")) Platform.throwException(new org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException(namespace));
+    if (kind.equals("InvalidRequestError") || kind.equals("NoSuchSnapshotError")) throw new IllegalArgumentException(parts[2]);
+    if (kind.equals("UnsupportedFeatureError")) throw new UnsupportedOperationException(parts[2]);
+    Platform.throwException(new org.apache.spark.sql.execution.QueryExecutionException("iceberg_pyspark.errors." + kind + ": " + parts[2], null));
+  }
+
+  private static String[] strings(Object list) {
+    if (list == null) return new String[0];
+    return (String[]) ((List) list).toArray(new String[((List) list).size()]);
   }
 
   static Map arguments(Object[] pairs) {
@@ -67,7 +94,16 @@ public class IcebergPyBridge {
     return map;
   }
 
-  static String session() { return org.apache.spark.sql.classic.SparkSession.active().sessionUUID(); }
+  private static final Map SESSIONS = Collections.synchronizedMap(new HashMap());
+
+  /** Name the session that asks; Python may ask for it by that name. */
+  static String session() {
+    Object active = org.apache.spark.sql.classic.SparkSession.active();
+    String id = ((org.apache.spark.sql.classic.SparkSession) active).sessionUUID();
+    if (!SESSIONS.containsKey(id)) SESSIONS.put(id, new java.lang.ref.WeakReference(active));
+    return id;
+  }
+  static Object sessionNamed(String id) { return SESSIONS.containsKey(id) ? ((java.lang.ref.WeakReference) SESSIONS.get(id)).get() : null; }
 
   static scala.collection.immutable.Seq seq(List list) { return (scala.collection.immutable.Seq) scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }
 
@@ -91,22 +127,19 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
   private Map on(String[] namespace) { return IcebergPyBridge.arguments(new Object[] {"catalog", handle, "namespace", IcebergPyBridge.list(namespace)}); }
   private static Map with(Map map, String key, Object value) { map.put(key, value); return map; }
 
-  private Table table(Map answer, Identifier identifier) {
-    if (answer == null) Platform.throwException(new NoSuchTableException(identifier));
-    return new IcebergPyTable(answer);
-  }
+
+  public Set capabilities() { return new HashSet(Arrays.asList(new TableCatalogCapability[] {TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE})); }
 
   public Identifier[] listTables(String[] namespace) {
     Map answer = IcebergPyBridge.askMap("tables.list", on(namespace));
-    if (answer == null) Platform.throwException(new NoSuchNamespaceException(namespace));
     List names = (List) answer.get("names");
     Identifier[] out = new Identifier[names.size()];
     for (int i = 0; i < out.length; i++) out[i] = Identifier.of(namespace, (String) names.get(i));
     return out;
   }
-  public Table loadTable(Identifier identifier) { return table(IcebergPyBridge.askMap("table.load", on(identifier)), identifier); }
-  public Table loadTable(Identifier identifier, String version) { return table(IcebergPyBridge.askMap("table.load", with(on(identifier), "version", version)), identifier); }
-  public Table loadTable(Identifier identifier, long timestampMicros) { return table(IcebergPyBridge.askMap("table.load", with(on(identifier), "timestamp_us", Long.valueOf(timestampMicros))), identifier); }
+  public Table loadTable(Identifier identifier) { return new IcebergPyTable(IcebergPyBridge.askMap("table.load", on(identifier))); }
+  public Table loadTable(Identifier identifier, String version) { return new IcebergPyTable(IcebergPyBridge.askMap("table.load", with(on(identifier), "version", version))); }
+  public Table loadTable(Identifier identifier, long timestampMicros) { return new IcebergPyTable(IcebergPyBridge.askMap("table.load", with(on(identifier), "timestamp_us", Long.valueOf(timestampMicros)))); }
   public boolean tableExists(Identifier identifier) { return IcebergPyBridge.askMap("table.exists", on(identifier)).get("exists").equals(Boolean.TRUE); }
   public void invalidateTable(Identifier identifier) { IcebergPyBridge.askMap("table.invalidate", on(identifier)); }
 
@@ -121,11 +154,11 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
       }
     }
     List defaults = new ArrayList();
-    for (int i = 0; i < columns.length; i++) defaults.add(sql(columns[i].defaultValue()));
+    for (int i = 0; i < columns.length; i++) defaults.add(defaultOf(sql(columns[i].defaultValue())));
     List transforms = new ArrayList();
     for (int i = 0; i < partitions.length; i++) transforms.add(partitions[i].describe());
     Map request = with(with(with(with(on(identifier), "schema", schema.json()), "partitioned_by", transforms), "properties", properties), "defaults", defaults);
-    return table(IcebergPyBridge.askMap("table.create", request), identifier);
+    return new IcebergPyTable(IcebergPyBridge.askMap("table.create", request));
   }
   public Table createTable(Identifier identifier, StructType schema, Transform[] partitions, Map properties) {
     Column[] columns = new Column[schema.fields().length];
@@ -135,7 +168,7 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
   public Table alterTable(Identifier identifier, TableChange[] changes) {
     List described = new ArrayList();
     for (int i = 0; i < changes.length; i++) described.add(change(changes[i]));
-    return table(IcebergPyBridge.askMap("table.alter", with(on(identifier), "changes", described)), identifier);
+    return new IcebergPyTable(IcebergPyBridge.askMap("table.alter", with(on(identifier), "changes", described)));
   }
 
   /** The text of a default; its class has other parents in every release. */
@@ -143,14 +176,26 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
     try { return defaultValue == null ? null : (String) defaultValue.getClass().getMethod("getSql", new Class[0]).invoke(defaultValue, new Object[0]); }
     catch (ReflectiveOperationException e) { throw new IllegalStateException(e); }
   }
-  private static String position(TableChange.ColumnPosition position) { return position == null ? null : position.toString(); }
+  /** A default's text and, where it is a literal, its value; no text means no default. */
+  private static Map defaultOf(String sql) {
+    if (sql == null || sql.trim().isEmpty()) return null;
+    Map map = IcebergPyBridge.arguments(new Object[] {"sql", sql});
+    Expression parsed;
+    try { parsed = (Expression) (Object) ((org.apache.spark.sql.classic.SparkSession) org.apache.spark.sql.classic.SparkSession.active()).sessionState().sqlParser().parseExpression(sql); }
+    catch (Exception e) { Platform.throwException(e); return null; }
+    if (parsed instanceof UnaryMinus && ((Expression) (Object) ((UnaryMinus) parsed).child()) instanceof Literal) parsed = Literal$.MODULE$.create(((Expression) (Object) parsed).eval(null), ((Expression) (Object) parsed).dataType());
+    if (parsed instanceof Literal) map.put("value", IcebergPyFilters.literal(((Literal) parsed).value(), ((Literal) parsed).dataType()));
+    return map;
+  }
+  /** FIRST is the empty name. */
+  private static String position(TableChange.ColumnPosition position) { return position == null ? null : position instanceof TableChange.After ? ((TableChange.After) position).column() : ""; }
 
   private static Map change(TableChange c) {
     if (c instanceof TableChange.SetProperty) return IcebergPyBridge.arguments(new Object[] {"op", "set_property", "key", ((TableChange.SetProperty) c).property(), "value", ((TableChange.SetProperty) c).value()});
     if (c instanceof TableChange.RemoveProperty) return IcebergPyBridge.arguments(new Object[] {"op", "remove_property", "key", ((TableChange.RemoveProperty) c).property()});
     if (c instanceof TableChange.AddColumn) {
       TableChange.AddColumn a = (TableChange.AddColumn) c;
-      return IcebergPyBridge.arguments(new Object[] {"op", "add_column", "path", IcebergPyBridge.list(a.fieldNames()), "type", a.dataType().json(), "nullable", Boolean.valueOf(a.isNullable()), "comment", a.comment(), "position", position(a.position()), "default", sql(a.defaultValue())});
+      return IcebergPyBridge.arguments(new Object[] {"op", "add_column", "path", IcebergPyBridge.list(a.fieldNames()), "type", a.dataType().json(), "nullable", Boolean.valueOf(a.isNullable()), "comment", a.comment(), "position", position(a.position()), "default", defaultOf(sql(a.defaultValue()))});
     }
     if (c instanceof TableChange.DeleteColumn) return IcebergPyBridge.arguments(new Object[] {"op", "delete_column", "path", IcebergPyBridge.list(((TableChange.DeleteColumn) c).fieldNames()), "if_exists", ((TableChange.DeleteColumn) c).ifExists()});
     if (c instanceof TableChange.RenameColumn) return IcebergPyBridge.arguments(new Object[] {"op", "rename_column", "path", IcebergPyBridge.list(((TableChange.RenameColumn) c).fieldNames()), "name", ((TableChange.RenameColumn) c).newName()});
@@ -158,7 +203,7 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
     if (c instanceof TableChange.UpdateColumnNullability) return IcebergPyBridge.arguments(new Object[] {"op", "update_nullability", "path", IcebergPyBridge.list(((TableChange.UpdateColumnNullability) c).fieldNames()), "nullable", Boolean.valueOf(((TableChange.UpdateColumnNullability) c).nullable())});
     if (c instanceof TableChange.UpdateColumnComment) return IcebergPyBridge.arguments(new Object[] {"op", "update_comment", "path", IcebergPyBridge.list(((TableChange.UpdateColumnComment) c).fieldNames()), "comment", ((TableChange.UpdateColumnComment) c).newComment()});
     if (c instanceof TableChange.UpdateColumnPosition) return IcebergPyBridge.arguments(new Object[] {"op", "update_position", "path", IcebergPyBridge.list(((TableChange.UpdateColumnPosition) c).fieldNames()), "position", position(((TableChange.UpdateColumnPosition) c).position())});
-    if (c instanceof TableChange.UpdateColumnDefaultValue) return IcebergPyBridge.arguments(new Object[] {"op", "update_default", "path", IcebergPyBridge.list(((TableChange.UpdateColumnDefaultValue) c).fieldNames()), "default", ((TableChange.UpdateColumnDefaultValue) c).newDefaultValue()});
+    if (c instanceof TableChange.UpdateColumnDefaultValue) return IcebergPyBridge.arguments(new Object[] {"op", "update_default", "path", IcebergPyBridge.list(((TableChange.UpdateColumnDefaultValue) c).fieldNames()), "default", defaultOf(((TableChange.UpdateColumnDefaultValue) c).newDefaultValue())});
     return IcebergPyBridge.arguments(new Object[] {"op", "unknown", "class", c.getClass().getSimpleName()});
   }
 
@@ -172,7 +217,6 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
   public String[][] listNamespaces(String[] namespace) { return namespaces(namespace); }
   private String[][] namespaces(String[] parent) {
     Map answer = IcebergPyBridge.askMap("namespaces.list", on(parent));
-    if (answer == null) Platform.throwException(new NoSuchNamespaceException(parent));
     List found = (List) answer.get("namespaces");
     String[][] out = new String[found.size()][];
     for (int i = 0; i < out.length; i++) { List levels = (List) found.get(i); out[i] = (String[]) levels.toArray(new String[levels.size()]); }
@@ -180,13 +224,10 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
   }
   public boolean namespaceExists(String[] namespace) { return IcebergPyBridge.askMap("namespace.exists", on(namespace)).get("exists").equals(Boolean.TRUE); }
   public Map loadNamespaceMetadata(String[] namespace) {
-    Map answer = IcebergPyBridge.askMap("namespace.load", on(namespace));
-    if (answer == null) Platform.throwException(new NoSuchNamespaceException(namespace));
-    return answer;
+    return IcebergPyBridge.askMap("namespace.load", on(namespace));
   }
   public void createNamespace(String[] namespace, Map properties) {
-    Map answer = IcebergPyBridge.askMap("namespace.create", with(on(namespace), "properties", properties));
-    if (answer == null) Platform.throwException(new org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException(namespace));
+    IcebergPyBridge.askMap("namespace.create", with(on(namespace), "properties", properties));
   }
   public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
     Map set = new HashMap(); List removed = new ArrayList();
@@ -194,18 +235,16 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
       if (changes[i] instanceof NamespaceChange.SetProperty) set.put(((NamespaceChange.SetProperty) changes[i]).property(), ((NamespaceChange.SetProperty) changes[i]).value());
       else removed.add(((NamespaceChange.RemoveProperty) changes[i]).property());
     }
-    Map answer = IcebergPyBridge.askMap("namespace.alter", with(with(on(namespace), "set", set), "removed", removed));
-    if (answer == null) Platform.throwException(new NoSuchNamespaceException(namespace));
+    IcebergPyBridge.askMap("namespace.alter", with(with(on(namespace), "set", set), "removed", removed));
   }
   public boolean dropNamespace(String[] namespace, boolean cascade) {
-    Map answer = IcebergPyBridge.askMap("namespace.drop", with(on(namespace), "cascade", Boolean.valueOf(cascade)));
-    if (answer == null) Platform.throwException(new NoSuchNamespaceException(namespace));
+    IcebergPyBridge.askMap("namespace.drop", with(on(namespace), "cascade", Boolean.valueOf(cascade)));
     return true;
   }
 }
 
 /** A table as it was when it was loaded: `handle` names the metadata and snapshot that Python keeps. */
-public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColumns {
+public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsRowLevelOperations {
   final String handle;
   private final Map facts;
   private final StructType schema;
@@ -230,7 +269,14 @@ public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColu
     }
     return out;
   }
-  public Set capabilities() { Set s = new HashSet(); s.add(TableCapability.BATCH_READ); return s; }
+  // writing is claimed so that it is refused in our words
+  public Set capabilities() { return new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC})); }
+  public org.apache.spark.sql.connector.write.WriteBuilder newWriteBuilder(org.apache.spark.sql.connector.write.LogicalWriteInfo info) {
+    throw new UnsupportedOperationException("writing to " + name() + " through Spark SQL or writeTo is not supported yet; use df.write.format('iceberg-py').mode(...).save(table)");
+  }
+  public org.apache.spark.sql.connector.write.RowLevelOperationBuilder newRowLevelOperationBuilder(org.apache.spark.sql.connector.write.RowLevelOperationInfo info) {
+    throw new UnsupportedOperationException(info.command() + " on " + name() + " is not supported yet; rewrite the rows with df.write.format('iceberg-py').mode('overwrite')");
+  }
   public MetadataColumn[] metadataColumns() {
     StructType hidden = (StructType) DataType.fromJson((String) facts.get("metadata_columns"));
     MetadataColumn[] out = new MetadataColumn[hidden.fields().length];
@@ -293,20 +339,34 @@ class IcebergPyStatistics implements Statistics {
 public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   public IcebergPyRule() { super(); }
 
-  public TreeNode apply(TreeNode plan) {
-    boolean[] joined = new boolean[1];
-    LogicalPlan replaced = rewrite((LogicalPlan) plan, joined);
-    return joined[0] ? (TreeNode) ((org.apache.spark.sql.classic.SparkSession) org.apache.spark.sql.classic.SparkSession.active()).sessionState().optimizer().execute(replaced) : replaced;
-  }
+  public TreeNode apply(TreeNode plan) { return rewrite((LogicalPlan) plan, null); }
 
-  private LogicalPlan rewrite(LogicalPlan plan, boolean[] joined) {
+  /** `needed` has the ids of the columns that the plan's parent refers to; null for all. */
+  private LogicalPlan rewrite(LogicalPlan plan, Set needed) {
     if (plan instanceof DeleteFromTable || plan instanceof UpdateTable || plan instanceof MergeIntoTable) return plan;
-    if (plan instanceof Filter && isOurs((LogicalPlan) (Object) ((Filter) plan).child())) return replaced((DataSourceV2ScanRelation) (Object) ((Filter) plan).child(), ((Filter) plan).condition(), joined);
-    if (isOurs(plan)) return replaced((DataSourceV2ScanRelation) plan, null, joined);
+    LogicalPlan below = plan; Expression condition = null;
+    while (below instanceof Filter) {
+      Expression inner = (Expression) (Object) ((Filter) below).condition();
+      condition = condition == null ? inner : new And(inner, condition);
+      below = (LogicalPlan) (Object) ((Filter) below).child();
+    }
+    if (isOurs(below)) {
+      LogicalPlan made = replaced((DataSourceV2ScanRelation) below, condition, needed);
+      return made == null ? plan : made;
+    }
+    // Spark's Python data source always gives all columns: what is above it says which are used
+    Set used = plan instanceof Project || plan instanceof Aggregate ? ids(plan.references()) : null;
     List children = new ArrayList(); boolean changed = false;
     scala.collection.Iterator it = plan.children().iterator();
-    while (it.hasNext()) { LogicalPlan child = (LogicalPlan) it.next(); LogicalPlan next = rewrite(child, joined); changed |= next != child; children.add(next); }
+    while (it.hasNext()) { LogicalPlan child = (LogicalPlan) it.next(); LogicalPlan next = rewrite(child, used); changed |= next != child; children.add(next); }
     return changed ? (LogicalPlan) plan.withNewChildren(IcebergPyBridge.seq(children)) : plan;
+  }
+
+  private static Set ids(AttributeSet attributes) {
+    Set ids = new HashSet();
+    scala.collection.Iterator it = attributes.iterator();
+    while (it.hasNext()) ids.add(((Attribute) it.next()).exprId());
+    return ids;
   }
 
   private static boolean isOurs(LogicalPlan plan) {
@@ -315,10 +375,12 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return scan instanceof IcebergPyScan || IcebergPySource.isOurs((DataSourceV2ScanRelation) plan);
   }
 
-  private static LogicalPlan replaced(DataSourceV2ScanRelation relation, Expression condition, boolean[] joined) {
+  /** What Python makes of a scan; null where the scan is to stay. */
+  private static LogicalPlan replaced(DataSourceV2ScanRelation relation, Expression condition, Set needed) {
     List ours = new ArrayList(); StructType wanted = new StructType();
+    Set filtered = condition == null ? new HashSet() : ids(condition.references());
     scala.collection.Iterator it = relation.output().iterator();
-    while (it.hasNext()) { Attribute a = (Attribute) it.next(); ours.add(a); wanted = wanted.add(a.name(), a.dataType(), a.nullable()); }
+    while (it.hasNext()) { Attribute a = (Attribute) it.next(); if (needed != null && !needed.contains(a.exprId()) && !filtered.contains(a.exprId())) continue; ours.add(a); wanted = wanted.add(a.name(), a.dataType(), a.nullable()); }
     List question = new ArrayList();
     question.add(IcebergPyBridge.session());
     try {
@@ -330,23 +392,24 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       question.add(((IcebergPyScan) relation.scan()).table.handle);
       parts = (List) IcebergPyBridge.ask("scan.plan", question);
     } else {
-      question.add(IcebergPySource.pickled(relation));
+      Object pickled = IcebergPySource.pickled(relation);
+      if (pickled == null) return null;
+      question.add(pickled);
       parts = (List) IcebergPyBridge.ask("source.plan", question);
-      if (parts == null) return condition == null ? (LogicalPlan) relation : (LogicalPlan) new Filter(condition, relation);
+      if (parts == null) return null;
     }
     List branches = new ArrayList();
     for (int i = 0; i < parts.size(); i++) {
       List part = (List) parts.get(i);
       // the first branch keeps the relation's own ids, which the union above then has too
-      branches.add(branch((LogicalPlan) part.get(0), (Expression) part.get(1), ours, condition, i > 0));
-      joined[0] |= Boolean.TRUE.equals(part.get(2));
+      branches.add(branch((LogicalPlan) part.get(0), (Expression) part.get(1), (List) part.get(2), ours, condition, i > 0));
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
     return new Union(IcebergPyBridge.seq(branches), false, false);
   }
 
-  /** One group of files: rename its columns to ours, then the query's filter, then what its deletes leave. */
-  private static LogicalPlan branch(LogicalPlan made, Expression live, List ours, Expression condition, boolean fresh) {
+  /** One group of files: rename its columns to ours, then the query's filter, then what its deletes leave: a condition, and anti-joins with deleted keys. */
+  private static LogicalPlan branch(LogicalPlan made, Expression live, List antiJoins, List ours, Expression condition, boolean fresh) {
     Map byName = new HashMap();
     scala.collection.Iterator it = made.output().iterator();
     while (it.hasNext()) { Attribute a = (Attribute) it.next(); byName.put(a.name(), a); }
@@ -357,11 +420,19 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       Alias alias = new Alias((Expression) byName.remove(a.name()), a.name(), id, a.qualifier(), scala.Option.empty(), IcebergPyBridge.seq(new ArrayList()));
       renamed.add(alias); outputs.add(alias.toAttribute()); exchanged.put(a.exprId(), alias.toAttribute());
     }
-    if (live != null) renamed.addAll(byName.values());
+    boolean deletes = live != null || !antiJoins.isEmpty();
+    if (deletes) renamed.addAll(byName.values());
     LogicalPlan plan = new Project(IcebergPyBridge.seq(renamed), made);
     if (condition != null) plan = new Filter(fresh ? substituted(condition, exchanged) : condition, plan);
-    if (live == null) return plan;
-    return new Project(IcebergPyBridge.seq(outputs), new Filter(live, plan));
+    if (live != null) plan = new Filter(live, plan);
+    for (int i = 0; i < antiJoins.size(); i++) plan = antiJoin(plan, (Join) antiJoins.get(i));
+    return deletes ? (LogicalPlan) new Project(IcebergPyBridge.seq(outputs), plan) : plan;
+  }
+
+  /** The right side and condition of an analysed join on another left side; a broadcast, which nothing after this rule would choose. */
+  private static LogicalPlan antiJoin(LogicalPlan left, Join analysed) {
+    HintInfo broadcast = new HintInfo(scala.Option.apply(BROADCAST$.MODULE$));
+    return new Join(left, (LogicalPlan) (Object) analysed.right(), org.apache.spark.sql.catalyst.plans.LeftAnti$.MODULE$, analysed.condition(), new JoinHint(scala.Option.empty(), scala.Option.apply(broadcast)));
   }
 
   private static Expression substituted(Expression e, Map exchanged) {
@@ -378,16 +449,16 @@ class IcebergPySource {
   static boolean isOurs(DataSourceV2ScanRelation relation) {
     if (!(relation.scan() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonScan)) return false;
     if (!(relation.relation().table() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonTable)) return false;
-    return relation.relation().table().name().equals("iceberg-py") && !"false".equalsIgnoreCase(relation.relation().options().get("native"));
+    return relation.relation().table().name().equalsIgnoreCase("iceberg-py") && !"false".equalsIgnoreCase(relation.relation().options().get("native"));
   }
   /** The Python object that Spark made and pickled for the relation: it holds the pinned snapshot. Null if there is none yet. */
   static Object pickled(DataSourceV2ScanRelation relation) {
     try {
       Object source = field(relation.relation().table(), "ds");
       Object made = source.getClass().getMethod("getOrCreateDataSourceInPython", new Class[] {String.class, CaseInsensitiveStringMap.class, scala.Option.class})
-          .invoke(source, new Object[] {"iceberg-py", relation.relation().options(), scala.Option.apply(relation.relation().table().schema())});
+          .invoke(source, new Object[] {relation.relation().table().name(), relation.relation().options(), scala.Option.apply(relation.relation().table().schema())});
       return made.getClass().getMethod("dataSource", new Class[0]).invoke(made, new Object[0]);
-    } catch (ReflectiveOperationException e) { throw new IllegalStateException(e); }
+    } catch (ReflectiveOperationException e) { return null; }
   }
   private static Object field(Object owner, String name) throws ReflectiveOperationException {
     java.lang.reflect.Field f = owner.getClass().getDeclaredField(name); f.setAccessible(true); return f.get(owner);
@@ -542,5 +613,25 @@ public class IcebergPyPlans {
     while (it.hasNext()) { Object rule = it.next(); if (!(rule instanceof IcebergPyRule)) kept.add(rule); }
     methods.extraOptimizations_$eq(IcebergPyBridge.seq(kept));
   }
+  /** The session of that name that asked something, if it is still there. */
+  public Object sessionNamed(String id) { return IcebergPyBridge.sessionNamed(id); }
+  /** Have a session forget its catalogs of ours, so that they are opened anew when next named. */
+  public void forgetCatalogs(Object session) throws ReflectiveOperationException {
+    Object manager = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
+    for (Class c = manager.getClass(); c != null; c = c.getSuperclass()) {
+      java.lang.reflect.Field[] fields = c.getDeclaredFields();
+      for (int i = 0; i < fields.length; i++) {
+        if (!scala.collection.mutable.Map.class.isAssignableFrom(fields[i].getType())) continue;
+        fields[i].setAccessible(true);
+        Map catalogs = scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.mutable.Map) fields[i].get(manager));
+        List ours = new ArrayList();
+        Iterator names = catalogs.keySet().iterator();
+        while (names.hasNext()) { Object name = names.next(); if (catalogs.get(name) instanceof iceberg_pyspark) ours.add(name); }
+        for (int n = 0; n < ours.size(); n++) catalogs.remove(ours.get(n));
+      }
+    }
+  }
+  /** Load a catalog by its configured name, as a query that names it would. */
+  public void openCatalog(Object session, String name) { ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager().catalog(name); }
   public String sessionId(Object session) { return ((org.apache.spark.sql.classic.SparkSession) session).sessionUUID(); }
 }
