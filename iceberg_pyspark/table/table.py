@@ -32,6 +32,8 @@ from iceberg_pyspark.table.commit_files import (
     commit_overwrite,
 )
 from iceberg_pyspark.table.given_filter import predicate_of
+from iceberg_pyspark.table.metadata_table_rows import MetadataTable
+from iceberg_pyspark.table.metadata_tables import metadata_table
 from iceberg_pyspark.table.pending_changes import (
     BuildChanges,
     ManageSnapshots,
@@ -165,6 +167,15 @@ class Table:
             filter=filter,
             case_sensitive=case_sensitive,
         )
+
+    def metadata_table(
+        self, name: str, *, selector: SnapshotSelector | None = None
+    ) -> MetadataTable:
+        """Rows about the table: `files`, `snapshots`, `partitions`, ... as Java names them.
+
+        `selector` chooses the snapshot of those that show one.
+        """
+        return metadata_table(self._loaded, self.io, name, selector=selector)
 
     def append(
         self,

@@ -1,0 +1,142 @@
+"""A metadata table as a schema, a reader and small tasks, whoever runs them.
+
+A reader knows what all tasks share and is pickled once; a task names one manifest, one snapshot or
+one file. Both stay small, so that a large table's metadata is read where there is room for it. What
+each metadata table shows is in the modules `metadata_table_<subject>.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.schemas import arrow_type, to_arrow_field, to_arrow_schema
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import ListType, MapType, NestedField, StructType, Type
+from iceberg_pyspark.storage.file_io import FileIO
+
+ColumnMaker: TypeAlias = Callable[[NestedField], pa.Array]
+"""Makes one top-level column as wanted; asked only for columns that are."""
+
+
+class MetadataTableReader(Protocol):
+    """Turns tasks of one kind into rows; pickles small."""
+
+    def read(self, io: FileIO, task: Any, wanted: Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, as batches of exactly `to_arrow_schema(wanted)`.
+
+        `wanted` holds fields of the metadata table's schema, by id, perhaps not all of a struct's.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetadataTable:
+    """One metadata table of one table, ready to be read."""
+
+    name: str
+    """The full name: `db.events.files`."""
+    schema: Schema
+    reader: MetadataTableReader
+    io: FileIO = field(repr=False)
+    plan: Callable[[], Sequence[Any]] = field(repr=False)
+    """Works the tasks out, which may read manifest lists."""
+
+    def select(self, wanted: Schema) -> MetadataTable:
+        """The same rows with only some of the fields."""
+        return replace(self, schema=wanted)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, task by task."""
+        for task in self.plan():
+            yield from self.reader.read(self.io, task, self.schema)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as one table, in memory."""
+        return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.schema))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownRows:
+    """Reads tasks that are the rows themselves, as Arrow tables of `schema`."""
+
+    schema: Schema
+
+    def read(self, io: FileIO, task: pa.Table, wanted: Schema) -> Iterator[pa.RecordBatch]:
+        """The task's own rows."""
+        del io
+        for batch in task.to_batches():
+            yield batch_of(wanted, batch.num_rows, partial(self._column, batch))
+
+    def _column(self, batch: pa.RecordBatch, wanted: NestedField) -> pa.Array:
+        position = [f.field_id for f in self.schema.fields].index(wanted.field_id)
+        return shaped(batch.column(position), self.schema.as_struct, wanted)
+
+
+def arrow_of_rows(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows by column name as an Arrow table."""
+    return pa.Table.from_pylist(list(rows), to_arrow_schema(schema))
+
+
+def batch_of(wanted: Schema, rows: int, make: ColumnMaker) -> pa.RecordBatch:
+    """A batch of the wanted columns; one without any column still knows its number of rows."""
+    fields = [to_arrow_field(f) for f in wanted.fields]
+    arrays = [make(f) for f in wanted.fields]
+    if not arrays:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def shaped(array: pa.Array, parent: StructType, wanted: NestedField) -> pa.Array:
+    """A child of `parent`, given as an array, with the fields and exact Arrow type wanted."""
+    found = parent.field(wanted.field_id)
+    assert found is not None, "what is wanted is of the schema"
+    return shaped_type(array, found.type, wanted.type)
+
+
+def shaped_type(array: pa.Array, have: Type, want: Type) -> pa.Array:
+    """An array of a type with only the fields that `want` has, as exactly `arrow_type(want)`."""
+    target = arrow_type(want)
+    match (have, want):
+        case (StructType(), StructType()):
+            position = {f.field_id: i for i, f in enumerate(have.fields)}
+            children = [shaped(array.field(position[f.field_id]), have, f) for f in want.fields]
+            return struct_of(want, children, len(array), array)
+        case (ListType(), ListType()):
+            child = shaped_type(array.values, have.element_type, want.element_type)
+            return _with_child(array, target, child)
+        case (MapType(), MapType()):
+            entries = pa.StructArray.from_arrays(
+                [
+                    shaped_type(array.keys, have.key_type, want.key_type),
+                    shaped_type(array.items, have.value_type, want.value_type),
+                ],
+                fields=[target.key_field, target.item_field],
+            )
+            return _with_child(array, target, entries)
+        case _:
+            return array if array.type == target else array.cast(target)
+
+
+def struct_of(
+    type_: StructType, children: Sequence[pa.Array], rows: int, nulls_of: pa.Array | None = None
+) -> pa.Array:
+    """A struct array of exactly `arrow_type(type_)`, null where `nulls_of` is."""
+    mask = nulls_of.is_null() if nulls_of is not None and nulls_of.null_count else None
+    if not children:
+        valid = [{}] * rows if mask is None else [None if m else {} for m in mask.to_pylist()]
+        return pa.array(valid, pa.struct([]))
+    return pa.StructArray.from_arrays(
+        children, fields=[to_arrow_field(f) for f in type_.fields], mask=mask
+    )
+
+
+def _with_child(array: pa.Array, target: pa.DataType, child: pa.Array) -> pa.Array:
+    """The same lists over another child: offsets and nulls are shared, slices stay slices."""
+    return pa.Array.from_buffers(
+        target, len(array), array.buffers()[:2], offset=array.offset, children=[child]
+    )
