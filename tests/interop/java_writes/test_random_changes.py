@@ -1,0 +1,169 @@
+"""A table through a random sequence of Java's statements, compared after each of them.
+
+The sequence is fixed by its seed; another one is ICEBERG_RANDOM_CHANGES=<seed>:<steps>.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.oracle import Oracle
+from tests.support.readings import assert_read_alike, our_rows, rows_selected
+
+SEED, STEPS = os.environ.get("ICEBERG_RANDOM_CHANGES", "1:6").split(":")
+
+NEW_ROWS = (
+    "SELECT /*+ COALESCE(1) */ id + {start}, if(id % 7 = 0, null, CAST(id % 3 AS INT)), "
+    "if(id % 5 = 0, null, concat('s', id % 11)), "
+    "if(id % 6 = 0, null, TIMESTAMP '1969-12-30 12:00:00' + make_interval(0, 0, 0, 0, id)), "
+    "if(id % 4 = 0, null, named_struct('a', CAST(id AS INT), 'b', 'x')), "
+    "if(id % 9 = 0, double('NaN'), id / 8) FROM range({count})"
+)
+CONDITIONS = (
+    "id % 10 = {n}",
+    "p = {n} % 3 AND id % 2 = 0",
+    "s = 's{n}'",
+    "ts >= TIMESTAMP '1970-01-01 0{n}:00:00' AND id % 3 = 0",
+    "st.a > 10{n} AND p IS NOT NULL",
+    "p IS NULL AND id % 4 = 1",
+    "d > {n} AND d < {n} + 4",
+    "id BETWEEN {n}0 AND {n}9",
+)
+FILTERS = (
+    "p = 1",
+    "p IS NULL",
+    "s >= 's5'",
+    "NOT startswith(s, 's1')",
+    "ts < TIMESTAMP '1970-01-01 00:00:00'",
+    "st.a IN (5, 9, 101)",
+    "d >= 1.5",
+    "id > 50 OR p = 2",
+)
+
+
+class Changes:
+    """What may happen to a table; each method is one step."""
+
+    def __init__(self, oracle: Oracle, name: str, choose: random.Random) -> None:
+        self._oracle = oracle
+        self._name = name
+        self._choose = choose
+        self._rows = 0
+        self._fields: set[str] = set()
+        self._columns = 0
+        self._pending = ["id TYPE BIGINT", "d TYPE DOUBLE"]
+
+    def steps(self) -> list[Callable[[], object]]:
+        return [
+            *[self.insert, self.delete, self.update, self.merge] * 3,
+            *[self.equality_delete, self.partitioning] * 2,
+            *[self.column, self.modes, self.rewrite, self.file_format],
+        ]
+
+    def condition(self) -> str:
+        return self._choose.choice(CONDITIONS).format(n=self._choose.randrange(1, 8))
+
+    def sql(self, text: str) -> str:
+        self._oracle.sql(text)
+        return text
+
+    def insert(self) -> str:
+        count = self._choose.randrange(1, 60)
+        values = NEW_ROWS.format(start=self._rows, count=count)
+        self._rows += count
+        return self.sql(f"INSERT INTO {self._name} (id, p, s, ts, st, d) {values}")
+
+    def delete(self) -> str:
+        return self.sql(f"DELETE FROM {self._name} WHERE {self.condition()}")
+
+    def update(self) -> str:
+        change = self._choose.choice(["p = p + 1", "s = 'upd'", "st.a = id, d = null", "ts = null"])
+        return self.sql(f"UPDATE {self._name} SET {change} WHERE {self.condition()}")
+
+    def merge(self) -> str:
+        start, self._rows = self._rows, self._rows + 10
+        return self.sql(
+            f"MERGE INTO {self._name} t USING (SELECT id + {start - 10} AS id FROM range(20)) u "
+            "ON t.id = u.id WHEN MATCHED AND t.id % 2 = 0 THEN DELETE "
+            "WHEN MATCHED THEN UPDATE SET s = 'merged' "
+            "WHEN NOT MATCHED THEN INSERT (id, p) VALUES (u.id, 2)"
+        )
+
+    def equality_delete(self) -> str:
+        """Under the first spec, which has no fields, so that it is global."""
+        keys = [(self._choose.randrange(self._rows + 1),) for _ in range(8)]
+        self._oracle.write_equality_deletes(self._name, ["id"], keys, spec_id=0)
+        return f"equality deletes {keys}"
+
+    def partitioning(self) -> str:
+        field = self._choose.choice(["p", "bucket(3, id)", "days(ts)", "truncate(2, s)"])
+        action = "DROP" if field in self._fields else "ADD"
+        self._fields ^= {field}
+        return self.sql(f"ALTER TABLE {self._name} {action} PARTITION FIELD {field}")
+
+    def column(self) -> str:
+        if self._pending and self._choose.random() < 0.5:
+            return self.sql(f"ALTER TABLE {self._name} ALTER COLUMN {self._pending.pop()}")
+        self._columns += 1
+        where = self._choose.choice(["", " FIRST", " AFTER s"])
+        column = self._choose.choice([f"c{self._columns}", f"st.c{self._columns}"])
+        where = "" if column.startswith("st.") and where == " AFTER s" else where
+        return self.sql(f"ALTER TABLE {self._name} ADD COLUMN {column} INT{where}")
+
+    def modes(self) -> str:
+        mode = self._choose.choice(["merge-on-read", "copy-on-write"])
+        granularity = self._choose.choice(["file", "partition"])
+        properties = ", ".join(f"'write.{k}.mode' = '{mode}'" for k in ("delete", "update", "merge"))
+        return self.sql(
+            f"ALTER TABLE {self._name} SET TBLPROPERTIES ({properties}, "
+            f"'write.delete.granularity' = '{granularity}')"
+        )
+
+    def rewrite(self) -> str:
+        catalog, _, table = self._name.partition(".")
+        call = self._choose.choice(
+            [
+                f"rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))",
+                f"rewrite_manifests(table => '{table}')",
+                f"rewrite_position_delete_files(table => '{table}', "
+                "options => map('rewrite-all', 'true'))",
+            ]
+        )
+        return self.sql(f"CALL {catalog}.system.{call}")
+
+    def file_format(self) -> str:
+        file_format = self._choose.choice(["parquet", "parquet", "avro", "orc"])
+        return self.sql(
+            f"ALTER TABLE {self._name} SET TBLPROPERTIES ('write.format.default' = '{file_format}')"
+        )
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_every_state_is_read_as_java_reads_it(oracle: Oracle, version: int) -> None:
+    name = f"java_sql.random.table_{version}"
+    oracle.sql(
+        f"CREATE TABLE {name} (id INT, p INT, s STRING, ts TIMESTAMP, "
+        "st STRUCT<a: INT, b: STRING>, d FLOAT) USING iceberg TBLPROPERTIES "
+        f"('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read', "
+        "'write.update.mode' = 'merge-on-read', 'write.merge.mode' = 'merge-on-read', "
+        "'commit.manifest.min-count-to-merge' = '4')"
+    )
+    choose = random.Random(f"{SEED} {version}")
+    changes = Changes(oracle, name, choose)
+    done = [changes.insert(), changes.insert()]
+    columns = "id, p, st, _pos, _file" + (
+        ", _row_id, _last_updated_sequence_number" if version == 3 else ""
+    )
+    for _ in range(int(STEPS)):
+        done.append(str(choose.choice(changes.steps())()))
+        try:
+            rows = assert_read_alike(oracle, name)
+            selected = rows_selected(oracle, name, FILTERS, columns) if rows else {}
+            for text, expected in selected.items():
+                assert our_rows(oracle, name, columns=columns, filter=text) == expected, text
+        except AssertionError as error:
+            raise AssertionError("\n".join([*done, "", str(error)[:3000]])) from error
