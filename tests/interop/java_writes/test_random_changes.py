@@ -117,7 +117,9 @@ class Changes:
     def modes(self) -> str:
         mode = self._choose.choice(["merge-on-read", "copy-on-write"])
         granularity = self._choose.choice(["file", "partition"])
-        properties = ", ".join(f"'write.{k}.mode' = '{mode}'" for k in ("delete", "update", "merge"))
+        properties = ", ".join(
+            f"'write.{kind}.mode' = '{mode}'" for kind in ("delete", "update", "merge")
+        )
         return self.sql(
             f"ALTER TABLE {self._name} SET TBLPROPERTIES ({properties}, "
             f"'write.delete.granularity' = '{granularity}')"
