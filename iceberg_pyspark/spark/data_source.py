@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from iceberg_pyspark.spark.pinned_table import PinnedTable
 
 if TYPE_CHECKING:
+    from iceberg_pyspark.spark.metadata_table_read import MetadataTableReadJob
     from iceberg_pyspark.spark.read_job import ReadJob
 
 
@@ -48,7 +49,7 @@ class IcebergDataSource(DataSource):
         """A reader of the pinned snapshot; with a user-given schema, of just its columns."""
         return self.read_job().reader(schema)
 
-    def read_job(self) -> ReadJob:
+    def read_job(self) -> ReadJob | MetadataTableReadJob:
         """The read that the options describe, of the pinned snapshot if there is one."""
         from iceberg_pyspark.spark.read_job import open_read_job  # noqa: PLC0415
 

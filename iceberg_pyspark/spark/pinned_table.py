@@ -13,3 +13,5 @@ class PinnedTable:
     name: str
     metadata_location: str
     config: dict[str, str] = field(repr=False)
+    metadata_table: str | None = None
+    """Which of the table's metadata tables is read; None for the table itself."""

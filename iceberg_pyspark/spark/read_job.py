@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructField, StructType
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.errors import NoSuchNamespaceError, NoSuchTableError
+from iceberg_pyspark.spark.metadata_table_read import MetadataTableReadJob
 from iceberg_pyspark.spark.options import (
     ReadOptions,
     TableOptions,
@@ -22,6 +24,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.table.metadata_tables import table_of_metadata_table
 from iceberg_pyspark.table.scan import TableScan, scan_table
 from iceberg_pyspark.table.table_storage import table_io
 
@@ -87,19 +90,32 @@ def _is_as(field: NestedField, wanted: StructField) -> bool:
     return own.dataType == wanted.dataType and own.nullable == wanted.nullable
 
 
-def open_read_job(options: Mapping[str, str], pinned: PinnedTable | None = None) -> ReadJob:
+def open_read_job(
+    options: Mapping[str, str], pinned: PinnedTable | None = None
+) -> ReadJob | MetadataTableReadJob:
     """Load the table that options name, or, where an earlier step pinned it, that state of it."""
     table = parse_table_options(options)
-    return ReadJob(
-        table=table,
-        read=parse_read_options(options),
-        loaded=_load(table) if pinned is None else _load_pinned(pinned),
-    )
+    read = parse_read_options(options)
+    if pinned is not None:
+        loaded, metadata_name = _load_pinned(pinned), pinned.metadata_table
+    else:
+        loaded, metadata_name = _load(table)
+    if metadata_name is not None:
+        return MetadataTableReadJob(table=table, read=read, loaded=loaded, name=metadata_name)
+    return ReadJob(table=table, read=read, loaded=loaded)
 
 
-def _load(table: TableOptions) -> LoadedTable:
+def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:
+    """The table of that name, or the one whose metadata table it is, and which."""
     catalog, identifier = find_table(table)
-    return load_table(catalog, identifier, table)
+    try:
+        return load_table(catalog, identifier, table), None
+    except (NoSuchTableError, NoSuchNamespaceError):
+        named = table_of_metadata_table(identifier)
+        if named is None:
+            raise
+        owner, metadata_name = named
+        return load_table(catalog, owner, table), metadata_name
 
 
 def _load_pinned(pinned: PinnedTable) -> LoadedTable:

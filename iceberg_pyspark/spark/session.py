@@ -8,7 +8,7 @@ import pickle
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
@@ -17,13 +17,16 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.filters import predicate_of
 from iceberg_pyspark.spark.data_source import IcebergDataSource
+from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
 from iceberg_pyspark.spark.native_filter import is_exact
 from iceberg_pyspark.spark.native_scan import NativeScan, Part
+from iceberg_pyspark.spark.read_job import ReadJob
 from iceberg_pyspark.spark.spark_table import SparkTable, spark_table
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
 from iceberg_pyspark.spark.types import project_like
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.table.metadata_tables import metadata_table
 from iceberg_pyspark.table.scan import TableScan, scan_table
 from iceberg_pyspark.table.table_storage import table_io
 
@@ -113,6 +116,12 @@ class IcebergSession:
         parts = NativeScan(self.spark, self.bridge, scan, key, row_filter).parts()
         return self.bridge.java_list([self._java_part(p) for p in parts])
 
+    def parts_of_frame(self, frame: DataFrame) -> Any:
+        """A DataFrame as the only part, as the JVM takes it."""
+        assert self.bridge is not None, "only the bridge asks for parts"
+        part = Part(plan=frame._jdf.queryExecution().analyzed())
+        return self.bridge.java_list([self._java_part(part)])
+
     def _java_part(self, part: Part) -> Any:
         assert self.bridge is not None, "only the bridge asks for parts"
         joins = self.bridge.java_list(list(part.anti_joins))
@@ -155,6 +164,14 @@ def _plan_table(session_id: str, wanted: str, condition: str | None, handle: str
     owner = str(json.loads(handle)[0]).partition("/")[0]
     state = _session(owner).catalogs.state(handle)
     struct = spark_types.StructType.fromJson(json.loads(wanted))
+    if state.metadata_table is not None:
+        opened = metadata_table(
+            state.loaded,
+            table_io(state.loaded),
+            state.metadata_table,
+            selector=state.selector,
+        )
+        return session.parts_of_frame(metadata_table_frame(session.spark, opened, struct))
     scan = scan_table(
         str(state.loaded.identifier),
         state.loaded.metadata,
@@ -172,7 +189,10 @@ def _plan_source(session_id: str, wanted: str, condition: str | None, pickled: b
         source = pickle.loads(pickled)
         if not isinstance(source, IcebergDataSource):
             return None
-        scan = source.read_job().scan_of(struct)
+        job = source.read_job()
+        if not isinstance(job, ReadJob):
+            return None
+        scan = job.scan_of(struct)
         if not is_exact(scan.context.predicate):
             return None
         key = f"{sha256(pickled).hexdigest()}{wanted}{condition}"

@@ -39,8 +39,10 @@ from iceberg_pyspark.spec.transforms import (
 )
 from iceberg_pyspark.table.create_table import create_table
 from iceberg_pyspark.table.ddl_strings import parse_partitioning
+from iceberg_pyspark.table.metadata_tables import metadata_table, table_of_metadata_table
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
 from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.table_storage import table_io
 
 Answer = dict[str, Any] | None
 _METADATA_COLUMNS = ("_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number")
@@ -53,6 +55,8 @@ class TableState:
     catalog: str
     loaded: LoadedTable
     selector: SnapshotSelector
+    metadata_table: str | None = None
+    """Which of its metadata tables is read; None for the table itself."""
 
 
 class CatalogAnswers:
@@ -99,6 +103,10 @@ class CatalogAnswers:
         try:
             loaded = catalog.load_table(identifier)
         except NoSuchTableError:
+            named = table_of_metadata_table(identifier)
+            if named is not None:
+                loaded = catalog.load_table(named[0])
+                return self._metadata_facts(q["catalog"], catalog, loaded, selector, named[1])
             found = _with_ref(catalog, identifier)
             if found is None:
                 raise
@@ -125,6 +133,28 @@ class CatalogAnswers:
             "properties": _properties(metadata),
             "partitioning": _partitioning(metadata.default_spec, metadata),
             "size_in_bytes": size,
+        }
+
+    def _metadata_facts(
+        self,
+        handle: str,
+        catalog: Catalog,
+        loaded: LoadedTable,
+        selector: SnapshotSelector,
+        name: str,
+    ) -> Answer:
+        opened = metadata_table(loaded, table_io(loaded), name, selector=selector)
+        state = TableState(catalog=handle, loaded=loaded, selector=selector, metadata_table=name)
+        key = json.dumps([handle, opened.name, loaded.metadata_location, repr(selector)])
+        self._states[key] = state
+        return {
+            "handle": key,
+            "name": f"{catalog.name}.{opened.name}",
+            "schema": to_spark_schema(opened.schema).json(),
+            "metadata_columns": to_spark_schema(Schema(fields=())).json(),
+            "properties": {"provider": "iceberg", "location": loaded.metadata.location},
+            "partitioning": _partitioning_of_metadata_table(name, loaded.metadata),
+            "size_in_bytes": 2**20,
         }
 
     def state(self, handle: str) -> TableState:
@@ -282,6 +312,17 @@ def _with_ref(
 
 def _struct(text: str) -> spark_types.StructType:
     return spark_types.StructType.fromJson(json.loads(text))
+
+
+def _partitioning_of_metadata_table(name: str, metadata: TableMetadata) -> list[list[Any]]:
+    """Java shows position deletes as partitioned like the table, by the struct `partition`."""
+    if name != "position_deletes":
+        return []
+    return [
+        ["identity", "`partition`.`" + f.name.replace("`", "``") + "`"]
+        for f in metadata.default_spec.fields
+        if not isinstance(f.transform, VoidTransform)
+    ]
 
 
 def _properties(metadata: TableMetadata) -> dict[str, str]:
