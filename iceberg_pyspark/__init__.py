@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.data_source import IcebergDataSource
+    from iceberg_pyspark.spark.session import install
     from iceberg_pyspark.table.table import Table
     from iceberg_pyspark.table.table_catalog import TableCatalog, load_catalog
 
-__all__ = ["IcebergDataSource", "Table", "TableCatalog", "load_catalog"]
+__all__ = ["IcebergDataSource", "Table", "TableCatalog", "install", "load_catalog"]
 
 _MODULES = {
     "IcebergDataSource": "iceberg_pyspark.spark.data_source",
     "Table": "iceberg_pyspark.table.table",
     "TableCatalog": "iceberg_pyspark.table.table_catalog",
+    "install": "iceberg_pyspark.spark.session",
     "load_catalog": "iceberg_pyspark.table.table_catalog",
 }
 

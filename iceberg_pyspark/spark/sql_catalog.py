@@ -1,6 +1,6 @@
 """Spark SQL's questions to a catalog, answered: tables, namespaces, schemas, and their changes.
 
-Each answer is a plain dict for the bridge, or None for "there is no such thing". A loaded table is
+Each answer is a plain dict for the bridge; what cannot be answered is raised. A loaded table is
 known to the JVM by a handle that says everything needed to load the same state again.
 """
 
@@ -16,12 +16,11 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import (
-    InvalidRequestError,
-    NamespaceAlreadyExistsError,
-    NoSuchNamespaceError,
     NoSuchTableError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spark.alter_table import alter_table
+from iceberg_pyspark.spark.column_defaults import with_defaults
 from iceberg_pyspark.spark.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -37,7 +36,7 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
-from iceberg_pyspark.table.create_table import create_table
+from iceberg_pyspark.table.create_table import create_table, new_table_properties
 from iceberg_pyspark.table.ddl_strings import parse_partitioning
 from iceberg_pyspark.table.metadata_tables import metadata_table, table_of_metadata_table
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
@@ -45,7 +44,8 @@ from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_storage import table_io
 
 Answer = dict[str, Any] | None
-_METADATA_COLUMNS = ("_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number")
+_METADATA_COLUMNS = ("_spec_id", "_file", "_pos")
+_ROW_LINEAGE_COLUMNS = ("_row_id", "_last_updated_sequence_number")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +70,8 @@ class CatalogAnswers:
         """Answer one question."""
         if operation == "catalog.open":
             return self._open(q)
-        catalog = self._catalogs[q["catalog"]]
         handler = getattr(self, "_" + operation.replace(".", "_"))
-        try:
-            answer: Answer = handler(catalog, q)
-        except (NoSuchTableError, NoSuchNamespaceError, NamespaceAlreadyExistsError):
-            return None
+        answer: Answer = handler(self._catalogs[q["catalog"]], q)
         return answer
 
     def _open(self, q: Mapping[str, Any]) -> Answer:
@@ -124,10 +120,13 @@ class CatalogAnswers:
         size = 0
         if selected.snapshot is not None:
             size = int(selected.snapshot.summary.get("total-files-size", 2**40))
-        hidden = Schema(fields=tuple(PLAIN_METADATA_COLUMNS[n] for n in _METADATA_COLUMNS))
+        names = _METADATA_COLUMNS + (_ROW_LINEAGE_COLUMNS if metadata.format_version >= 3 else ())
+        hidden = Schema(fields=tuple(PLAIN_METADATA_COLUMNS[n] for n in names))
         return {
             "handle": key,
             "name": f"{catalog.name}.{loaded.identifier}",
+            "id": metadata.table_uuid,
+            "version": str(selected.snapshot and selected.snapshot.snapshot_id),
             "schema": to_spark_schema(selected.schema).json(),
             "metadata_columns": to_spark_schema(hidden).json(),
             "properties": _properties(metadata),
@@ -161,95 +160,36 @@ class CatalogAnswers:
         """The state a query refers to."""
         return self._states[handle]
 
+    def catalog(self, handle: str) -> Catalog:
+        """A catalog that Spark has opened."""
+        return self._catalogs[handle]
+
     def _table_create(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        schema = with_defaults(from_spark_schema(_struct(q["schema"])), q["defaults"])
         properties = dict(q["properties"])
         location = properties.pop("location", None)
-        for key in ("provider", "owner", "external", "is_managed_location", "table_type"):
-            provider = properties.pop(key, None)
-            if key == "provider" and provider not in (None, "iceberg", "iceberg-py"):
-                raise UnsupportedFeatureError(
-                    f"catalog {catalog.name} makes Iceberg tables only; write USING iceberg, "
-                    f"not USING {provider}"
-                )
-        if any(q["defaults"]):
-            raise UnsupportedFeatureError(
-                "column defaults in CREATE TABLE are not supported yet; create the table and set "
-                "them with update_schema()"
-            )
-        schema = from_spark_schema(_struct(q["schema"]))
         loaded = create_table(
             catalog,
             _identifier(q),
             schema,
             spec=parse_partitioning(q["partitioned_by"], schema),
             location=location,
-            properties=properties,
+            properties=new_table_properties(
+                catalog.properties, _stored_properties(catalog, properties)
+            ),
         )
         return self._facts(q["catalog"], catalog, loaded, SnapshotSelector())
 
     def _table_alter(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
         table = Table(catalog, catalog.load_table(_identifier(q)))
-        properties: dict[str, str] = {}
-        removed: list[str] = []
-        schema = table.update_schema()
-        changed = False
-        for c in q["changes"]:
-            name = ".".join(c.get("path", ()))
-            match c["op"]:
-                case "set_property":
-                    properties[c["key"]] = c["value"]
-                case "remove_property":
-                    removed.append(c["key"])
-                case "add_column":
-                    changed = True
-                    _add_column(schema, c, name)
-                case "delete_column":
-                    changed = True
-                    if not (c["if_exists"] and name not in table.schema.id_by_name):
-                        schema.drop_column(name)
-                case "rename_column":
-                    changed = True
-                    schema.rename_column(name, c["name"])
-                case "update_type":
-                    changed = True
-                    schema.update_type(name, _ice_type(c["type"]))
-                case "update_nullability":
-                    changed = True
-                    if c["nullable"]:
-                        schema.make_optional(name)
-                    else:
-                        schema.require(name)
-                case "update_comment":
-                    changed = True
-                    schema.update_doc(name, c["comment"])
-                case "update_position":
-                    changed = True
-                    _move(schema, name, c["position"])
-                case _:
-                    raise UnsupportedFeatureError(
-                        f"ALTER TABLE {table.identifier}: {c.get('class', c['op'])} is not "
-                        "supported"
-                    )
-        if properties or removed:
-            update = table.update_properties()
-            if properties:
-                update.set(properties)
-            if removed:
-                update.remove(*removed)
-            update.commit()
-        if changed:
-            schema.commit()
-        return self._facts(
-            q["catalog"], catalog, catalog.load_table(_identifier(q)), SnapshotSelector()
-        )
+        alter_table(table, q["changes"])
+        loaded = catalog.load_table(_identifier(q))
+        return self._facts(q["catalog"], catalog, loaded, SnapshotSelector())
 
     def _table_drop(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        if q["purge"]:
-            raise UnsupportedFeatureError(
-                f"DROP TABLE {_identifier(q)} PURGE is not supported yet: which files belong to "
-                "the table alone must be proven first; drop it without PURGE"
-            )
         try:
+            if q["purge"]:
+                raise _no_purge(catalog.load_table(_identifier(q)))
             catalog.drop_table(_identifier(q))
         except NoSuchTableError:
             return {"dropped": False}
@@ -282,8 +222,7 @@ class CatalogAnswers:
     def _namespace_drop(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
         namespace = tuple(q["namespace"])
         if q["cascade"]:
-            for identifier in catalog.list_tables(namespace):
-                catalog.drop_table(identifier)
+            _drop_all_in(catalog, namespace)
         catalog.drop_namespace(namespace)
         return {}
 
@@ -308,6 +247,39 @@ def _with_ref(
             )
             return loaded, selector
     return None
+
+
+def _stored_properties(catalog: Catalog, given: Mapping[str, str]) -> dict[str, str]:
+    """The properties of CREATE TABLE without those that say how it was written."""
+    properties = dict(given)
+    provider = properties.pop("provider", "iceberg").lower()
+    for key in ("external", "is_managed_location", "table_type"):
+        properties.pop(key, None)
+    if provider == "parquet":
+        properties.setdefault("write.format.default", provider)
+    elif provider not in ("iceberg", "iceberg-py"):
+        raise UnsupportedFeatureError(
+            f"catalog {catalog.name} makes Iceberg tables of Parquet files only; write USING "
+            f"iceberg, not USING {provider}"
+        )
+    return properties
+
+
+def _no_purge(loaded: LoadedTable) -> UnsupportedFeatureError:
+    why = "which files belong to the table alone must be proven first"
+    if loaded.metadata.properties.get("gc.enabled", "true").lower() == "false":
+        why = "its property gc.enabled is false, its files may belong to other tables"
+    return UnsupportedFeatureError(
+        f"DROP TABLE {loaded.identifier} PURGE is not supported: {why}; drop it without PURGE"
+    )
+
+
+def _drop_all_in(catalog: Catalog, namespace: tuple[str, ...]) -> None:
+    for identifier in catalog.list_tables(namespace):
+        catalog.drop_table(identifier)
+    for child in catalog.list_namespaces(namespace):
+        _drop_all_in(catalog, child)
+        catalog.drop_namespace(child)
 
 
 def _struct(text: str) -> spark_types.StructType:
@@ -337,13 +309,23 @@ def _properties(metadata: TableMetadata) -> dict[str, str]:
     }
 
 
+def _quoted_path(schema: Schema, field_id: int) -> str:
+    """A column's path as SQL writes it, whatever its names hold."""
+    levels = []
+    at: int | None = field_id
+    while at is not None:
+        levels.append("`" + schema.field_by_id[at].name.replace("`", "``") + "`")
+        at = schema.parent_by_id.get(at)
+    return ".".join(reversed(levels))
+
+
 def _partitioning(spec: PartitionSpec, metadata: TableMetadata) -> list[list[Any]]:
     out: list[list[Any]] = []
-    names = metadata.current_schema.name_by_id
+    schema = metadata.current_schema
     for f in spec.fields:
-        column = names.get(f.source_id)
-        if column is None:
+        if f.source_id not in schema.field_by_id:
             continue
+        column = _quoted_path(schema, f.source_id)
         match f.transform:
             case IdentityTransform():
                 out.append(["identity", column])
@@ -364,36 +346,3 @@ def _partitioning(spec: PartitionSpec, metadata: TableMetadata) -> list[list[Any
             case _:
                 out.append([str(f.transform), column])
     return out
-
-
-def _ice_type(text: str) -> Any:
-    wrapped = spark_types.StructType.fromJson(
-        {
-            "type": "struct",
-            "fields": [{"name": "x", "type": json.loads(text), "nullable": True, "metadata": {}}],
-        }
-    )
-    return from_spark_schema(wrapped).fields[0].type
-
-
-def _add_column(schema: Any, c: Mapping[str, Any], name: str) -> None:
-    if c["default"] is not None:
-        raise UnsupportedFeatureError(
-            f"ADD COLUMN {name} DEFAULT is not supported yet; use update_schema().add_column"
-        )
-    if not c["nullable"]:
-        raise InvalidRequestError(
-            f"column {name} cannot be added NOT NULL: rows that are there have no value for it"
-        )
-    schema.add_column(name, _ice_type(c["type"]), doc=c["comment"])
-    if c["position"] is not None:
-        _move(schema, name, c["position"])
-
-
-def _move(schema: Any, name: str, position: str) -> None:
-    if position == "FIRST":
-        schema.move_first(name)
-        return
-    prefix = name.rpartition(".")[0]
-    sibling = position.removeprefix("AFTER ").strip("`")
-    schema.move_after(name, f"{prefix}.{sibling}" if prefix else sibling)

@@ -78,8 +78,8 @@ public class IcebergPyBridge {
     if (kind.equals("NoSuchNamespaceError")) Platform.throwException(new NoSuchNamespaceException(question.containsKey("to_name") ? strings(question.get("to_namespace")) : namespace));
     if (kind.equals("NamespaceAlreadyExistsError")) Platform.throwException(new org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException(namespace));
     if (kind.equals("NamespaceNotEmptyError")) Platform.throwException(new org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException(namespace));
-    if (kind.equals("InvalidRequestError") || kind.equals("NoSuchSnapshotError")) throw new IllegalArgumentException(parts[2]);
-    if (kind.equals("UnsupportedFeatureError")) throw new UnsupportedOperationException(parts[2]);
+    if (kind.equals("InvalidRequestError") || kind.equals("NoSuchSnapshotError")) throw new IcebergPyInvalid(parts[2]);
+    if (kind.equals("UnsupportedFeatureError")) throw new IcebergPyUnsupported(parts[2]);
     Platform.throwException(new org.apache.spark.sql.execution.QueryExecutionException("iceberg_pyspark.errors." + kind + ": " + parts[2], null));
   }
 
@@ -108,6 +108,17 @@ public class IcebergPyBridge {
   static scala.collection.immutable.Seq seq(List list) { return (scala.collection.immutable.Seq) scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }
 
   static List list(Object[] array) { return new ArrayList(Arrays.asList(array)); }
+}
+
+/** As Spark's own throwables, so that ALTER TABLE does not wrap them. */
+class IcebergPyInvalid extends IllegalArgumentException implements org.apache.spark.SparkThrowable {
+  IcebergPyInvalid(String message) { super(message); }
+  public String getCondition() { return null; }
+}
+
+class IcebergPyUnsupported extends UnsupportedOperationException implements org.apache.spark.SparkThrowable {
+  IcebergPyUnsupported(String message) { super(message); }
+  public String getCondition() { return null; }
 }
 
 /** The class that `spark.sql.catalog.<name> = iceberg_pyspark` names. */
@@ -250,6 +261,9 @@ public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColu
   private final StructType schema;
   public IcebergPyTable(Map facts) { this.facts = facts; this.handle = (String) facts.get("handle"); this.schema = (StructType) DataType.fromJson((String) facts.get("schema")); }
   public String name() { return (String) facts.get("name"); }
+  public String id() { return (String) facts.get("id"); }
+  /** Spark loads the table of a reused DataFrame again and takes the newer version. */
+  public String version() { return (String) facts.get("version"); }
   public StructType schema() { return schema; }
   public Column[] columns() { return CatalogV2Columns.of(schema); }
   public Map properties() { return (Map) facts.get("properties"); }

@@ -79,16 +79,16 @@ def _exact(node: Mapping[str, Any]) -> Predicate:
         case "is_nan":
             return UnaryPredicate("is_nan", _column(args[0]))
         case "starts_with":
-            return LiteralPredicate("starts_with", _column(args[0]), _literal(args[1]))
+            return LiteralPredicate("starts_with", _column(args[0]), literal_value(args[1]))
         case "in":
-            return SetPredicate("in", _column(args[0]), tuple(_literal(a) for a in args[1:]))
+            return SetPredicate("in", _column(args[0]), tuple(literal_value(a) for a in args[1:]))
         case "EqualNullSafe":
             return _null_safe(args)
     comparison = _COMPARISONS.get(str(op))
     if comparison is not None:
         if "column" in args[1]:
-            return LiteralPredicate(_MIRRORED[comparison], _column(args[1]), _literal(args[0]))
-        return LiteralPredicate(comparison, _column(args[0]), _literal(args[1]))
+            return LiteralPredicate(_MIRRORED[comparison], _column(args[1]), literal_value(args[0]))
+        return LiteralPredicate(comparison, _column(args[0]), literal_value(args[1]))
     raise _NotUnderstoodError(str(op))
 
 
@@ -99,7 +99,7 @@ def _null_safe(args: list[Mapping[str, Any]]) -> Predicate:
     # under a NOT this would keep too few: null <=> 1 is false where null = 1 is unknown
     return and_(
         UnaryPredicate("not_null", _column(column)),
-        LiteralPredicate("eq", _column(column), _literal(literal)),
+        LiteralPredicate("eq", _column(column), literal_value(literal)),
     )
 
 
@@ -112,7 +112,7 @@ def _column(node: Mapping[str, Any]) -> str:
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def _literal(node: Mapping[str, Any]) -> Any:
+def literal_value(node: Mapping[str, Any]) -> Any:
     """The value of a literal, which Spark holds in its internal form: days, microseconds, text."""
     if "literal" not in node:
         raise _NotUnderstoodError("not a literal")

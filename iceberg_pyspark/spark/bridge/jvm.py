@@ -39,6 +39,23 @@ class Bridge:
         ensure_callback_server_started(self._gateway)  # type: ignore[no-untyped-call]
         self._plans.answerWith(_Answering(answer))
 
+    def answer_no_more(self) -> None:
+        """Let the JVM tell whoever asks that Iceberg is not installed."""
+        self._plans.answerWith(None)
+
+    def session_named(self, session_id: str) -> SparkSession | None:
+        """Another session of this JVM that has asked something."""
+        found = self._plans.sessionNamed(session_id)
+        return None if found is None else SparkSession(self._spark.sparkContext, found)
+
+    def forget_catalogs(self) -> None:
+        """Let the session open its catalogs of ours anew when they are next named."""
+        self._plans.forgetCatalogs(self._spark._jsparkSession)
+
+    def open_catalog(self, name: str) -> None:
+        """Have Spark load a catalog, as a query that names it would."""
+        self._plans.openCatalog(self._spark._jsparkSession, name)
+
     def add_rule(self) -> bool:
         """Put the optimizer rule into the session; False if it is there already."""
         return bool(self._plans.addRule(self._spark._jsparkSession))

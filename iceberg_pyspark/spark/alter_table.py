@@ -1,0 +1,134 @@
+"""ALTER TABLE: what Spark asks to change, as changes of the table, in one commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.column_defaults import default_value
+from iceberg_pyspark.spark.types import from_spark_schema
+from iceberg_pyspark.spec.types import PrimitiveType, Type
+from iceberg_pyspark.table.pending_changes import UpdateProperties, UpdateSchema
+from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.transaction import Transaction
+
+Change = Mapping[str, Any]
+_SHOWN_ONLY = {
+    "provider": "every table here is Iceberg's",
+    "format": "set write.format.default",
+    "sort-order": "use replace_sort_order() of the table",
+    "identifier-fields": "use update_schema().set_identifier_fields() of the table",
+    "location": "a table stays where it is",
+}
+
+
+def alter_table(table: Table, changes: Sequence[Change]) -> None:
+    """Carry out the changes of one statement together, or none of them."""
+    with table.transaction() as transaction:
+        _change_properties(transaction, changes, str(table.identifier))
+        _change_columns(transaction, changes, str(table.identifier))
+
+
+def _change_properties(transaction: Transaction, changes: Sequence[Change], name: str) -> None:
+    update: UpdateProperties = transaction.update_properties()
+    found = False
+    for c in changes:
+        if c["op"] not in ("set_property", "remove_property"):
+            continue
+        found = True
+        if c["key"] in _SHOWN_ONLY:
+            raise UnsupportedFeatureError(
+                f"table {name}: '{c['key']}' is shown as a property and cannot be changed as one; "
+                f"{_SHOWN_ONLY[c['key']]}"
+            )
+        if c["op"] == "set_property":
+            update.set({c["key"]: c["value"]})
+        else:
+            update.remove(c["key"])
+    if found:
+        update.commit()
+
+
+def _change_columns(transaction: Transaction, changes: Sequence[Change], name: str) -> None:
+    schema = transaction.update_schema()
+    found = False
+    for c in changes:
+        if c["op"] in ("set_property", "remove_property"):
+            continue
+        found = True
+        _change_column(schema, c, name)
+    if found:
+        schema.commit()
+
+
+def _change_column(schema: UpdateSchema, c: Change, table: str) -> None:
+    column = ".".join(c.get("path", ()))
+    match c["op"]:
+        case "add_column":
+            _add_column(schema, c, column)
+        case "delete_column":
+            if not (c["if_exists"] and column not in schema.schema.id_by_name):
+                schema.drop_column(column)
+        case "rename_column":
+            schema.rename_column(column, c["name"])
+        case "update_type":
+            schema.update_type(column, _primitive(c, column))
+        case "update_nullability":
+            if c["nullable"]:
+                schema.make_optional(column)
+            else:
+                schema.require(column)
+        case "update_comment":
+            schema.update_doc(column, c["comment"])
+        case "update_position":
+            _move(schema, column, c["position"])
+        case "update_default":
+            type_ = schema.schema.find(column).type
+            schema.update_default(column, default_value(column, type_, c["default"]))
+        case _:
+            raise UnsupportedFeatureError(
+                f"ALTER TABLE {table}: {c.get('class', c['op'])} is not supported"
+            )
+
+
+def _add_column(schema: UpdateSchema, c: Change, column: str) -> None:
+    type_ = _iceberg_type(c["type"])
+    parent, _, name = column.rpartition(".")
+    schema.add_column(
+        name,
+        type_,
+        parent=parent or None,
+        required=not c["nullable"],
+        doc=c["comment"],
+        default=default_value(column, type_, c["default"]),
+    )
+    if c["position"] is not None:
+        _move(schema, column, c["position"])
+
+
+def _move(schema: UpdateSchema, column: str, position: str) -> None:
+    """Put a column after the one named, first if none is."""
+    if not position:
+        schema.move_first(column)
+        return
+    parent = column.rpartition(".")[0]
+    schema.move_after(column, f"{parent}.{position}" if parent else position)
+
+
+def _primitive(c: Change, column: str) -> PrimitiveType:
+    type_ = _iceberg_type(c["type"])
+    if not isinstance(type_, PrimitiveType):
+        raise UnsupportedFeatureError(
+            f"column '{column}': a column cannot become {type_}; change the fields in it one by one"
+        )
+    return type_
+
+
+def _iceberg_type(text: str) -> Type:
+    field = {"name": "x", "type": json.loads(text), "nullable": True, "metadata": {}}
+    wrapped = spark_types.StructType.fromJson({"type": "struct", "fields": [field]})
+    return from_spark_schema(wrapped).fields[0].type

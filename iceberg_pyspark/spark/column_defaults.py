@@ -1,0 +1,70 @@
+"""The DEFAULT of a column in DDL, as a value of the column's type.
+
+Spark keeps the text of a default and evaluates it at every write; Iceberg keeps one value
+(specification, "Default Values"), so only literals can be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.expressions.literals import place_literal
+from iceberg_pyspark.spark.bridge.filters import literal_value
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import PrimitiveType, StringType, TimestamptzNsType, TimestamptzType
+
+Default = Mapping[str, Any] | None
+"""The text of a default and, where it is a literal, its value, as the bridge describes them."""
+
+
+def with_defaults(schema: Schema, defaults: Sequence[Default]) -> Schema:
+    """The schema with a default for each of its columns; None: no default."""
+    fields = []
+    for f, given in zip(schema.fields, defaults, strict=True):
+        value = default_value(f.name, f.type, given)
+        fields.append(replace(f, initial_default=value, write_default=value))
+    return replace(schema, fields=tuple(fields))
+
+
+def default_value(column: str, type_: object, given: Default) -> Any:
+    """A default as a value of the column's type; raises `InvalidRequestError`."""
+    if given is None:
+        return None
+    if "value" not in given:
+        raise UnsupportedFeatureError(
+            f"column '{column}': DEFAULT {given['sql']} is no literal; Iceberg keeps a value, not "
+            "an expression"
+        )
+    if not isinstance(type_, PrimitiveType):
+        if given["value"].get("literal", given) is None:
+            return None
+        raise UnsupportedFeatureError(
+            f"column '{column}': DEFAULT {given['sql']}: only NULL can be the default of a column "
+            f"of type {type_}"
+        )
+    literal = literal_value(given["value"])
+    if literal is None:
+        return None
+    if isinstance(type_, TimestamptzType | TimestamptzNsType) and isinstance(literal, str):
+        raise InvalidRequestError(
+            f"column '{column}': write DEFAULT TIMESTAMP {given['sql']}, so that the session's "
+            "time zone is known"
+        )
+    if isinstance(type_, StringType) and not isinstance(literal, str):
+        raise _no_value(column, type_, given)
+    try:
+        placed = place_literal(type_, literal)
+    except (TypeError, ValueError) as e:
+        raise _no_value(column, type_, given) from e
+    if placed.where != "at":
+        raise _no_value(column, type_, given)
+    return placed.at
+
+
+def _no_value(column: str, type_: object, given: Mapping[str, Any]) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"column '{column}': DEFAULT {given['sql']} is no value of type {type_}"
+    )

@@ -1,0 +1,108 @@
+"""A table as a Spark session meets it: everything `Table` does, and its rows as a DataFrame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels
+from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.spec.snapshots import SnapshotLogEntry
+from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.table_reference import resolve_table
+
+CATALOG_CLASS = "iceberg_pyspark"
+"""The value of `spark.sql.catalog.<name>` that makes a catalog ours."""
+
+_PREFIX = "spark.sql.catalog."
+
+
+class SparkTable(Table):
+    """A table of `IcebergSession.table`: `update_schema()`, `append(...)`, `refs` as `Table`."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        identifier: TableIdentifier,
+        *,
+        name: str,
+        read: Callable[[], DataFrame],
+    ) -> None:
+        """`read` makes the DataFrame of `to_df`."""
+        super().__init__(catalog, catalog.load_table(identifier))
+        self._name = name
+        self._read = read
+
+    @property
+    def name(self) -> str:
+        """Its full name, or its path."""
+        return self._name
+
+    @property
+    def history(self) -> tuple[SnapshotLogEntry, ...]:
+        """Which snapshot was current since when."""
+        return self.metadata.snapshot_log
+
+    def to_df(self) -> DataFrame:
+        """Its rows as they are now; the DataFrame stays at that snapshot."""
+        return self._read()
+
+
+def spark_table(
+    spark: SparkSession, name: str, open_catalog: Callable[[str], Catalog] | None
+) -> SparkTable:
+    """The table of a name as SQL writes it, or of a path; raises `NoSuchTableError`.
+
+    A name begins with a catalog of the session, or lies in its current one; else it is found as
+    the data source `iceberg-py` finds it. `open_catalog` None: Spark itself knows none of them,
+    and the data source reads.
+    """
+    reader = spark.read.format("iceberg-py")
+    found = None if is_path(name) else _in_session(spark, name)
+    if found is None:
+        catalog, identifier = resolve_table(name)
+        return SparkTable(catalog, identifier, name=name, read=lambda: reader.load(name))
+    catalog_name, levels = found
+    identifier = TableIdentifier(namespace=levels[:-1], name=levels[-1])
+    full_name = f"{catalog_name}.{identifier}"
+    if open_catalog is None:
+        options = _options_of(spark, catalog_name)
+        catalog = load_catalog(catalog_name, **options)
+        reader = reader.option("catalog", catalog_name)
+        reader = reader.options(**{f"catalog.{k}": v for k, v in options.items()})
+        text = _quoted(levels)
+        return SparkTable(catalog, identifier, name=full_name, read=lambda: reader.load(text))
+    text = _quoted((catalog_name, *levels))
+    return SparkTable(
+        open_catalog(catalog_name), identifier, name=full_name, read=lambda: spark.table(text)
+    )
+
+
+def _quoted(levels: Sequence[str]) -> str:
+    return ".".join(f"`{level.replace('`', '``')}`" for level in levels)
+
+
+def _options_of(spark: SparkSession, name: str) -> dict[str, str]:
+    """What the session's configuration says about one of our catalogs."""
+    prefix = f"{_PREFIX}{name}."
+    settings = spark.conf.getAll
+    return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
+
+
+def _in_session(spark: SparkSession, name: str) -> tuple[str, tuple[str, ...]] | None:
+    """Catalog and levels of a name that one of the session's catalogs of ours answers for."""
+    levels = parse_levels(name)
+    if len(levels) > 1 and _is_ours(spark, levels[0]):
+        return levels[0], levels[1:]
+    current = spark.catalog.currentCatalog()
+    if not _is_ours(spark, current):
+        return None
+    if len(levels) == 1:
+        levels = (*parse_levels(spark.catalog.currentDatabase()), *levels)
+    return current, levels
+
+
+def _is_ours(spark: SparkSession, catalog: str) -> bool:
+    return spark.conf.get(f"{_PREFIX}{catalog}", None) == CATALOG_CLASS
