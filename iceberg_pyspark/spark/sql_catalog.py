@@ -21,20 +21,13 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spark.alter_table import alter_table
 from iceberg_pyspark.spark.column_defaults import with_defaults
+from iceberg_pyspark.spark.shown_table import shown_partitioning, shown_properties
 from iceberg_pyspark.spark.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
-from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    TruncateTransform,
     VoidTransform,
-    YearTransform,
 )
 from iceberg_pyspark.table.create_table import create_table, new_table_properties
 from iceberg_pyspark.table.ddl_strings import parse_partitioning
@@ -129,8 +122,8 @@ class CatalogAnswers:
             "version": str(selected.snapshot and selected.snapshot.snapshot_id),
             "schema": to_spark_schema(selected.schema).json(),
             "metadata_columns": to_spark_schema(hidden).json(),
-            "properties": _properties(metadata),
-            "partitioning": _partitioning(metadata.default_spec, metadata),
+            "properties": shown_properties(metadata),
+            "partitioning": shown_partitioning(metadata),
             "size_in_bytes": size,
         }
 
@@ -295,54 +288,3 @@ def _partitioning_of_metadata_table(name: str, metadata: TableMetadata) -> list[
         for f in metadata.default_spec.fields
         if not isinstance(f.transform, VoidTransform)
     ]
-
-
-def _properties(metadata: TableMetadata) -> dict[str, str]:
-    current = metadata.current_snapshot_id
-    return {
-        **metadata.properties,
-        "provider": "iceberg",
-        "format": "iceberg/" + metadata.properties.get("write.format.default", "parquet"),
-        "format-version": str(metadata.format_version),
-        "location": metadata.location,
-        "current-snapshot-id": "none" if current is None else str(current),
-    }
-
-
-def _quoted_path(schema: Schema, field_id: int) -> str:
-    """A column's path as SQL writes it, whatever its names hold."""
-    levels = []
-    at: int | None = field_id
-    while at is not None:
-        levels.append("`" + schema.field_by_id[at].name.replace("`", "``") + "`")
-        at = schema.parent_by_id.get(at)
-    return ".".join(reversed(levels))
-
-
-def _partitioning(spec: PartitionSpec, metadata: TableMetadata) -> list[list[Any]]:
-    out: list[list[Any]] = []
-    schema = metadata.current_schema
-    for f in spec.fields:
-        if f.source_id not in schema.field_by_id:
-            continue
-        column = _quoted_path(schema, f.source_id)
-        match f.transform:
-            case IdentityTransform():
-                out.append(["identity", column])
-            case BucketTransform(num_buckets=n):
-                out.append(["bucket", column, n])
-            case TruncateTransform(width=width):
-                out.append(["truncate", column, width])
-            case YearTransform():
-                out.append(["years", column])
-            case MonthTransform():
-                out.append(["months", column])
-            case DayTransform():
-                out.append(["days", column])
-            case HourTransform():
-                out.append(["hours", column])
-            case VoidTransform():
-                continue
-            case _:
-                out.append([str(f.transform), column])
-    return out

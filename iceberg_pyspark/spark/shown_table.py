@@ -1,0 +1,100 @@
+"""What Spark shows of a table besides its columns: properties, partitioning, sort order.
+
+Names and forms are those that Iceberg's own catalog shows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.sorting import SortField
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+
+
+def shown_properties(metadata: TableMetadata) -> dict[str, str]:
+    """The table properties, and facts about the table under reserved names."""
+    current = metadata.current_snapshot_id
+    shown = {
+        **metadata.properties,
+        "provider": "iceberg",
+        "format": "iceberg/" + metadata.properties.get("write.format.default", "parquet"),
+        "format-version": str(metadata.format_version),
+        "location": metadata.location,
+        "current-snapshot-id": "none" if current is None else str(current),
+        "table_type": "EXTERNAL",
+    }
+    schema = metadata.current_schema
+    if metadata.default_sort_order.fields:
+        terms = [_sort_term(f, schema) for f in metadata.default_sort_order.fields]
+        shown["sort-order"] = ", ".join(terms)
+    if schema.identifier_field_ids:
+        names = [schema.name_by_id[i] for i in schema.identifier_field_ids]
+        shown["identifier-fields"] = f"[{','.join(names)}]"
+    return shown
+
+
+def _sort_term(f: SortField, schema: Schema) -> str:
+    name = schema.name_by_id.get(f.source_id, str(f.source_id))
+    match f.transform:
+        case IdentityTransform():
+            term = name
+        case BucketTransform(num_buckets=n):
+            term = f"bucket({n}, {name})"
+        case TruncateTransform(width=width):
+            term = f"truncate({name}, {width})"
+        case YearTransform() | MonthTransform() | DayTransform() | HourTransform():
+            term = f"{f.transform}s({name})"
+        case _:
+            term = f"{f.transform}({name})"
+    return f"{term} {f.direction.upper()} {f.null_order.replace('-', ' ').upper()}"
+
+
+def shown_partitioning(metadata: TableMetadata) -> list[list[Any]]:
+    """The default spec's fields as (transform, column, number), void ones left out."""
+    out: list[list[Any]] = []
+    schema = metadata.current_schema
+    for f in metadata.default_spec.fields:
+        if f.source_id not in schema.field_by_id:
+            continue
+        column = _quoted_path(schema, f.source_id)
+        match f.transform:
+            case IdentityTransform():
+                out.append(["identity", column])
+            case BucketTransform(num_buckets=n):
+                out.append(["bucket", column, n])
+            case TruncateTransform(width=width):
+                out.append(["truncate", column, width])
+            case YearTransform():
+                out.append(["years", column])
+            case MonthTransform():
+                out.append(["months", column])
+            case DayTransform():
+                out.append(["days", column])
+            case HourTransform():
+                out.append(["hours", column])
+            case VoidTransform():
+                continue
+            case _:
+                out.append([str(f.transform), column])
+    return out
+
+
+def _quoted_path(schema: Schema, field_id: int) -> str:
+    """A column's path as SQL writes it, whatever its names hold."""
+    levels = []
+    at: int | None = field_id
+    while at is not None:
+        levels.append("`" + schema.field_by_id[at].name.replace("`", "``") + "`")
+        at = schema.parent_by_id.get(at)
+    return ".".join(reversed(levels))
