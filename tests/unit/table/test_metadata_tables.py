@@ -1,0 +1,205 @@
+"""Metadata tables of tables in memory: their columns, rows, snapshots and tasks."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.table.metadata_tables import METADATA_TABLES, table_of_metadata_table
+from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.table import Table
+from tests.support.commit_tables import commit_table
+
+VERSIONS = (1, 2, 3)
+
+
+def rows(*pairs: tuple[int, str | None]) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array([i for i, _ in pairs], pa.int64()),
+            "part": pa.array([p for _, p in pairs], pa.string()),
+        }
+    )
+
+
+def three_commits(version: int = 2, partitioned: bool = True) -> Table:
+    t = commit_table(format_version=version, partitioned=partitioned)
+    table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
+    table.append(rows((1, "a"), (2, None)))
+    table.append(rows((3, "a")))
+    table.delete("part = 'a'" if partitioned else "true")
+    return table
+
+
+def read(table: Table, name: str, **options: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.metadata_table(name, **options).to_arrow().to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("partitioned", [True, False])
+@pytest.mark.parametrize("name", METADATA_TABLES)
+def test_batches_have_the_schema_and_tasks_travel(
+    name: str, partitioned: bool, version: int
+) -> None:
+    opened = three_commits(version, partitioned).metadata_table(name)
+    target = to_arrow_schema(opened.schema)
+    made = []
+    reader, tasks = pickle.loads(pickle.dumps((opened.reader, opened.plan())))
+    for task in tasks:
+        for batch in reader.read(opened.io, task, opened.schema):
+            batch.validate(full=True)
+            assert batch.schema == target
+            made.append(batch)
+    assert pa.Table.from_batches(made, target) == opened.to_arrow()
+    assert ("partition" in opened.schema.name_by_id.values()) == (
+        partitioned
+        and name.removeprefix("all_")
+        in ("files", "data_files", "delete_files", "partitions", "position_deletes")
+    )
+
+
+@pytest.mark.parametrize("name", METADATA_TABLES)
+def test_an_empty_table_has_the_columns_and_no_files(name: str) -> None:
+    t = commit_table(partitioned=True)
+    found = read(Table(t.catalog, t.loaded, io=t.io), name)
+    assert len(found) == (1 if name == "metadata_log_entries" else 0)
+
+
+def test_snapshots_history_and_refs() -> None:
+    table = three_commits()
+    ids = [s.snapshot_id for s in table.snapshots]
+    snapshots = read(table, "snapshots")
+    assert [s["snapshot_id"] for s in snapshots] == ids
+    assert [s["parent_id"] for s in snapshots] == [None, *ids[:-1]]
+    assert [s["operation"] for s in snapshots] == ["append", "append", "delete"]
+    assert "operation" not in dict(snapshots[0]["summary"])
+    assert dict(snapshots[0]["summary"])["added-records"] == "2"
+    table.manage_snapshots().rollback_to(ids[0]).create_tag("kept", ids[1]).commit()
+    assert [(h["snapshot_id"], h["is_current_ancestor"]) for h in read(table, "history")] == [
+        *((ids[0], True), (ids[1], False), (ids[2], False), (ids[0], True))
+    ]
+    assert {r["name"]: (r["type"], r["snapshot_id"]) for r in read(table, "refs")} == {
+        "main": ("BRANCH", ids[0]),
+        "kept": ("TAG", ids[1]),
+    }
+
+
+def test_the_metadata_log_ends_with_the_current_file() -> None:
+    table = three_commits()
+    log = read(table, "metadata_log_entries")
+    assert log[-1]["file"] == table.loaded.metadata_location
+    assert [e["latest_sequence_number"] for e in log] == [None, 1, 2, 3]
+    assert log[-1]["latest_snapshot_id"] == table.metadata.current_snapshot_id
+
+
+def test_files_are_live_and_entries_are_all() -> None:
+    table = three_commits()
+    assert [f["record_count"] for f in read(table, "files")] == [1]
+    assert sorted(e["status"] for e in read(table, "entries")) == [0, 2, 2]
+    assert len(read(table, "all_files")) == 4
+    assert len(read(table, "all_entries")) == 6
+    assert read(table, "delete_files") == []
+    (entry, *_) = [e for e in read(table, "entries") if e["status"] == 0]
+    assert entry["data_file"]["partition"] == {"part": None}
+    assert entry["readable_metrics"]["id"]["lower_bound"] == 2
+    assert entry["readable_metrics"]["part"]["null_value_count"] == 1
+    assert entry["sequence_number"] == 1
+
+
+def test_metrics_in_readable_form_survive_promotion_and_renaming() -> None:
+    table = three_commits(partitioned=False)
+    table.append(rows((5, "x")))
+    table.update_schema().rename_column("part", "kind").add_column("n", "int").commit()
+    (file,) = read(table, "files")
+    assert list(file["readable_metrics"]) == ["id", "kind", "n"]
+    assert file["readable_metrics"]["kind"]["upper_bound"] == "x"
+    assert file["readable_metrics"]["n"] == dict.fromkeys(file["readable_metrics"]["n"])
+
+
+def test_partitions_are_merged_over_specs() -> None:
+    table = three_commits()
+    table.append(rows((4, "b"), (5, "b")))
+    table.update_spec().add_field("id", "bucket[2]").commit()
+    table.append(rows((6, "b")))
+    found = {tuple(p["partition"].values()): p for p in read(table, "partitions")}
+    new = next(k for k in found if k[1] is not None)
+    assert set(found) == {(None, None), ("b", None), new}
+    assert (found["b", None]["record_count"], found["b", None]["file_count"]) == (2, 1)
+    assert (found["b", None]["spec_id"], found[new]["spec_id"]) == (0, 1)
+    assert found[new]["last_updated_snapshot_id"] == table.metadata.current_snapshot_id
+
+
+def test_a_manifest_shows_its_partition_bounds_as_text() -> None:
+    table = three_commits()
+    newest = read(table, "manifests")[0]
+    assert newest["deleted_data_files_count"] == 1
+    assert newest["partition_summaries"][0]["lower_bound"] == "a"
+    assert len(read(table, "all_manifests")) == sum(
+        len(read(table, "manifests", selector=SnapshotSelector(snapshot_id=s.snapshot_id)))
+        for s in table.snapshots
+    )
+
+
+def test_a_selector_chooses_the_snapshot_where_one_is_shown() -> None:
+    table = three_commits()
+    first = SnapshotSelector(snapshot_id=table.snapshots[0].snapshot_id)
+    assert len(read(table, "files", selector=first)) == 2
+    assert len(read(table, "entries", selector=first)) == 2
+    assert len(read(table, "partitions", selector=first)) == 2
+    with pytest.raises(InvalidRequestError, match=r"db\.t\.snapshots shows the whole table"):
+        table.metadata_table("snapshots", selector=first)
+
+
+def test_chosen_fields_are_read_alone() -> None:
+    table = three_commits()
+    opened = table.metadata_table("entries")
+    data_file = opened.schema.find("data_file")
+    assert isinstance(data_file.type, StructType)
+    path = data_file.type.field_named("file_path")
+    assert path is not None
+    narrow = replace(data_file, type=StructType((path,)))
+    status = opened.schema.find("status")
+    found = opened.select(Schema(fields=(narrow, status))).to_arrow()
+    assert found.to_pylist() == [
+        {"data_file": {"file_path": e["data_file"]["file_path"]}, "status": e["status"]}
+        for e in read(table, "entries")
+    ]
+    assert opened.select(Schema(fields=())).to_arrow().num_columns == 0
+    assert sum(b.num_rows for b in opened.select(Schema(fields=())).to_batches()) == 3
+
+
+def test_an_unknown_name_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InvalidRequestError, match=r"no metadata table 'nope'; there are: all_"):
+        three_commits().metadata_table("nope")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "expected"),
+    [
+        (("db", "t"), "FILES", (("db",), "t", "files")),
+        (("a", "b", "t"), "refs", (("a", "b"), "t", "refs")),
+        (("db",), "files", None),
+        (("db", "t"), "other", None),
+        ((), "/w/t#history", ((), "/w/t", "history")),
+        ((), "/w/t#nope", None),
+        ((), "#files", None),
+    ],
+)
+def test_names_that_may_be_metadata_tables(
+    namespace: tuple[str, ...], name: str, expected: tuple[tuple[str, ...], str, str] | None
+) -> None:
+    found = table_of_metadata_table(TableIdentifier(namespace=namespace, name=name))
+    if expected is None:
+        assert found is None
+    else:
+        assert found == (TableIdentifier(namespace=expected[0], name=expected[1]), expected[2])
