@@ -122,7 +122,7 @@ class IcebergPyUnsupported extends UnsupportedOperationException implements org.
 }
 
 /** The class that `spark.sql.catalog.<name> = iceberg_pyspark` names. */
-public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
+public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces {
   private String name;
   private String handle;
 
@@ -171,6 +171,13 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
     Map request = with(with(with(with(on(identifier), "schema", schema.json()), "partitioned_by", transforms), "properties", properties), "defaults", defaults);
     return new IcebergPyTable(IcebergPyBridge.askMap("table.create", request));
   }
+  // staging is claimed so that Spark does not drop the table it replaces before it fails to write the new one
+  public StagedTable stageCreate(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) { throw unstaged("CREATE TABLE AS SELECT", identifier); }
+  public StagedTable stageReplace(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) { throw unstaged("REPLACE TABLE", identifier); }
+  public StagedTable stageCreateOrReplace(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) { throw unstaged("CREATE OR REPLACE TABLE", identifier); }
+  private IcebergPyUnsupported unstaged(String statement, Identifier identifier) {
+    return new IcebergPyUnsupported(statement + " is not supported yet for " + name + "." + identifier + "; use CREATE TABLE, or df.write.format('iceberg-py').save(table)");
+  }
   public Table createTable(Identifier identifier, StructType schema, Transform[] partitions, Map properties) {
     Column[] columns = new Column[schema.fields().length];
     for (int i = 0; i < columns.length; i++) { StructField f = schema.fields()[i]; columns[i] = Column.create(f.name(), f.dataType(), f.nullable()); }
@@ -184,8 +191,12 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
 
   /** The text of a default; its class has other parents in every release. */
   private static String sql(Object defaultValue) {
-    try { return defaultValue == null ? null : (String) defaultValue.getClass().getMethod("getSql", new Class[0]).invoke(defaultValue, new Object[0]); }
-    catch (ReflectiveOperationException e) { throw new IllegalStateException(e); }
+    if (defaultValue == null) return null;
+    try {
+      java.lang.reflect.Method getSql = defaultValue.getClass().getMethod("getSql", new Class[0]);
+      getSql.setAccessible(true);
+      return (String) getSql.invoke(defaultValue, new Object[0]);
+    } catch (ReflectiveOperationException e) { throw new IllegalStateException(e); }
   }
   /** A default's text and, where it is a literal, its value; no text means no default. */
   private static Map defaultOf(String sql) {
@@ -255,7 +266,7 @@ public class iceberg_pyspark implements TableCatalog, SupportsNamespaces {
 }
 
 /** A table as it was when it was loaded: `handle` names the metadata and snapshot that Python keeps. */
-public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsRowLevelOperations {
+public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsRowLevelOperations, TruncatableTable {
   final String handle;
   private final Map facts;
   private final StructType schema;
@@ -286,10 +297,13 @@ public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColu
   // writing is claimed so that it is refused in our words
   public Set capabilities() { return new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC})); }
   public org.apache.spark.sql.connector.write.WriteBuilder newWriteBuilder(org.apache.spark.sql.connector.write.LogicalWriteInfo info) {
-    throw new UnsupportedOperationException("writing to " + name() + " through Spark SQL or writeTo is not supported yet; use df.write.format('iceberg-py').mode(...).save(table)");
+    throw new IcebergPyUnsupported("writing to " + name() + " through Spark SQL or writeTo is not supported yet; use df.write.format('iceberg-py').mode(...).save(table)");
+  }
+  public boolean truncateTable() {
+    throw new IcebergPyUnsupported("removing all rows of " + name() + " is not supported yet; write none with df.write.format('iceberg-py').mode('overwrite')");
   }
   public org.apache.spark.sql.connector.write.RowLevelOperationBuilder newRowLevelOperationBuilder(org.apache.spark.sql.connector.write.RowLevelOperationInfo info) {
-    throw new UnsupportedOperationException(info.command() + " on " + name() + " is not supported yet; rewrite the rows with df.write.format('iceberg-py').mode('overwrite')");
+    throw new IcebergPyUnsupported(info.command() + " on " + name() + " is not supported yet; rewrite the rows with df.write.format('iceberg-py').mode('overwrite')");
   }
   public MetadataColumn[] metadataColumns() {
     StructType hidden = (StructType) DataType.fromJson((String) facts.get("metadata_columns"));

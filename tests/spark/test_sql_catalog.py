@@ -1,0 +1,240 @@
+"""Spark SQL on an SQLite catalog without any jar: what folders cannot do, and `install` itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark import install
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
+from iceberg_pyspark.spark.bridge import jvm
+from iceberg_pyspark.spark.session import IcebergSession
+
+PREFIX = "spark.sql.catalog.lake"
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
+    folder = tmp_path_factory.mktemp("lake")
+    spark.conf.set(PREFIX, "iceberg_pyspark")
+    spark.conf.set(f"{PREFIX}.type", "sql")
+    spark.conf.set(f"{PREFIX}.uri", f"sqlite:///{folder / 'catalog.db'}")
+    spark.conf.set(f"{PREFIX}.warehouse", str(folder))
+    session = install(spark)
+    spark.sql("create namespace lake.db")
+    yield session
+    session.uninstall()
+    for key in ("", ".type", ".uri", ".warehouse"):
+        spark.conf.unset(PREFIX + key)
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int32())})
+
+
+def condition_of(spark: SparkSession, statement: str) -> str | None:
+    with pytest.raises(AnalysisException) as e:
+        spark.sql(statement).collect()
+    return e.value.getCondition()
+
+
+def test_namespaces_with_properties(spark: SparkSession, lake: IcebergSession) -> None:
+    spark.sql("create namespace lake.props comment 'c' with dbproperties ('a'='1', 'b'='2')")
+    spark.sql("create namespace if not exists lake.props")
+    spark.sql("alter namespace lake.props set properties ('a'='3')")
+    described = {r[0]: r[1] for r in spark.sql("describe namespace extended lake.props").collect()}
+    assert described["Comment"] == "c"
+    assert "(a,3)" in described["Properties"]
+    assert "(b,2)" in described["Properties"]
+    assert ("props",) in spark.sql("show namespaces in lake").collect()
+    assert condition_of(spark, "create namespace lake.props") == "SCHEMA_ALREADY_EXISTS"
+    spark.sql("create table lake.props.t (id int)")
+    assert condition_of(spark, "drop namespace lake.props") == "SCHEMA_NOT_EMPTY"
+    spark.sql("drop namespace lake.props cascade")
+    assert condition_of(spark, "describe namespace lake.props") == "SCHEMA_NOT_FOUND"
+    spark.sql("drop namespace if exists lake.props")
+
+
+def test_tables_are_renamed_and_dropped(spark: SparkSession, lake: IcebergSession) -> None:
+    spark.sql("create table lake.db.old (id int)")
+    spark.sql("create table if not exists lake.db.old (id int)")
+    spark.sql("create table lake.db.taken (id int)")
+    assert (
+        condition_of(spark, "alter table lake.db.old rename to db.taken")
+        == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    )
+    spark.sql("alter table lake.db.old rename to db.new")
+    assert not spark.catalog.tableExists("lake.db.old")
+    assert spark.table("lake.db.new").columns == ["id"]
+    spark.sql("drop table lake.db.new")
+    spark.sql("drop table if exists lake.db.new")
+    assert condition_of(spark, "drop table lake.db.new") == "TABLE_OR_VIEW_NOT_FOUND"
+    assert condition_of(spark, "create table lake.nowhere.t (id int)") == "SCHEMA_NOT_FOUND"
+
+
+def test_a_location_is_kept(spark: SparkSession, lake: IcebergSession, tmp_path: Path) -> None:
+    spark.sql(f"create table lake.db.placed (id int) location '{tmp_path / 'placed'}'")
+    table = lake.table("lake.db.placed")
+    assert table.location == f"file:{tmp_path / 'placed'}"
+    table.append(rows(1))
+    assert table.to_df().count() == 1
+    assert (tmp_path / "placed" / "data").is_dir()
+
+
+def test_writing_is_refused_in_our_words(spark: SparkSession, lake: IcebergSession) -> None:
+    spark.sql("create table lake.db.unwritable (id int)")
+    for statement in (
+        "insert into {t} values (1)",
+        "insert overwrite {t} values (1)",
+        "delete from {t} where id = 1",
+        "delete from {t}",
+        "update {t} set id = 2",
+        "merge into {t} a using (select 1 id) b on a.id = b.id when matched then delete",
+        "truncate table {t}",
+        "create table lake.db.selected as select 1 id",
+        "create or replace table {t} as select 1 id",
+        "replace table {t} as select 1 id",
+        "create or replace table {t} (other int)",
+    ):
+        with pytest.raises(PySparkException, match="iceberg-py"):
+            spark.sql(statement.format(t="lake.db.unwritable"))
+    with pytest.raises(PySparkException, match="iceberg-py"):
+        spark.range(1).writeTo("lake.db.unwritable").append()
+    assert not spark.catalog.tableExists("lake.db.selected")
+    assert spark.table("lake.db.unwritable").columns == ["id"]
+
+
+def test_defaults_need_version_3_and_a_literal(spark: SparkSession, lake: IcebergSession) -> None:
+    with pytest.raises(PySparkException, match="default values need format version 3"):
+        spark.sql("create table lake.db.defaults (id int default 1)")
+    with pytest.raises(PySparkException, match="is no literal"):
+        spark.sql(
+            "create table lake.db.defaults (d date default current_date()) "
+            "tblproperties ('format-version'='3')"
+        )
+    spark.sql(
+        "create table lake.db.defaults (id int, t timestamp default "
+        "timestamp '2020-01-02 03:04:05', b binary default X'0a', f double default 1, "
+        "c decimal(6, 3) default -2.5, z boolean default true) tblproperties ('format-version'='3')"
+    )
+    spark.sql("alter table lake.db.defaults add column s string not null default 'x'")
+    found = {f.name: f.write_default for f in lake.table("lake.db.defaults").schema.fields}
+    assert found["t"] == 1577934245000000
+    assert (found["b"], found["f"], str(found["c"]), found["z"]) == (b"\n", 1.0, "-2.500", True)
+    assert found["s"] == "x"
+
+
+def test_a_table_of_the_session(spark: SparkSession, lake: IcebergSession, tmp_path: Path) -> None:
+    spark.sql("create table lake.db.mine (id int)")
+    table = lake.table("lake.db.mine")
+    table.append(rows(1, 2))
+    table.update_properties().set({"k": "v"}).commit()
+    table.update_schema().add_column("late", "string").commit()
+    assert table.name == "lake.db.mine"
+    assert [e.snapshot_id for e in table.history] == [table.current_snapshot.snapshot_id]  # type: ignore[union-attr]
+    assert sorted(table.to_df().collect()) == [(1, None), (2, None)]
+    spark.sql("alter table lake.db.mine unset tblproperties ('k')")
+    assert "k" not in table.refresh().properties
+    spark.sql("use lake.db")
+    try:
+        assert lake.table("mine").name == "lake.db.mine"
+    finally:
+        spark.sql("use spark_catalog.default")
+    path = lake.table(table.location)
+    assert path.to_df().count() == 2
+    with pytest.raises(NoSuchTableError):
+        lake.table("lake.db.nothing")
+
+
+def test_one_statement_is_one_commit_or_none(spark: SparkSession, lake: IcebergSession) -> None:
+    spark.sql("create table lake.db.altered (id int, gone int)")
+    table = lake.table("lake.db.altered")
+    spark.sql("alter table lake.db.altered add columns (a int, b int, c struct<d: int>)")
+    before = len(table.refresh().metadata.metadata_log)
+    assert before == 1
+    with pytest.raises(PySparkException):
+        spark.sql("alter table lake.db.altered drop columns (gone, nothing)")
+    assert table.refresh().schema.find("gone").name == "gone"
+    assert len(table.metadata.metadata_log) == before
+
+
+def test_uninstall_restores_the_session(spark: SparkSession, lake: IcebergSession) -> None:
+    other = spark.newSession()
+    for key in ("", ".type", ".uri", ".warehouse"):
+        other.conf.set(PREFIX + key, str(spark.conf.get(PREFIX + key)))
+    spark.sql("create table lake.db.again (id int)")
+    assert other.table("lake.db.again").count() == 0
+    installed = install(other)
+    installed.uninstall()
+    methods = other._jsparkSession.experimental()
+    assert methods.extraOptimizations().isEmpty()
+    with pytest.raises(PySparkException, match=r"call iceberg_pyspark\.install"):
+        other.table("lake.db.again")
+    install(other)
+    assert other.table("lake.db.again").count() == 0
+    install(other).uninstall()
+    assert spark.table("lake.db.again").count() == 0
+
+
+def test_where_there_is_no_bridge_the_portable_path_serves(
+    spark: SparkSession,
+    lake: IcebergSession,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class LockedDown:
+        def __init__(self, spark: SparkSession) -> None:
+            raise Py4JError("class loading is\nforbidden\n\tat frames")
+
+    spark.sql("create table lake.db.portable (id int)")
+    lake.table("lake.db.portable").append(rows(7))
+    monkeypatch.setattr(jvm, "Bridge", LockedDown)
+    with caplog.at_level(logging.INFO):
+        session = install(spark)
+    assert [r.getMessage() for r in caplog.records if r.name.startswith("iceberg_pyspark")] == [
+        "no native scans in this session, the portable path serves: class loading is forbidden"
+    ]
+    assert not session.is_native
+    assert session.table("lake.db.portable").to_df().collect() == [(7,)]
+    session.uninstall()
+    assert spark.table("lake.db.portable").collect() == [(7,)]
+
+
+def test_a_frame_sees_the_next_snapshot_as_spark_refreshes_it(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    spark.sql("create table lake.db.seen (id int)")
+    table = lake.table("lake.db.seen")
+    table.append(rows(1))
+    frame = spark.table("lake.db.seen")
+    first = table.current_snapshot
+    assert first is not None
+    assert frame.count() == 1
+    table.append(rows(2))
+    assert frame.count() == 2
+    assert spark.table("lake.db.seen").count() == 2
+    pinned = spark.sql(f"select * from lake.db.seen version as of {first.snapshot_id}")
+    table.append(rows(3))
+    assert pinned.count() == 1
+
+
+def test_a_catalog_that_is_configured_badly_says_so(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    spark.conf.set("spark.sql.catalog.bad", "iceberg_pyspark")
+    spark.conf.set("spark.sql.catalog.bad.type", "nonsense")
+    try:
+        with pytest.raises(PySparkException, match="type 'nonsense' is not known"):
+            spark.sql("select * from bad.db.t")
+    finally:
+        spark.conf.unset("spark.sql.catalog.bad")
+        spark.conf.unset("spark.sql.catalog.bad.type")
+    with pytest.raises(InvalidRequestError):
+        lake.table("")
