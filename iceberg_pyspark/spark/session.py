@@ -26,8 +26,9 @@ from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
 from iceberg_pyspark.spark.types import project_like
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.table.metadata_tables import metadata_table
-from iceberg_pyspark.table.scan import TableScan, scan_table
+from iceberg_pyspark.table.scan import TableScan, partition_of, scan_table
 from iceberg_pyspark.table.table_storage import table_io
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _plan_table(session_id: str, wanted: str, condition: str | None, handle: str
         state.loaded.metadata,
         table_io(state.loaded),
         selector=state.selector,
-        projection=lambda schema: _projected(schema, struct),
+        projection=lambda schema: _projected(schema, struct, partition_of(state.loaded.metadata)),
     )
     return session.parts_of(_pruned(scan, condition), f"{handle}{wanted}{condition}")
 
@@ -212,12 +213,16 @@ def _pruned(scan: TableScan, condition: str | None) -> TableScan:
     return scan.pruned_by(predicate)
 
 
-def _projected(schema: Schema, wanted: spark_types.StructType) -> Schema:
-    fields = []
+def _projected(
+    schema: Schema, wanted: spark_types.StructType, partition: NestedField | None
+) -> Schema:
+    fields: list[NestedField] = []
     for f in wanted.fields:
-        reserved = PLAIN_METADATA_COLUMNS.get(f.name)
-        if reserved is not None and schema.as_struct.field_named(f.name) is None:
-            fields.append(reserved)
-        else:
-            fields.extend(project_like(schema, spark_types.StructType([f])).fields)
+        known = schema
+        if schema.as_struct.field_named(f.name) is None:
+            reserved = PLAIN_METADATA_COLUMNS.get(f.name)
+            if partition is not None and f.name == partition.name:
+                reserved = partition
+            known = schema if reserved is None else Schema(fields=(reserved,))
+        fields.extend(project_like(known, spark_types.StructType([f])).fields)
     return Schema(fields=tuple(fields), schema_id=schema.schema_id)

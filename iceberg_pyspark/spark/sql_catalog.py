@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import types as spark_types
@@ -22,6 +21,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spark.alter_table import alter_table
 from iceberg_pyspark.spark.column_defaults import with_defaults
 from iceberg_pyspark.spark.shown_table import shown_partitioning, shown_properties
+from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spark.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
@@ -32,6 +32,7 @@ from iceberg_pyspark.spec.transforms import (
 from iceberg_pyspark.table.create_table import create_table, new_table_properties
 from iceberg_pyspark.table.ddl_strings import parse_partitioning
 from iceberg_pyspark.table.metadata_tables import metadata_table, table_of_metadata_table
+from iceberg_pyspark.table.scan import partition_of
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_storage import table_io
@@ -41,23 +42,12 @@ _METADATA_COLUMNS = ("_spec_id", "_file", "_pos")
 _ROW_LINEAGE_COLUMNS = ("_row_id", "_last_updated_sequence_number")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableState:
-    """A table as a query sees it: one metadata file, one way to choose the snapshot."""
-
-    catalog: str
-    loaded: LoadedTable
-    selector: SnapshotSelector
-    metadata_table: str | None = None
-    """Which of its metadata tables is read; None for the table itself."""
-
-
 class CatalogAnswers:
     """The catalogs of one session, by handle, and the table states queries refer to."""
 
     def __init__(self) -> None:
         self._catalogs: dict[str, Catalog] = {}
-        self._states: dict[str, TableState] = {}
+        self._states = TableStates(self.catalog)
 
     def answer(self, operation: str, q: Mapping[str, Any]) -> Answer:
         """Answer one question."""
@@ -108,13 +98,18 @@ class CatalogAnswers:
         metadata = loaded.metadata
         selected = select_snapshot(metadata, selector)
         state = TableState(catalog=handle, loaded=loaded, selector=selector)
-        key = json.dumps([handle, str(loaded.identifier), loaded.metadata_location, repr(selector)])
-        self._states[key] = state
+        key = self._states.keep(state)
         size = 0
         if selected.snapshot is not None:
             size = int(selected.snapshot.summary.get("total-files-size", 2**40))
         names = _METADATA_COLUMNS + (_ROW_LINEAGE_COLUMNS if metadata.format_version >= 3 else ())
-        hidden = Schema(fields=tuple(PLAIN_METADATA_COLUMNS[n] for n in names))
+        partition = partition_of(metadata)
+        hidden = Schema(
+            fields=(
+                *(PLAIN_METADATA_COLUMNS[n] for n in names),
+                *([] if partition is None else [partition]),
+            )
+        )
         return {
             "handle": key,
             "name": f"{catalog.name}.{loaded.identifier}",
@@ -137,8 +132,7 @@ class CatalogAnswers:
     ) -> Answer:
         opened = metadata_table(loaded, table_io(loaded), name, selector=selector)
         state = TableState(catalog=handle, loaded=loaded, selector=selector, metadata_table=name)
-        key = json.dumps([handle, opened.name, loaded.metadata_location, repr(selector)])
-        self._states[key] = state
+        key = self._states.keep(state)
         return {
             "handle": key,
             "name": f"{catalog.name}.{opened.name}",
@@ -151,7 +145,7 @@ class CatalogAnswers:
 
     def state(self, handle: str) -> TableState:
         """The state a query refers to."""
-        return self._states[handle]
+        return self._states.state(handle)
 
     def catalog(self, handle: str) -> Catalog:
         """A catalog that Spark has opened."""

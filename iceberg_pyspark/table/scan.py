@@ -31,7 +31,7 @@ from iceberg_pyspark.spec.partitioning import unified_partition_type
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.types import NestedField
+from iceberg_pyspark.spec.types import NestedField, StructType
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
 from iceberg_pyspark.storage.manifests import read_entries
@@ -195,7 +195,15 @@ def projection_of(
 
 def _metadata_column(name: str, metadata: TableMetadata) -> NestedField | None:
     if name == PARTITION_NAME:
-        return partition_column(
-            unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
-        )
+        return partition_column(_partition_type(metadata))
     return PLAIN_METADATA_COLUMNS.get(name)
+
+
+def partition_of(metadata: TableMetadata) -> NestedField | None:
+    """The column `_partition` of a table, or None if no spec of it has a field."""
+    type_ = _partition_type(metadata)
+    return partition_column(type_) if type_.fields else None
+
+
+def _partition_type(metadata: TableMetadata) -> StructType:
+    return unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)

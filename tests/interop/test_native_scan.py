@@ -87,3 +87,13 @@ def test_equality_deletes_are_applied(lake: Oracle) -> None:
     lake.write_equality_deletes(name, ["id"], [(5,), (6,)])
     lake.sql(f"insert into {name} select 5L, 1, 'again', 0.0")
     same_rows(lake, "select * from {t}.native.keyed where id < 10")
+
+
+def test_the_partition_is_a_hidden_column_over_all_specs(lake: Oracle) -> None:
+    name = "native.partition_column"
+    lake.sql(f"create table java_hadoop.{name} using iceberg partitioned by (g) as " + ROWS)
+    lake.sql(f"alter table java_hadoop.{name} add partition field bucket(2, id)")
+    lake.sql(f"insert into java_hadoop.{name} values (200, null, 'x', 0.5)")
+    same_rows(lake, "select id, _partition from {t}." + name)
+    same_rows(lake, "select _partition.g, count(*) from {t}." + name + " where g = 1 group by 1")
+    assert "_partition" not in lake.spark.table(f"lake.{name}").columns

@@ -1,0 +1,91 @@
+"""The tables that queries of a session refer to: each by a handle that is enough to load it again.
+
+Spark holds handles for as long as it likes, and a session may live for months, so only those used
+last are kept in memory.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+
+MAX_STATES = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableState:
+    """A table as a query sees it: one metadata file, one way to choose the snapshot."""
+
+    catalog: str
+    loaded: LoadedTable
+    selector: SnapshotSelector
+    metadata_table: str | None = None
+    """Which of its metadata tables is read; None for the table itself."""
+
+
+class TableStates:
+    """States by handle; safe to use from several threads."""
+
+    def __init__(self, catalog_of: Callable[[str], Catalog], max_states: int = MAX_STATES) -> None:
+        """`catalog_of` gives the catalog that a state names."""
+        self._catalog_of = catalog_of
+        self._max_states = max_states
+        self._lock = threading.Lock()
+        self._states: OrderedDict[str, TableState] = OrderedDict()
+
+    def keep(self, state: TableState) -> str:
+        """Keep a state; its handle."""
+        identifier = state.loaded.identifier
+        handle = json.dumps(
+            [
+                state.catalog,
+                identifier.namespace,
+                identifier.name,
+                state.loaded.metadata_location,
+                asdict(state.selector),
+                state.metadata_table,
+            ]
+        )
+        with self._lock:
+            self._states[handle] = state
+            self._states.move_to_end(handle)
+            while len(self._states) > self._max_states:
+                self._states.popitem(last=False)
+        return handle
+
+    def state(self, handle: str) -> TableState:
+        """The state of a handle, read again if it was long unused."""
+        with self._lock:
+            found = self._states.get(handle)
+            if found is not None:
+                self._states.move_to_end(handle)
+                return found
+        state = self._read(handle)
+        self.keep(state)
+        return state
+
+    def _read(self, handle: str) -> TableState:
+        catalog, namespace, name, location, selector, metadata_table = json.loads(handle)
+        identifier = TableIdentifier(namespace=tuple(namespace), name=name)
+        loaded = self._catalog_of(catalog).load_table(identifier)
+        if loaded.metadata_location != location:
+            loaded = LoadedTable(
+                identifier=loaded.identifier,
+                metadata=read_table_metadata(open_storage(location, loaded.config), location),
+                metadata_location=location,
+                config=loaded.config,
+            )
+        return TableState(
+            catalog=catalog,
+            loaded=loaded,
+            selector=SnapshotSelector(**selector),
+            metadata_table=metadata_table,
+        )

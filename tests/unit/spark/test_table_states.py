@@ -1,0 +1,46 @@
+"""States of tables by handle: bounded, and read again when they were dropped."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.spark.table_states import TableState, TableStates
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import LongType, NestedField
+from iceberg_pyspark.table.create_table import create_table
+from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.table import Table
+
+
+def test_a_state_that_was_dropped_is_read_again_from_its_handle(tmp_path: Path) -> None:
+    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace(("db",))
+    identifier = TableIdentifier(namespace=("db",), name="t")
+    schema = Schema(fields=(NestedField(field_id=1, name="id", type=LongType()),))
+    loaded = create_table(catalog, identifier, schema)
+    states = TableStates(lambda name: {"s/lake": catalog}[name], max_states=2)
+    first = TableState(
+        catalog="s/lake",
+        loaded=loaded,
+        selector=SnapshotSelector(tag="monday"),
+        metadata_table="files",
+    )
+    handle = states.keep(first)
+    assert states.keep(first) == handle
+    table = Table(catalog, loaded)
+    table.update_properties().set({"a": "b"}).commit()
+    newer = TableState(
+        catalog="s/lake", loaded=catalog.load_table(identifier), selector=SnapshotSelector()
+    )
+    others = [
+        states.keep(newer),
+        states.keep(replace(newer, selector=SnapshotSelector(branch="x"))),
+    ]
+    again = states.state(handle)
+    assert again is not first
+    assert again.loaded.metadata == loaded.metadata
+    assert (again.selector, again.metadata_table) == (first.selector, "files")
+    assert states.state(handle) is again
+    assert len({handle, *others}) == 3
+    assert states.state(others[0]).loaded.metadata.properties["a"] == "b"
