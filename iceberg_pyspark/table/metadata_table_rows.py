@@ -128,8 +128,8 @@ def struct_of(
     """A struct array of exactly `arrow_type(type_)`, null where `nulls_of` is."""
     mask = nulls_of.is_null() if nulls_of is not None and nulls_of.null_count else None
     if not children:
-        valid = [{}] * rows if mask is None else [None if m else {} for m in mask.to_pylist()]
-        return pa.array(valid, pa.struct([]))
+        is_null = [False] * rows if mask is None else mask.to_pylist()
+        return pa.array([None if null else {} for null in is_null], pa.struct([]))
     return pa.StructArray.from_arrays(
         children, fields=[to_arrow_field(f) for f in type_.fields], mask=mask
     )
