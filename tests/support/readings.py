@@ -1,4 +1,4 @@
-"""One table as three readers see it: Java's, ours through Spark, and ours without Spark.
+"""One table as readers see it: Java's, and ours without Spark, by its data source, and natively.
 
 Tables are named as the oracle names them, `java_hadoop.db.events` or `java_sql.db.events`; ours are
 opened through our own catalog on the same folder or SQLite file.
@@ -7,12 +7,14 @@ opened through our own catalog on the same folder or SQLite file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.spark.options import parse_read_options
+from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.table.scan import TableScan, scan_table
 from tests.support.oracle import Oracle
 from tests.support.rows import PlainRow, arrow_rows, spark_rows
@@ -64,12 +66,51 @@ def our_rows(oracle: Oracle, name: str, **options: str) -> list[PlainRow]:
 
 
 def our_frame(oracle: Oracle, name: str, **options: str) -> DataFrame:
-    """Open a table of the oracle through Spark and our data source."""
+    """Open a table of the oracle through Spark and our data source, on the portable path."""
     catalog, _, rest = name.partition(".")
     reader = oracle.spark.read.format("iceberg-py").option("catalog", catalog)
+    reader = reader.option("native", options.pop("native", "false"))
     for key, value in catalog_properties(oracle, catalog).items():
         reader = reader.option(f"catalog.{key}", value)
     return reader.options(**_spelled(options)).load(rest)
+
+
+def native_frame(oracle: Oracle, name: str, **options: str) -> DataFrame:
+    """Open a table of the oracle in a session with Iceberg, to be read by Spark's own reader.
+
+    Through our SQL catalog, or through our data source where the table's catalog goes by its own
+    name or the option `columns` selects what SELECT would name otherwise.
+    """
+    assert install(oracle.spark).is_native
+    catalog, _, rest = name.partition(".")
+    columns = options.get("columns", "")
+    by_option = "." in columns or "_deleted" in columns or "variant" in name
+    if catalog != "java_hadoop" or by_option:
+        return our_frame(oracle, name, native="true", **options)
+    oracle.spark.conf.set("spark.sql.catalog.native", "iceberg_pyspark")
+    for key, value in catalog_properties(oracle, catalog).items():
+        oracle.spark.conf.set(f"spark.sql.catalog.native.{key}", value)
+    given = dict(_spelled(options))
+    given.pop("split-size", None)  # Spark cuts the files by its own settings
+    for kind in ("branch", "tag"):
+        if kind in given:
+            rest += f".{kind}_{given.pop(kind)}"
+    reader = oracle.spark.read
+    if "snapshot-id" in given:
+        reader = reader.option("versionAsOf", given.pop("snapshot-id"))
+    if "as-of-timestamp" in given:
+        moment = datetime.fromtimestamp(int(given.pop("as-of-timestamp")) / 1000, timezone.utc)
+        reader = reader.option("timestampAsOf", moment.isoformat())
+    for key in ("versionAsOf", "timestampAsOf"):
+        if key in given:
+            reader = reader.option(key, given.pop(key))
+    frame = reader.table(f"native.{rest}")
+    if "filter" in given:
+        frame = frame.filter(given.pop("filter"))
+    if "columns" in given:
+        frame = frame.select(*[c.strip() for c in given.pop("columns").split(",")])
+    assert not given, f"a native read has no options {sorted(given)}"
+    return frame
 
 
 def path_frame(oracle: Oracle, name: str, **options: str) -> DataFrame:
@@ -88,12 +129,15 @@ def assert_read_alike(
 ) -> list[PlainRow]:
     """Compare our rows with Java's, which are the whole table unless `java` says else; return them.
 
-    `through_spark` reads a third time, through our data source, and compares schemas too. A second
-    DataFrame costs a second; tests of what happens below Spark do without.
+    They are read without Spark and natively. `through_spark` reads once more, through our data
+    source, and compares schemas too: it costs a second, and tests of what happens below it do
+    without.
     """
     expected_frame = oracle.spark.table(name) if java is None else java
     expected = spark_rows(expected_frame.collect())
     assert our_rows(oracle, name, **options) == expected
+    native = native_frame(oracle, name, **options)
+    assert spark_rows(native.collect()) == expected
     if through_spark:
         frame = our_frame(oracle, name, **options)
         assert plain_schema(frame) == plain_schema(expected_frame)  # names, types, nullability
