@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.batches import compile_to_spark
 from iceberg_pyspark.spark.options import ReadOptions, TableOptions
 from iceberg_pyspark.spark.pinned_table import PinnedTable
+from iceberg_pyspark.spark.shipped_tasks import shipped_tasks
 from iceberg_pyspark.spark.types import project_like, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.file_io import FileIO
@@ -37,14 +37,7 @@ class MetadataTableReadJob:
     @property
     def pinned(self) -> PinnedTable:
         """What makes the next step see the same."""
-        loaded = self.loaded
-        return PinnedTable(
-            loaded.identifier.namespace,
-            loaded.identifier.name,
-            loaded.metadata_location,
-            dict(loaded.config),
-            self.name,
-        )
+        return PinnedTable.of(self.loaded, self.name)
 
     def schema(self) -> StructType:
         """The schema of what will be read."""
@@ -123,17 +116,11 @@ class MetadataTableSourceReader(DataSourceReader):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadTasks:
-    """Reads tasks of one metadata table as Spark wants their rows; called on pickled ones."""
+    """Reads tasks of one metadata table as Spark wants their rows."""
 
     reader: MetadataTableReader
     io: FileIO = field(repr=False)
     wanted: Schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of pickled tasks."""
-        for batch in batches:
-            for data in batch.column(0).to_pylist():
-                yield from self.rows(pickle.loads(data))
 
     def rows(self, task: Any) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
@@ -157,11 +144,7 @@ def metadata_table_frame(
         known = [batch for task in tasks for batch in read.rows(task)]
         if known:
             return spark.createDataFrame(pa.Table.from_batches(known), schema)
-    if not tasks:
-        return spark.createDataFrame([], schema)
-    rows = [(pickle.dumps(task),) for task in tasks]
-    shipped = spark.sparkContext.parallelize(rows, min(len(rows), _MOST_PARTITIONS))
-    return spark.createDataFrame(shipped, "task binary").mapInArrow(read, schema)
+    return shipped_tasks(spark, tasks, read.rows, schema, most_partitions=_MOST_PARTITIONS)
 
 
 _MOST_PARTITIONS = 200

@@ -8,7 +8,6 @@ get wrong goes to the portable part.
 
 from __future__ import annotations
 
-import pickle
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -48,6 +47,7 @@ from iceberg_pyspark.spark.native_equality import (
     read_deleted_keys,
 )
 from iceberg_pyspark.spark.native_filter import condition_of, is_exact
+from iceberg_pyspark.spark.shipped_tasks import shipped_tasks
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.scan import TableScan
@@ -243,29 +243,21 @@ class NativeScan:
         context = self._scan.context
         schema = to_spark_schema(context.projection)
         groups = pack_tasks(tasks, self._scan.split)
-        if not groups:
-            return Part(plan=_analysed(self._spark.createDataFrame([], schema)))
-        rows = [(pickle.dumps(group),) for group in groups]
-        shipped = self._spark.sparkContext.parallelize(rows, len(rows))
-        frame = self._spark.createDataFrame(shipped, "task binary")
-        read = _ReadGroups(context, self._scan.io)
-        return Part(plan=_analysed(frame.mapInArrow(read, schema)))
+        read = _GroupRows(context, self._scan.io)
+        return Part(plan=_analysed(shipped_tasks(self._spark, groups, read, schema)))
 
 
 @dataclass(frozen=True)
-class _ReadGroups:
-    """Reads pickled task groups on an executor."""
+class _GroupRows:
+    """The rows of a task group as Spark wants them, read on an executor."""
 
     context: ScanContext
     io: FileIO
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, group: ScanTaskGroup) -> Iterator[pa.RecordBatch]:
         to_spark = compile_to_spark(self.context.projection)
-        for batch in batches:
-            for data in batch.column(0).to_pylist():
-                group: ScanTaskGroup = pickle.loads(data)
-                for rows in read_group(self.context, group, self.io):
-                    yield to_spark(rows)
+        for rows in read_group(self.context, group, self.io):
+            yield to_spark(rows)
 
 
 def _cell(text: str) -> str:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.catalogs.catalog import LoadedTable
 
 
 @dataclass(frozen=True)
@@ -15,3 +19,14 @@ class PinnedTable:
     config: dict[str, str] = field(repr=False)
     metadata_table: str | None = None
     """Which of the table's metadata tables is read; None for the table itself."""
+
+    @classmethod
+    def of(cls, loaded: LoadedTable, metadata_table: str | None = None) -> PinnedTable:
+        """What makes the next step see the same."""
+        return cls(
+            loaded.identifier.namespace,
+            loaded.identifier.name,
+            loaded.metadata_location,
+            dict(loaded.config),
+            metadata_table,
+        )

@@ -40,13 +40,7 @@ class ReadJob:
     @property
     def pinned(self) -> PinnedTable:
         """What makes the next step see the same."""
-        loaded = self.loaded
-        return PinnedTable(
-            loaded.identifier.namespace,
-            loaded.identifier.name,
-            loaded.metadata_location,
-            dict(loaded.config),
-        )
+        return PinnedTable.of(self.loaded)
 
     def schema(self) -> StructType:
         """The schema of what will be read."""
