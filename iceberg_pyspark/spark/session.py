@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.filters import predicate_of
@@ -23,7 +24,9 @@ from iceberg_pyspark.spark.native_scan import NativeScan, Part
 from iceberg_pyspark.spark.read_job import ReadJob
 from iceberg_pyspark.spark.spark_table import SparkTable, spark_table
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
+from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.types import project_like
+from iceberg_pyspark.spark.write_command import WriteCommand, WriteKind, run_write
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
@@ -136,6 +139,10 @@ def _answer(operation: str, argument: Any) -> Any:
             return _plan_table(*argument)
         if operation == "source.plan":
             return _plan_source(*argument)
+        if operation == "write.run":
+            return _run_write(*argument)
+        if operation == "dml.run":
+            return _change_rows(*argument)
         question = json.loads(argument)
         session_id = question.get("session") or question["catalog"].partition("/")[0]
         return _session(session_id).catalogs.answer(operation, question)
@@ -161,9 +168,7 @@ def _session(session_id: str) -> IcebergSession:
 
 def _plan_table(session_id: str, wanted: str, condition: str | None, handle: str) -> Any:
     session = _session(session_id)
-    # the table may have been loaded by the session that this one was cloned from
-    owner = str(json.loads(handle)[0]).partition("/")[0]
-    state = _session(owner).catalogs.state(handle)
+    state = _state_of(handle)
     struct = spark_types.StructType.fromJson(json.loads(wanted))
     if state.metadata_table is not None:
         opened = metadata_table(
@@ -180,7 +185,48 @@ def _plan_table(session_id: str, wanted: str, condition: str | None, handle: str
         selector=state.selector,
         projection=lambda schema: _projected(schema, struct, partition_of(state.loaded.metadata)),
     )
-    return session.parts_of(_pruned(scan, condition), f"{handle}{wanted}{condition}")
+    pruned = _pruned(scan, condition)
+    if state.reads is not None:
+        pruned = state.reads.noted(pruned)
+    return session.parts_of(pruned, f"{handle}{wanted}{condition}")
+
+
+def _run_write(
+    session_id: str,
+    kind: WriteKind,
+    handle: str,
+    options: Mapping[str, str],
+    frame: Any,
+    condition: str | None,
+) -> None:
+    session = _session(session_id)
+    state = _state_of(handle)
+    command = WriteCommand(
+        kind=kind,
+        frame=DataFrame(frame, session.spark),
+        options=dict(options),
+        condition=None if condition is None else json.loads(condition),
+    )
+    run_write(_catalog_of(state), state, command)
+
+
+def _change_rows(session_id: str, plan: Any) -> None:
+    """DELETE, UPDATE and MERGE: the statement as Spark's optimized plan."""
+    del session_id
+    raise UnsupportedFeatureError(
+        f"{plan.nodeName()} is not supported yet; rewrite the rows with "
+        "df.write.format('iceberg-py').mode('overwrite')"
+    )
+
+
+def _state_of(handle: str) -> TableState:
+    """The table of a handle; a session that this one was cloned from may have loaded it."""
+    owner = str(json.loads(handle)[0]).partition("/")[0]
+    return _session(owner).catalogs.state(handle)
+
+
+def _catalog_of(state: TableState) -> Catalog:
+    return _session(state.catalog.partition("/")[0]).catalogs.catalog(state.catalog)
 
 
 def _plan_source(session_id: str, wanted: str, condition: str | None, pickled: bytes) -> Any:

@@ -266,7 +266,7 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces 
 }
 
 /** A table as it was when it was loaded: `handle` names the metadata and snapshot that Python keeps. */
-public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, SupportsRowLevelOperations, TruncatableTable {
+public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, TruncatableTable {
   final String handle;
   private final Map facts;
   private final StructType schema;
@@ -294,16 +294,10 @@ public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColu
     }
     return out;
   }
-  // writing is claimed so that it is refused in our words
   public Set capabilities() { return new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC})); }
-  public org.apache.spark.sql.connector.write.WriteBuilder newWriteBuilder(org.apache.spark.sql.connector.write.LogicalWriteInfo info) {
-    throw new IcebergPyUnsupported("writing to " + name() + " through Spark SQL or writeTo is not supported yet; use df.write.format('iceberg-py').mode(...).save(table)");
-  }
+  public org.apache.spark.sql.connector.write.WriteBuilder newWriteBuilder(org.apache.spark.sql.connector.write.LogicalWriteInfo info) { return new IcebergPyWrite(this); }
   public boolean truncateTable() {
     throw new IcebergPyUnsupported("removing all rows of " + name() + " is not supported yet; write none with df.write.format('iceberg-py').mode('overwrite')");
-  }
-  public org.apache.spark.sql.connector.write.RowLevelOperationBuilder newRowLevelOperationBuilder(org.apache.spark.sql.connector.write.RowLevelOperationInfo info) {
-    throw new IcebergPyUnsupported(info.command() + " on " + name() + " is not supported yet; rewrite the rows with df.write.format('iceberg-py').mode('overwrite')");
   }
   public MetadataColumn[] metadataColumns() {
     StructType hidden = (StructType) DataType.fromJson((String) facts.get("metadata_columns"));
@@ -372,11 +366,12 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   /** `needed` has the ids of the columns that the plan's parent refers to; null for all. */
   private LogicalPlan rewrite(LogicalPlan plan, Set needed) {
     if (plan instanceof DeleteFromTable || plan instanceof UpdateTable || plan instanceof MergeIntoTable) return plan;
+    plan = withSubqueries(plan);
     LogicalPlan below = plan; Expression condition = null;
     while (below instanceof Filter) {
       Expression inner = (Expression) (Object) ((Filter) below).condition();
       condition = condition == null ? inner : new And(inner, condition);
-      below = (LogicalPlan) (Object) ((Filter) below).child();
+      below = withSubqueries((LogicalPlan) (Object) ((Filter) below).child());
     }
     if (isOurs(below)) {
       LogicalPlan made = replaced((DataSourceV2ScanRelation) below, condition, needed);
@@ -389,6 +384,12 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     while (it.hasNext()) { LogicalPlan child = (LogicalPlan) it.next(); LogicalPlan next = rewrite(child, used); changed |= next != child; children.add(next); }
     return changed ? (LogicalPlan) plan.withNewChildren(IcebergPyBridge.seq(children)) : plan;
   }
+
+  /** The plan with those in its own expressions rewritten: pruning and Bloom filters that Spark made after it optimized subqueries. */
+  private LogicalPlan withSubqueries(LogicalPlan plan) {
+    return plan.subqueries().isEmpty() ? plan : (LogicalPlan) (Object) plan.transformExpressions(new IcebergPySubqueries(this));
+  }
+  LogicalPlan rewritten(LogicalPlan plan) { return rewrite(plan, null); }
 
   private static Set ids(AttributeSet attributes) {
     Set ids = new HashSet();
@@ -469,6 +470,17 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     scala.collection.Iterator it = e.children().iterator();
     while (it.hasNext()) { Expression child = (Expression) it.next(); Expression next = substituted(child, exchanged); changed |= next != child; children.add(next); }
     return changed ? (Expression) e.withNewChildren(IcebergPyBridge.seq(children)) : e;
+  }
+}
+
+class IcebergPySubqueries extends scala.runtime.AbstractPartialFunction {
+  private final IcebergPyRule rule;
+  IcebergPySubqueries(IcebergPyRule rule) { this.rule = rule; }
+  public boolean isDefinedAt(Object e) { return e instanceof PlanExpression && (Object) ((PlanExpression) e).plan() instanceof LogicalPlan; }
+  public Object applyOrElse(Object e, scala.Function1 otherwise) {
+    if (!isDefinedAt(e)) return otherwise.apply(e);
+    LogicalPlan plan = (LogicalPlan) (Object) ((PlanExpression) e).plan(); LogicalPlan made = rule.rewritten(plan);
+    return made == plan ? e : ((PlanExpression) e).withNewPlan(made);
   }
 }
 
@@ -625,21 +637,26 @@ public class IcebergPyPlans {
     return new org.apache.spark.sql.catalyst.expressions.objects.Invoke(target, method, type, IcebergPyBridge.seq(IcebergPyBridge.list(arguments)), IcebergPyBridge.seq(new ArrayList()), true, true, true);
   }
 
-  /** Add the rule to a session once; tells whether it was added. */
+  /** Add the rule and the strategy to a session once; tells whether they were added. */
   public boolean addRule(Object session) {
     org.apache.spark.sql.ExperimentalMethods methods = ((org.apache.spark.sql.classic.SparkSession) session).experimental();
     scala.collection.immutable.Seq rules = methods.extraOptimizations();
     scala.collection.Iterator it = rules.iterator();
     while (it.hasNext()) if (it.next() instanceof IcebergPyRule) return false;
     methods.extraOptimizations_$eq((scala.collection.immutable.Seq) rules.appended(new IcebergPyRule()));
+    methods.extraStrategies_$eq((scala.collection.immutable.Seq) methods.extraStrategies().appended(new IcebergPyStrategy()));
     return true;
   }
   public void removeRule(Object session) {
     org.apache.spark.sql.ExperimentalMethods methods = ((org.apache.spark.sql.classic.SparkSession) session).experimental();
+    methods.extraOptimizations_$eq(withoutOurs(methods.extraOptimizations()));
+    methods.extraStrategies_$eq(withoutOurs(methods.extraStrategies()));
+  }
+  private static scala.collection.immutable.Seq withoutOurs(scala.collection.immutable.Seq all) {
     List kept = new ArrayList();
-    scala.collection.Iterator it = methods.extraOptimizations().iterator();
-    while (it.hasNext()) { Object rule = it.next(); if (!(rule instanceof IcebergPyRule)) kept.add(rule); }
-    methods.extraOptimizations_$eq(IcebergPyBridge.seq(kept));
+    scala.collection.Iterator it = all.iterator();
+    while (it.hasNext()) { Object one = it.next(); if (!(one instanceof IcebergPyRule || one instanceof IcebergPyStrategy)) kept.add(one); }
+    return IcebergPyBridge.seq(kept);
   }
   /** The session of that name that asked something, if it is still there. */
   public Object sessionNamed(String id) { return IcebergPyBridge.sessionNamed(id); }

@@ -1,4 +1,4 @@
-"""Compiles `Bridge.java` with the Janino inside Spark, once per JVM, and makes its classes known.
+"""Compiles the Java sources of this folder with the Janino inside Spark, once per JVM.
 
 The classes go to a folder that is added to the class loader Spark's driver resolves names with, so
 that the catalog class is found by its name however late a catalog is configured.
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-SOURCE = Path(__file__).with_name("Bridge.java")
+_SOURCES = ("Bridge.java", "Commands.java", "RowLevel.java")
 _MARKER = "IcebergPyBridge"
 
 
@@ -32,12 +32,20 @@ def load_bridge(gateway: Any) -> Any:
     compiler.setParentClassLoader(loader)
     compiler.setSourceVersion(8)
     compiler.setTargetVersion(8)
-    compiler.cook(SOURCE.read_text(encoding="utf-8"))
+    compiler.cook(_source())
     folder = Path(tempfile.mkdtemp(prefix="iceberg-pyspark-bridge-"))
     for name, code in compiler.getBytecodes().items():
         (folder / f"{name}.class").write_bytes(bytes(code))
     loader.addURL(jvm.java.io.File(str(folder)).toURI().toURL())
     return loader
+
+
+def _source() -> str:
+    """All sources as the one file that Janino takes: it wants the imports first."""
+    folder = Path(__file__).parent
+    lines = [line for n in _SOURCES for line in (folder / n).read_text("utf-8").splitlines()]
+    imports = sorted({line for line in lines if line.startswith("import ")})
+    return "\n".join([*imports, *(line for line in lines if not line.startswith("import "))])
 
 
 def _knows(gateway: Any, loader: Any) -> bool:
