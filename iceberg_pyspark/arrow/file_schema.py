@@ -22,6 +22,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 
 
@@ -66,6 +67,11 @@ def _stored_type(type_: Type, path: str) -> Type:
                 type_,
                 key_type=_stored_type(_known(key, path), path),
                 value_type=_stored_type(_known(value, path), path),
+            )
+        case VariantType():
+            raise UnsupportedFeatureError(
+                f"column '{path}' has type variant, which cannot be written yet; write the table "
+                "with an engine that can"
             )
         case _:
             return type_

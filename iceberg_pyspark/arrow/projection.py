@@ -21,6 +21,7 @@ from iceberg_pyspark.arrow.file_fields import FileField, FileFields
 from iceberg_pyspark.arrow.promotion import check_readable, promote
 from iceberg_pyspark.arrow.scalars import scalar_of
 from iceberg_pyspark.arrow.schemas import arrow_type, is_list_like
+from iceberg_pyspark.arrow.variants import check_variant, variant_array
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.types import (
     ListType,
@@ -30,6 +31,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
     Type,
     UnknownType,
+    VariantType,
 )
 
 Converter: TypeAlias = Callable[[pa.Array], pa.Array]
@@ -150,6 +152,8 @@ def _match_type(
                     strict=True,
                 )
             )
+        case VariantType():
+            check_variant(source.type, where)
         case PrimitiveType():
             check_readable(source.type, type_, where)
     return Stored(type_, source, children)
@@ -163,7 +167,7 @@ def leaves_of(match: Match) -> set[int]:
     """The leaf columns to read for a field; one at least, to know where a struct is null."""
     if isinstance(match, Constant):
         return set()
-    if not match.source.children:
+    if not match.source.children or isinstance(match.type, VariantType):
         return set(match.source.leaves)
     found: set[int] = set()
     for child in match.children:
@@ -176,6 +180,8 @@ def leaves_of(match: Match) -> set[int]:
 
 def compile_column(match: Stored, selected: Collection[int]) -> Converter:
     """A function from the array read, pruned to the selected leaves, to the column's array."""
+    if isinstance(match.type, VariantType):
+        return variant_array
     if isinstance(match.type, PrimitiveType):
         type_ = match.type
         return lambda array: promote(array, type_)

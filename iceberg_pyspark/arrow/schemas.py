@@ -43,12 +43,21 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 """Arrow field metadata that holds a Parquet field id, as decimal text."""
 
 DOC_KEY = b"doc"
+
+VARIANT = pa.struct(
+    [
+        pa.field("metadata", pa.binary(), nullable=False),
+        pa.field("value", pa.binary(), nullable=False),
+    ]
+)
+"""A variant: its dictionary of names and its value, both as Parquet encodes them."""
 
 _ARROW_BY_CLASS: Mapping[type[PrimitiveType], pa.DataType] = {
     BooleanType: pa.bool_(),
@@ -66,13 +75,14 @@ _ARROW_BY_CLASS: Mapping[type[PrimitiveType], pa.DataType] = {
     UUIDType: pa.binary(16),
     BinaryType: pa.binary(),
     UnknownType: pa.null(),
+    VariantType: VARIANT,
 }
 
 
 def to_arrow_schema(schema: Schema, *, field_ids: bool = False) -> pa.Schema:
     """The Arrow schema of an Iceberg schema; with `field_ids`, ids and docs at every level.
 
-    Raises `UnsupportedFeatureError` naming the column for variant, geometry and geography.
+    Raises `UnsupportedFeatureError` naming the column for geometry and geography.
     """
     return pa.schema([to_arrow_field(f, field_ids=field_ids) for f in schema.fields])
 

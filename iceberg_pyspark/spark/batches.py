@@ -1,7 +1,8 @@
 """Iceberg's Arrow batches as Spark wants them.
 
 Spark takes exactly the Arrow types of its own schema and casts nothing. They are those that
-`arrow/` reads, but for uuid (text), fixed (binary) and time (nanoseconds).
+`arrow/` reads, but for uuid (text), fixed (binary), time (nanoseconds) and variant (its value
+first).
 """
 
 from __future__ import annotations
@@ -22,9 +23,17 @@ from iceberg_pyspark.spec.types import (
     TimeType,
     Type,
     UUIDType,
+    VariantType,
 )
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
+
+_SPARK_VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
 
 
 def compile_to_spark(schema: Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
@@ -57,6 +66,8 @@ def _compile(type_: Type) -> Convert | None:
             return _uuid_text
         case FixedType():
             return lambda array: array.cast(pa.binary())
+        case VariantType():
+            return _variant
         case TimeType():
             return lambda array: array.cast(pa.time64("ns"))
         case StructType(fields=fields):
@@ -68,6 +79,14 @@ def _compile(type_: Type) -> Convert | None:
             key, value = _compile(type_.key_type), _compile(type_.value_type)
             return None if key is None and value is None else _compile_map(key, value, type_)
     return None
+
+
+def _variant(array: pa.StructArray) -> pa.StructArray:
+    return pa.StructArray.from_arrays(
+        [array.field("value"), array.field("metadata")],
+        fields=list(_SPARK_VARIANT),
+        mask=array.is_null() if array.null_count else None,
+    )
 
 
 def _same(array: pa.Array) -> pa.Array:
@@ -126,6 +145,8 @@ def _spark_type(type_: Type, arrow: pa.DataType) -> pa.DataType:
             return pa.binary()
         case TimeType():
             return pa.time64("ns")
+        case VariantType():
+            return _SPARK_VARIANT
         case StructType(fields=fields):
             return pa.struct(
                 [

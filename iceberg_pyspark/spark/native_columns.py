@@ -1,9 +1,8 @@
 """Which columns Spark's own Parquet reader is asked for, and what of them it must not be asked.
 
 Spark finds columns by field id, fills missing ones with `EXISTS_DEFAULT`, widens promoted types.
-It prunes row groups by column *name* though, so a column whose name once meant another field id is
-read under a name no file has. Anything beyond that makes the scan portable: `native_columns` gives
-None then, with the reason in the log.
+What it does by name is `read_names.py`. Anything beyond that makes the scan portable:
+`native_columns` gives None then, with the reason in the log.
 """
 
 from __future__ import annotations
@@ -15,8 +14,17 @@ from typing import Any
 
 from pyspark.sql import types as spark_types
 
+from iceberg_pyspark.spark.read_names import (
+    hidden_name,
+    may_be_mistaken,
+    may_mislead,
+    quoted,
+    type_text,
+    with_hidden_names,
+)
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec.metadata_columns import (
+    DELETED,
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
     POS,
@@ -42,6 +50,7 @@ from iceberg_pyspark.spec.types import (
     TimestampType,
     TimestamptzType,
     Type,
+    VariantType,
     walk_fields,
 )
 from iceberg_pyspark.spec.values import value_to_json
@@ -69,6 +78,7 @@ _NATIVE_TYPES = (
     TimestamptzType,
     StringType,
     BinaryType,
+    VariantType,
 )
 
 
@@ -113,6 +123,9 @@ def native_columns(scan: TableScan, hidden: Collection[int] = ()) -> NativeColum
             case SPEC_ID.field_id:
                 facts.append(FACT_SPEC_ID)
                 expression = FACT_SPEC_ID
+            case DELETED.field_id:
+                # files with deletes are read portably, which tells their rows apart
+                expression = "false"
             case POS.field_id:
                 expression = ROW_INDEX
             case ROW_ID.field_id:
@@ -130,18 +143,21 @@ def native_columns(scan: TableScan, hidden: Collection[int] = ()) -> NativeColum
                     f"coalesce({STORED_SEQUENCE}, {FACT_SEQUENCE}) END"
                 )
             case _:
-                name = f"__ice_c{f.field_id}" if _is_doubtful(f, scan) else f.name
-                read.append(_read_field(f, name))
+                name = _read_name(f, scan)
                 names[f.field_id] = name
                 expression = quoted(name)
+                if may_be_mistaken(f, scan.metadata):
+                    expression = f"CAST({expression} AS {type_text(_read_type(f.type, f.name))})"
+                    f = replace(f, type=with_hidden_names(f.type))
+                read.append(_read_field(f, name))
         expressions.append(f"{expression} AS {quoted(f.name)}")
     for field_id, f in further.items():
         if field_id not in names:
-            names[field_id] = f"__ice_c{field_id}"
+            names[field_id] = hidden_name(field_id)
             current = scan.context.schemas[0].as_struct.field(field_id)
             taken = {n.lower() for n in (r.name for r in read)}
-            if current is not None and f.name.lower() not in taken and not _is_doubtful(f, scan):
-                names[field_id] = f.name
+            if current is not None and f.name.lower() not in taken:
+                names[field_id] = _read_name(f, scan)
             read.append(_read_field(f, names[field_id]))
     return NativeColumns(
         read_schema=spark_types.StructType(read),
@@ -171,12 +187,9 @@ def _stored(name: str, field_id: int) -> spark_types.StructField:
     )
 
 
-def quoted(name: str) -> str:
-    """A column's name in SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-_METADATA_IDS = {f.field_id for f in (FILE, SPEC_ID, POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
+_METADATA_IDS = {
+    f.field_id for f in (DELETED, FILE, SPEC_ID, POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+}
 
 
 def _why_portable(scan: TableScan, fields: Collection[NestedField]) -> str | None:
@@ -215,26 +228,8 @@ def _only_widened(f: NestedField, schemas: tuple[Schema, ...]) -> bool:
     return True
 
 
-def _is_doubtful(f: NestedField, scan: TableScan) -> bool:
-    """Whether files may hold another column under this name: then Spark must not prune by it."""
-    metadata = scan.metadata
-    known = {s.schema_id for s in metadata.schemas}
-    if known != set(range(len(known))):
-        return True  # schemas were expired: what the name meant in them is not known
-    for schema in metadata.schemas:
-        for other in schema.fields:
-            if other.name == f.name and other.field_id != f.field_id:
-                return True
-    return _nested_doubtful(f, scan)
-
-
-def _nested_doubtful(f: NestedField, scan: TableScan) -> bool:
-    names = {scan.metadata.current_schema.name_by_id.get(i.field_id) for i in walk_fields(f.type)}
-    for schema in scan.metadata.schemas:
-        for field_id, name in schema.name_by_id.items():
-            if name in names and (scan.metadata.current_schema.name_by_id.get(field_id) != name):
-                return True
-    return False
+def _read_name(f: NestedField, scan: TableScan) -> str:
+    return hidden_name(f.field_id) if may_mislead(f, scan.metadata) else f.name
 
 
 def _read_field(f: NestedField, name: str) -> spark_types.StructField:

@@ -34,7 +34,6 @@ from iceberg_pyspark.spark.native_columns import (
     ROW_INDEX,
     NativeColumns,
     native_columns,
-    quoted,
 )
 from iceberg_pyspark.spark.native_equality import (
     AGE,
@@ -47,8 +46,10 @@ from iceberg_pyspark.spark.native_equality import (
     read_deleted_keys,
 )
 from iceberg_pyspark.spark.native_filter import condition_of, is_exact
+from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.shipped_tasks import shipped_tasks
 from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spec.metadata_columns import DELETED
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.scan import TableScan
 
@@ -115,6 +116,8 @@ class NativeScan:
             native_columns(scan, columns_of(row_filter)) if is_exact(row_filter) else None
         )
         self._scopes = PartitionScopes()
+        projected = scan.context.projection.as_struct
+        self._marks_deleted = projected.field(DELETED.field_id) is not None
 
     def parts(self) -> list[Part]:
         """At least one part, without a file if none survives."""
@@ -139,7 +142,7 @@ class NativeScan:
                     files.portable.append(task)
                 elif not task.deletes:
                     files.plain.append(task)
-                elif bitmap_bytes > MAX_BITMAP_BYTES:
+                elif self._marks_deleted or bitmap_bytes > MAX_BITMAP_BYTES:
                     files.portable.append(task)
                 else:
                     rows = read_deleted_rows(self._scan.io, task, self._scan.context.table)

@@ -22,7 +22,11 @@ from iceberg_pyspark.spark.alter_table import alter_table
 from iceberg_pyspark.spark.column_defaults import with_defaults
 from iceberg_pyspark.spark.shown_table import shown_partitioning, shown_properties
 from iceberg_pyspark.spark.table_states import TableState, TableStates
-from iceberg_pyspark.spark.types import from_spark_schema, to_spark_schema
+from iceberg_pyspark.spark.types import (
+    from_spark_schema,
+    shown_spark_schema,
+    to_spark_schema,
+)
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -38,7 +42,7 @@ from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_storage import table_io
 
 Answer = dict[str, Any] | None
-_METADATA_COLUMNS = ("_spec_id", "_file", "_pos")
+_METADATA_COLUMNS = ("_spec_id", "_file", "_pos", "_deleted")
 _ROW_LINEAGE_COLUMNS = ("_row_id", "_last_updated_sequence_number")
 
 
@@ -47,7 +51,7 @@ class CatalogAnswers:
 
     def __init__(self) -> None:
         self._catalogs: dict[str, Catalog] = {}
-        self._states = TableStates(self.catalog)
+        self.states = TableStates(self.catalog)
 
     def answer(self, operation: str, q: Mapping[str, Any]) -> Answer:
         """Answer one question."""
@@ -98,7 +102,7 @@ class CatalogAnswers:
         metadata = loaded.metadata
         selected = select_snapshot(metadata, selector)
         state = TableState(catalog=handle, loaded=loaded, selector=selector)
-        key = self._states.keep(state)
+        key = self.states.keep(state)
         size = 0
         if selected.snapshot is not None:
             size = int(selected.snapshot.summary.get("total-files-size", 2**40))
@@ -115,7 +119,7 @@ class CatalogAnswers:
             "name": f"{catalog.name}.{loaded.identifier}",
             "id": metadata.table_uuid,
             "version": str(selected.snapshot and selected.snapshot.snapshot_id),
-            "schema": to_spark_schema(selected.schema).json(),
+            "schema": shown_spark_schema(selected.schema).json(),
             "metadata_columns": to_spark_schema(hidden).json(),
             "properties": shown_properties(metadata),
             "partitioning": shown_partitioning(metadata),
@@ -132,7 +136,7 @@ class CatalogAnswers:
     ) -> Answer:
         opened = metadata_table(loaded, table_io(loaded), name, selector=selector)
         state = TableState(catalog=handle, loaded=loaded, selector=selector, metadata_table=name)
-        key = self._states.keep(state)
+        key = self.states.keep(state)
         return {
             "handle": key,
             "name": f"{catalog.name}.{opened.name}",
@@ -145,7 +149,7 @@ class CatalogAnswers:
 
     def state(self, handle: str) -> TableState:
         """The state a query refers to."""
-        return self._states.state(handle)
+        return self.states.state(handle)
 
     def catalog(self, handle: str) -> Catalog:
         """A catalog that Spark has opened."""

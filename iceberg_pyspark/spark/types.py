@@ -1,10 +1,11 @@
 """Iceberg types as Spark types and back, as Iceberg's own connector maps them.
 
     timestamptz ↔ TimestampType · timestamp ↔ TimestampNTZType · uuid → StringType
-    fixed → BinaryType · unknown ↔ NullType
+    fixed → BinaryType · unknown ↔ NullType · variant ↔ VariantType
 
-Types Spark has no value for (nanosecond timestamps, variant and geo for now) are refused by the
-name of the column; the `columns` option reads a table around them.
+Types Spark has no value for (nanosecond timestamps, geo for now) are refused by the name of the
+column; the `columns` option reads a table around them. A catalog shows such columns all the same
+(`shown_spark_schema`), so that the others can be selected.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _SPARK_BY_ICEBERG: dict[type[ice.PrimitiveType], Callable[[], spark_types.DataTy
     ice.FixedType: spark_types.BinaryType,
     ice.BinaryType: spark_types.BinaryType,
     ice.UnknownType: spark_types.NullType,
+    ice.VariantType: spark_types.VariantType,
 }
 
 _ICEBERG_BY_SPARK: dict[type[spark_types.DataType], Callable[[], ice.PrimitiveType]] = {
@@ -52,12 +54,49 @@ _ICEBERG_BY_SPARK: dict[type[spark_types.DataType], Callable[[], ice.PrimitiveTy
     spark_types.VarcharType: ice.StringType,
     spark_types.BinaryType: ice.BinaryType,
     spark_types.NullType: ice.UnknownType,
+    spark_types.VariantType: ice.VariantType,
 }
 
 
 def to_spark_schema(schema: Schema) -> spark_types.StructType:
     """The Spark schema of an Iceberg schema; raises `UnsupportedFeatureError` naming the column."""
     return _to_spark_struct(schema.as_struct, "")
+
+
+def shown_spark_schema(schema: Schema) -> spark_types.StructType:
+    """The Spark schema that a catalog shows: columns Spark has no type for appear as binary.
+
+    Their comment says so; `project_like` refuses them by name, wherever a query needs one.
+    """
+    return to_spark_schema(Schema(fields=_shown_fields(schema.fields)))
+
+
+def _shown_fields(fields: tuple[ice.NestedField, ...]) -> tuple[ice.NestedField, ...]:
+    shown = []
+    for f in fields:
+        type_ = _shown_type(f.type)
+        doc = f.doc
+        if doc is None and isinstance(f.type, ice.PrimitiveType) and type_ is not f.type:
+            doc = f"{f.type}, for which Spark has no type here: not to be selected"
+        shown.append(replace(f, type=type_, doc=doc))
+    return tuple(shown)
+
+
+def _shown_type(type_: ice.Type) -> ice.Type:
+    match type_:
+        case ice.StructType(fields=fields):
+            return ice.StructType(_shown_fields(fields))
+        case ice.ListType():
+            return replace(type_, element_type=_shown_type(type_.element_type))
+        case ice.MapType():
+            return replace(
+                type_,
+                key_type=_shown_type(type_.key_type),
+                value_type=_shown_type(type_.value_type),
+            )
+        case ice.DecimalType():
+            return type_
+    return type_ if type(type_) in _SPARK_BY_ICEBERG else ice.BinaryType()
 
 
 def _to_spark_struct(struct: ice.StructType, prefix: str) -> spark_types.StructType:
@@ -93,8 +132,8 @@ def _to_spark_type(type_: ice.Type, path: str) -> spark_types.DataType:
     make = _SPARK_BY_ICEBERG.get(type(type_))
     if make is None:
         raise UnsupportedFeatureError(
-            f"column '{path}' has type {type_}, for which Spark has no type here; "
-            "read the other columns with the option columns='a,b,...'"
+            f"column '{path}' has type {type_}, for which Spark has no type here; select the "
+            "other columns, in format iceberg-py with the option columns='a,b,...'"
         )
     return make()
 

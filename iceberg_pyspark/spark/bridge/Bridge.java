@@ -464,7 +464,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return new Join(left, (LogicalPlan) (Object) analysed.right(), org.apache.spark.sql.catalyst.plans.LeftAnti$.MODULE$, analysed.condition(), new JoinHint(scala.Option.empty(), scala.Option.apply(broadcast)));
   }
 
-  private static Expression substituted(Expression e, Map exchanged) {
+  static Expression substituted(Expression e, Map exchanged) {
     if (e instanceof AttributeReference && exchanged.containsKey(((AttributeReference) e).exprId())) return (Expression) exchanged.get(((AttributeReference) e).exprId());
     List children = new ArrayList(); boolean changed = false;
     scala.collection.Iterator it = e.children().iterator();
@@ -585,11 +585,25 @@ public class IcebergPyFileIndex implements FileIndex {
   public scala.Option metadataOpsTimeNs() { return scala.Option.empty(); }
   public scala.collection.immutable.Seq listFiles(scala.collection.immutable.Seq partitionFilters, scala.collection.immutable.Seq dataFilters) {
     List out = new ArrayList(paths.length);
+    // Spark has taken conditions on facts alone out of its plan: what does not fulfil them must not be given
+    InterpretedPredicate wanted = condition(partitionFilters);
     for (int i = 0; i < paths.length; i++) {
+      if (wanted != null && !wanted.eval(facts[i])) continue;
       FileStatus[] one = new FileStatus[] {new FileStatus(sizes[i], false, 1, 134217728L, 0L, new Path(paths[i]))};
       out.add(PartitionDirectory$.MODULE$.apply(facts[i], one));
     }
     return IcebergPyBridge.seq(out);
+  }
+  /** All the filters at once, on a row of facts; null for none. */
+  private InterpretedPredicate condition(scala.collection.immutable.Seq filters) {
+    Expression all = null;
+    scala.collection.Iterator it = filters.iterator();
+    while (it.hasNext()) { Expression one = (Expression) it.next(); all = all == null ? one : new And(all, one); }
+    if (all == null) return null;
+    Map bound = new HashMap();
+    it = all.references().iterator();
+    while (it.hasNext()) { Attribute a = (Attribute) it.next(); bound.put(a.exprId(), new BoundReference(factSchema.fieldIndex(a.name()), a.dataType(), true)); }
+    return Predicate$.MODULE$.createInterpreted(IcebergPyRule.substituted(all, bound));
   }
   public boolean equals(Object other) { return other instanceof IcebergPyFileIndex && ((IcebergPyFileIndex) other).key.equals(key); }
   public int hashCode() { return key.hashCode(); }

@@ -28,7 +28,6 @@ from iceberg_pyspark.spec.types import (
     TimeType,
     UnknownType,
     UUIDType,
-    VariantType,
 )
 from tests.support.scan_tasks import optional, required, schema_of
 from tests.support.strategies import PRIMITIVE_TYPES
@@ -86,7 +85,7 @@ def test_field_ids_at_every_level_only_when_asked_for() -> None:
     assert arrow.field("id").metadata[b"doc"] == b"key"
 
 
-@pytest.mark.parametrize("type_", [VariantType(), GeometryType(), GeographyType()])
+@pytest.mark.parametrize("type_", [GeometryType(), GeographyType()])
 def test_types_without_a_mapping_are_refused_by_column(type_: PrimitiveType) -> None:
     schema = schema_of(optional(1, "s", StructType((optional(2, "v", type_),))))
     with pytest.raises(UnsupportedFeatureError, match=r"'s\.v'"):

@@ -1,0 +1,271 @@
+"""Variant columns of Parquet and Avro files as structs of metadata and value.
+
+Parquet's "Variant Encoding" and "Variant Shredding". A shredded column keeps parts of its values in
+typed columns; they are put back together here, value by value, so that what is returned is always
+whole. The field names of a value stay those of its metadata.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.arrow.schemas import VARIANT
+from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
+
+Encode: TypeAlias = Callable[[Any], bytes]
+_EPOCH = dt.date(1970, 1, 1)
+_NULL = b"\x00"
+_EXACT = Context(prec=76)
+
+
+def check_variant(stored: pa.DataType, where: str) -> None:
+    """Raise unless a file's column holds variants; `where` begins the message."""
+    if isinstance(stored, pa.BaseExtensionType):
+        stored = stored.storage_type
+    names = {f.name for f in stored} if pa.types.is_struct(stored) else set()
+    if "metadata" not in names or not names & {"value", "typed_value"}:
+        raise InvalidMetadataError(f"{where} is stored as {stored}, the table has a variant")
+    if "typed_value" in names:
+        _Shredded.of(_plain(stored), where)
+
+
+def variant_array(array: pa.Array) -> pa.Array:
+    """A column of a file, whose type `check_variant` has passed, as `VARIANT`."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    metadata = array.field("metadata")
+    values = _whole_values(array) if _has(array.type, "typed_value") else array.field("value")
+    mask = array.is_null() if array.null_count else None
+    if mask is not None:
+        metadata, values = (pc.fill_null(_binary(c), b"") for c in (metadata, values))
+    return pa.StructArray.from_arrays(
+        [_binary(metadata), _binary(values)], fields=list(VARIANT), mask=mask
+    )
+
+
+def _binary(array: pa.Array) -> pa.Array:
+    return array if array.type == pa.binary() else array.cast(pa.binary())
+
+
+def _has(type_: pa.DataType, name: str) -> bool:
+    return bool(type_.get_field_index(name) >= 0)
+
+
+def _plain(type_: pa.DataType) -> pa.StructType:
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+
+
+def _whole_values(array: pa.StructArray) -> pa.Array:
+    shredded = _Shredded.of(array.type, "a variant")
+    names: dict[bytes, _Names] = {}
+    values: list[bytes | None] = []
+    for row in array.to_pylist():
+        if row is None:
+            values.append(None)
+            continue
+        metadata = row["metadata"]
+        found = names.get(metadata)
+        if found is None:
+            found = names[metadata] = _Names.of(metadata)
+        # a required variant is never missing as a whole
+        values.append(shredded.whole(row, found) or _NULL)
+    return pa.array(values, pa.binary())
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The dictionary of field names in a value's metadata."""
+
+    texts: tuple[bytes, ...]
+    ids: Mapping[bytes, int]
+
+    @staticmethod
+    def of(metadata: bytes) -> _Names:
+        size = (metadata[0] >> 6) + 1
+        count = _uint(metadata, 1, size)
+        start = 1 + size * (count + 2)
+        ends = [_uint(metadata, 1 + size * (i + 1), size) for i in range(count + 1)]
+        texts = tuple(metadata[start + a : start + b] for a, b in itertools.pairwise(ends))
+        return _Names(texts, {text: i for i, text in enumerate(texts)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Shredded:
+    """How the group `value`, `typed_value` becomes one value; what stands at its place is None."""
+
+    typed: Callable[[Any, bytes | None, _Names], bytes] | None
+
+    @staticmethod
+    def of(group: pa.StructType, where: str) -> _Shredded:
+        if not _has(group, "typed_value"):
+            return _Shredded(None)
+        type_ = group.field("typed_value").type
+        if pa.types.is_struct(type_):
+            return _Shredded(_object_of({f.name: _Shredded.of(f.type, where) for f in type_}))
+        if pa.types.is_list(type_):
+            return _Shredded(_array_of(_Shredded.of(type_.value_type, where)))
+        encode = _primitive_of(type_, where)
+        return _Shredded(lambda value, _rest, _names: encode(value))
+
+    def whole(self, group: Mapping[str, Any], names: _Names) -> bytes | None:
+        """The value of a group, None where it has none."""
+        rest = group.get("value")
+        typed = group.get("typed_value")
+        if self.typed is None or typed is None:
+            return rest
+        return self.typed(typed, rest, names)
+
+
+def _object_of(fields: Mapping[str, _Shredded]) -> Callable[[Any, bytes | None, _Names], bytes]:
+    keys = {name: name.encode() for name in fields}
+
+    def whole(typed: Mapping[str, Any], rest: bytes | None, names: _Names) -> bytes:
+        found: dict[bytes, bytes] = dict(_fields(rest, names)) if rest is not None else {}
+        for name, field in fields.items():
+            value = None if typed[name] is None else field.whole(typed[name], names)
+            if value is not None:
+                found[keys[name]] = value
+        return _encoded_object(found, names)
+
+    return whole
+
+
+def _array_of(element: _Shredded) -> Callable[[Any, bytes | None, _Names], bytes]:
+    def whole(typed: list[Any], _rest: bytes | None, names: _Names) -> bytes:
+        return _encoded_array([element.whole(e, names) or _NULL for e in typed])
+
+    return whole
+
+
+def _uint(data: bytes, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size], "little")
+
+
+def _fields(value: bytes, names: _Names) -> Iterator[tuple[bytes, bytes]]:
+    """The fields of an encoded object, with their values as they are encoded."""
+    header = value[0] >> 2
+    if value[0] & 3 != 2:
+        raise InvalidMetadataError("a shredded variant has a value beside its fields: no object")
+    offset_size, id_size = (header & 3) + 1, (header >> 2 & 3) + 1
+    count_size = 4 if header >> 4 & 1 else 1
+    count = _uint(value, 1, count_size)
+    ids = 1 + count_size
+    offsets = ids + count * id_size
+    start = offsets + (count + 1) * offset_size
+    begins = [_uint(value, offsets + i * offset_size, offset_size) for i in range(count + 1)]
+    # values may be stored in another order than fields: each ends where the next one begins
+    ends = dict(itertools.pairwise(sorted(begins)))
+    for i in range(count):
+        name = names.texts[_uint(value, ids + i * id_size, id_size)]
+        yield name, value[start + begins[i] : start + ends[begins[i]]]
+
+
+def _width(largest: int) -> int:
+    return max(1, (largest.bit_length() + 7) // 8)
+
+
+def _offsets(values: list[bytes]) -> tuple[int, bytes]:
+    ends = [0]
+    for value in values:
+        ends.append(ends[-1] + len(value))
+    size = _width(ends[-1])
+    return size, b"".join(end.to_bytes(size, "little") for end in ends)
+
+
+def _encoded_object(fields: Mapping[bytes, bytes], names: _Names) -> bytes:
+    ordered = sorted(fields)
+    ids = [names.ids[name] for name in ordered]
+    values = [fields[name] for name in ordered]
+    id_size = _width(max(ids, default=0))
+    offset_size, offsets = _offsets(values)
+    large = len(ids) > 255
+    header = (large << 4) | (id_size - 1) << 2 | (offset_size - 1)
+    return b"".join(
+        (
+            bytes([header << 2 | 2]),
+            len(ids).to_bytes(4 if large else 1, "little"),
+            *(i.to_bytes(id_size, "little") for i in ids),
+            offsets,
+            *values,
+        )
+    )
+
+
+def _encoded_array(values: list[bytes]) -> bytes:
+    offset_size, offsets = _offsets(values)
+    large = len(values) > 255
+    header = (large << 2) | (offset_size - 1)
+    count = len(values).to_bytes(4 if large else 1, "little")
+    return b"".join((bytes([header << 2 | 3]), count, offsets, *values))
+
+
+def _packed(type_id: int, layout: str) -> Encode:
+    pack = struct.Struct(layout).pack
+    head = bytes([type_id << 2])
+    return lambda value: head + pack(value)
+
+
+def _encoded_text(text: str) -> bytes:
+    data = text.encode()
+    if len(data) < 64:
+        return bytes([len(data) << 2 | 1]) + data
+    return bytes([16 << 2]) + struct.pack("<I", len(data)) + data
+
+
+def _decimal_of(precision: int, scale: int) -> Encode:
+    type_id, size = (8, 4) if precision <= 9 else (9, 8) if precision <= 18 else (10, 16)
+    head = bytes([type_id << 2, scale])
+
+    def encode(value: Decimal) -> bytes:
+        return head + int(_EXACT.scaleb(value, scale)).to_bytes(size, "little", signed=True)
+
+    return encode
+
+
+def _primitive_of(type_: pa.DataType, where: str) -> Encode:
+    """How a value of a typed column is encoded."""
+    t = pa.types
+    for matches, type_id, layout in (
+        (t.is_int8, 3, "<b"),
+        (t.is_int16, 4, "<h"),
+        (t.is_int32, 5, "<i"),
+        (t.is_int64, 6, "<q"),
+        (t.is_float64, 7, "<d"),
+        (t.is_float32, 14, "<f"),
+    ):
+        if matches(type_):
+            return _packed(type_id, layout)
+    if t.is_boolean(type_):
+        return lambda value: b"\x04" if value else b"\x08"
+    if t.is_string(type_):
+        return _encoded_text
+    if t.is_decimal(type_):
+        return _decimal_of(type_.precision, type_.scale)
+    if t.is_date32(type_):
+        packed = _packed(11, "<i")
+        return lambda value: packed((value - _EPOCH).days)
+    if t.is_binary(type_):
+        return lambda value: bytes([15 << 2]) + struct.pack("<I", len(value)) + value
+    if isinstance(type_, pa.UuidType):
+        return lambda value: bytes([20 << 2]) + value.bytes
+    if t.is_timestamp(type_) and type_.unit == "us":
+        packed = _packed(13 if type_.tz is None else 12, "<q")
+        return lambda value: packed(_micros(value))
+    raise UnsupportedFeatureError(
+        f"{where} is shredded into a column of {type_}, which cannot be put together yet; "
+        "select the other columns"
+    )
+
+
+def _micros(value: dt.datetime) -> int:
+    start = dt.datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else dt.timezone.utc)
+    return (value - start) // dt.timedelta(microseconds=1)
