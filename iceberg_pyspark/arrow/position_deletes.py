@@ -119,6 +119,13 @@ def read_deleted_rows(io: FileIO, task: ScanTask, table: str) -> DeletedRows | N
     return PositionRows(found[0] if len(found) == 1 else np.unique(np.concatenate(found)))
 
 
+def is_only_of(io: FileIO, ref: DeleteFileRef, data_file: str) -> bool:
+    """Whether a position delete file has rows of that data file and of no other."""
+    if ref.referenced_data_file is not None:
+        return ref.referenced_data_file == data_file
+    return len(_positions_of(io, ref, data_file)) == ref.record_count
+
+
 def _read_vector(io: FileIO, ref: DeleteFileRef, data_file: str, table: str) -> BitMap64:
     if ref.referenced_data_file != data_file:
         raise InvalidMetadataError(

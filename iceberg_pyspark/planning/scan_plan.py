@@ -87,13 +87,18 @@ class ScanPlan:
         manifests: Sequence[ManifestFile],
         predicate: Predicate,
         read_entries: ReadEntries,
+        only_files: Collection[str] | None = None,
     ) -> None:
-        """`predicate` is a row predicate bound to the scan's schema."""
+        """`predicate` is a row predicate bound to the scan's schema.
+
+        `only_files` are the locations of the data files to plan; None for all.
+        """
         self._metadata = metadata
         self._filters = SpecFilters(metadata, predicate)
         self._predicate = predicate
         self._read_entries = read_entries
         self._manifests = list(manifests)
+        self._only = None if only_files is None else pa.array(sorted(only_files), pa.string())
         self.statistics = PlanStatistics(manifests=len(self._manifests))
 
     def files(self) -> Iterator[PlannedFiles]:
@@ -115,6 +120,8 @@ class ScanPlan:
             spec_filter = self._filters.of(manifest)
             if manifest.added_files_count is None or manifest.existing_files_count is None:
                 self._count(data_files=known)
+            if self._only is not None:
+                table = table.filter(pc.is_in(table["file_path"], value_set=self._only))
             if table.num_rows:
                 yield self._planned(table, spec_filter, index)
 

@@ -22,6 +22,7 @@ from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
 from iceberg_pyspark.spark.native_filter import is_exact
 from iceberg_pyspark.spark.native_scan import NativeScan, Part
 from iceberg_pyspark.spark.read_job import ReadJob
+from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.spark_table import SparkTable, spark_table
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
 from iceberg_pyspark.spark.table_states import TableState
@@ -95,7 +96,12 @@ class IcebergSession:
 
     def table(self, name: str) -> SparkTable:
         """The table of that name, as SQL writes it, or path; raises `NoSuchTableError`."""
-        return spark_table(self.spark, name, self._open_catalog if self.is_native else None)
+        if self.bridge is None:
+            return spark_table(self.spark, name, None, None)
+        session = RowLevelSession(
+            spark=self.spark, bridge=self.bridge, states=self.catalogs.states
+        )
+        return spark_table(self.spark, name, self._open_catalog, session)
 
     def _open_catalog(self, name: str) -> Catalog:
         assert self.bridge is not None, "Spark knows our catalogs by the bridge"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.spec.snapshots import SnapshotLogEntry
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.row_level.delete import Delete
+from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
+from iceberg_pyspark.spark.row_level.run import Request, run
+from iceberg_pyspark.spark.row_level.target import RowLevelSession
+from iceberg_pyspark.spec.snapshots import MAIN, SnapshotLogEntry
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table
 
@@ -29,11 +35,13 @@ class SparkTable(Table):
         *,
         name: str,
         read: Callable[[], DataFrame],
+        session: RowLevelSession | None,
     ) -> None:
-        """`read` makes the DataFrame of `to_df`."""
+        """`read` makes the DataFrame of `to_df`; `session` None: rows cannot be changed in it."""
         super().__init__(catalog, catalog.load_table(identifier))
         self._name = name
         self._read = read
+        self._session = session
 
     @property
     def name(self) -> str:
@@ -49,9 +57,46 @@ class SparkTable(Table):
         """Its rows as they are now; the DataFrame stays at that snapshot."""
         return self._read()
 
+    def delete(  # type: ignore[override]  # rows, where `Table` knows whole files only
+        self,
+        condition: str | Column,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RowChanges:
+        """Delete the rows for which the condition is true."""
+        deletion = Delete(condition=_column(condition))
+        return self._change(deletion, branch, snapshot_properties)
+
+    def _change(
+        self, operation: Operation, branch: str, snapshot_properties: Mapping[str, str] | None
+    ) -> RowChanges:
+        if self._session is None:
+            raise UnsupportedFeatureError(
+                f"rows of {self.name} can be changed in a classic Spark session only, in which "
+                "iceberg_pyspark is installed natively; rewrite them with "
+                "df.write.format('iceberg-py').mode('overwrite')"
+            )
+        request = Request(
+            session=self._session,
+            catalog=self.catalog,
+            identifier=self.identifier,
+            branch=branch,
+            snapshot_properties=snapshot_properties or {},
+        )
+        self._loaded, changes = run(request, operation)
+        return changes
+
+
+def _column(condition: str | Column) -> Column:
+    return sql.expr(condition) if isinstance(condition, str) else condition
+
 
 def spark_table(
-    spark: SparkSession, name: str, open_catalog: Callable[[str], Catalog] | None
+    spark: SparkSession,
+    name: str,
+    open_catalog: Callable[[str], Catalog] | None,
+    session: RowLevelSession | None,
 ) -> SparkTable:
     """The table of a name as SQL writes it, or of a path; raises `NoSuchTableError`.
 
@@ -63,7 +108,9 @@ def spark_table(
     found = None if is_path(name) else _in_session(spark, name)
     if found is None:
         catalog, identifier = resolve_table(name)
-        return SparkTable(catalog, identifier, name=name, read=lambda: reader.load(name))
+        return SparkTable(
+            catalog, identifier, name=name, read=lambda: reader.load(name), session=session
+        )
     catalog_name, levels = found
     identifier = TableIdentifier(namespace=levels[:-1], name=levels[-1])
     full_name = f"{catalog_name}.{identifier}"
@@ -73,10 +120,16 @@ def spark_table(
         reader = reader.option("catalog", catalog_name)
         reader = reader.options(**{f"catalog.{k}": v for k, v in options.items()})
         text = _quoted(levels)
-        return SparkTable(catalog, identifier, name=full_name, read=lambda: reader.load(text))
+        return SparkTable(
+            catalog, identifier, name=full_name, read=lambda: reader.load(text), session=session
+        )
     text = _quoted((catalog_name, *levels))
     return SparkTable(
-        open_catalog(catalog_name), identifier, name=full_name, read=lambda: spark.table(text)
+        open_catalog(catalog_name),
+        identifier,
+        name=full_name,
+        read=lambda: spark.table(text),
+        session=session,
     )
 
 

@@ -8,16 +8,33 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.table.scan import TableScan
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
 
 MAX_STATES = 256
+
+
+@dataclass(kw_only=True)
+class TargetReads:
+    """What a row-level operation reads of its table: which files at most, and how planned."""
+
+    only_files: frozenset[str] | None = None
+    scans: list[TableScan] = field(default_factory=list)
+
+    def noted(self, scan: TableScan) -> TableScan:
+        """The scan to carry out, remembered."""
+        if self.only_files is not None:
+            scan = scan.of_files(self.only_files)
+        self.scans.append(scan)
+        return scan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +47,9 @@ class TableState:
     metadata_table: str | None = None
     """Which of its metadata tables is read; None for the table itself."""
 
+    reads: TargetReads | None = None
+    """Set where a row-level operation reads its own table."""
+
 
 class TableStates:
     """States by handle; safe to use from several threads."""
@@ -40,6 +60,7 @@ class TableStates:
         self._max_states = max_states
         self._lock = threading.Lock()
         self._states: OrderedDict[str, TableState] = OrderedDict()
+        self._held: dict[str, TableState] = {}
 
     def keep(self, state: TableState) -> str:
         """Keep a state; its handle."""
@@ -61,9 +82,24 @@ class TableStates:
                 self._states.popitem(last=False)
         return handle
 
+    def hold(self, state: TableState) -> str:
+        """Keep a state under a handle of its own until `release`."""
+        handle = json.dumps([state.catalog, str(uuid.uuid4())])
+        with self._lock:
+            self._held[handle] = state
+        return handle
+
+    def release(self, handle: str) -> None:
+        """Forget a state that was held."""
+        with self._lock:
+            self._held.pop(handle, None)
+
     def state(self, handle: str) -> TableState:
         """The state of a handle, read again if it was long unused."""
         with self._lock:
+            held = self._held.get(handle)
+            if held is not None:
+                return held
             found = self._states.get(handle)
             if found is not None:
                 self._states.move_to_end(handle)

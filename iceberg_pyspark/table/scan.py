@@ -67,11 +67,17 @@ class TableScan:
     snapshot: Snapshot | None
     split: SplitOptions
     io: FileIO = field(repr=False)
+    only_files: frozenset[str] | None = None
+    """The only data files to read; None: whichever may hold rows."""
 
     def pruned_by(self, predicate: Predicate) -> TableScan:
         """The scan with a further bound predicate, which keeps files and rows that may match."""
         both = and_(self.context.predicate, predicate)
         return replace(self, context=replace(self.context, predicate=both))
+
+    def of_files(self, paths: frozenset[str]) -> TableScan:
+        """The scan of these data files alone."""
+        return replace(self, only_files=paths)
 
     def plan(self) -> ScanPlan:
         """The plan over the snapshot's manifests, worked out as it is iterated."""
@@ -81,6 +87,7 @@ class TableScan:
             manifests=manifests,
             predicate=self.context.predicate,
             read_entries=partial(read_entries, self.io),
+            only_files=self.only_files,
         )
 
     def plan_files(self) -> Iterator[ScanTask]:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructType
 
 from iceberg_pyspark.spark.bridge.compiler import load_bridge
 
@@ -24,10 +24,15 @@ class Bridge:
         gateway: Any = spark.sparkContext._gateway
         loader = load_bridge(gateway)
         none = gateway.new_array(gateway.jvm.java.lang.Class, 0)
-        plans = loader.loadClass("IcebergPyPlans").getDeclaredConstructor(none)
+        nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
+
+        def made(name: str) -> Any:
+            return loader.loadClass(name).getDeclaredConstructor(none).newInstance(nothing)
+
         self._spark = spark
         self._gateway: Any = gateway
-        self._plans = plans.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
+        self._plans = made("IcebergPyPlans")
+        self._rows = made("IcebergPyRowLevel")
 
     @property
     def session_id(self) -> str:
@@ -82,6 +87,32 @@ class Bridge:
     def live_rows(self, plan: Any, packed: bytes, wide: bool) -> Any:
         """The condition on a plan's rows that no bitmap of their file holds them."""
         return self._plans.liveRows(self._spark._jsparkSession, plan, packed, wide)
+
+    def table_frame(self, facts: dict[str, Any], like: Any = None) -> DataFrame:
+        """The rows of the table that facts name; columns that `like` has keep the ids they have."""
+        frame = self._rows.tableFrame(self._spark._jsparkSession, json.dumps(facts), like)
+        return DataFrame(frame, self._spark)
+
+    def frame(self, plan: Any) -> DataFrame:
+        """A DataFrame of a logical plan."""
+        return DataFrame(self._rows.frame(self._spark._jsparkSession, plan), self._spark)
+
+    def column(self, expression: Any) -> Column:
+        """A column of a catalyst expression."""
+        return Column(self._rows.column(expression))
+
+    def stored(self, column: Column, type_: DataType) -> Column:
+        """A column as values of a type; those that do not fit are errors in every session."""
+        return Column(self._rows.stored(column._jc, type_.json()))
+
+    def can_store(self, from_: DataType, to: DataType) -> bool:
+        """Whether Spark would store values of a type in a column of another."""
+        return bool(self._rows.canStore(from_.json(), to.json()))
+
+    def condition_of(self, filtered: DataFrame) -> dict[str, Any] | None:
+        """The condition of a DataFrame that was filtered last, described."""
+        text = self._rows.condition(filtered._jdf.queryExecution().analyzed())
+        return None if text is None else dict(json.loads(text))
 
     def java_map(self, items: dict[str, str]) -> Any:
         """A map of the JVM's own."""

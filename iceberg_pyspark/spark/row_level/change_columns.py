@@ -1,0 +1,29 @@
+"""The DataFrame of changes that every row-level operation makes: what its rows say.
+
+A row has an operation, the place of the target row it is about (both null where there is none),
+and the values of the row to write, if one is written.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+OP = "__ice_op"
+FILE = "__ice_file"
+POS = "__ice_pos"
+
+
+class Op(IntEnum):
+    """What happens to a row."""
+
+    DELETE = 0
+    UPDATE = 1
+    INSERT = 2
+    COPY = 3
+    """Written again as it is, because its file is rewritten."""
+    STAY = 4
+    """Met by a source row that changes nothing; a second one would be an error all the same."""
+
+
+WRITTEN = (Op.UPDATE, Op.INSERT, Op.COPY)
+REMOVED = (Op.DELETE, Op.UPDATE)

@@ -1,0 +1,156 @@
+"""What a task does with its part of the changes: write the new rows, note which rows go.
+
+Runs on executors. Only file names, bitmaps and counts leave a task (`TaskChanges`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+from pyspark import TaskContext
+
+from iceberg_pyspark.arrow.write_context import WriteContext
+from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, REMOVED, WRITTEN, Op
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.storage.file_io import FileIO
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskChanges:
+    """What one task did; bitmaps are in their portable form, by data file.
+
+    `removed` are the target rows that go, `staying` those that were met and stay. `met_twice` is a
+    data file of which one row was met twice.
+    """
+
+    data_files: tuple[DataFile, ...]
+    removed: Mapping[str, bytes]
+    staying: Mapping[str, bytes]
+    met_twice: str | None
+    counts: Mapping[Op, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeTask:
+    """The function of `mapInArrow`; `context` None where no operation writes rows."""
+
+    context: WriteContext | None
+    io: FileIO
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Carry out the changes of one partition; one row comes out, a pickled `TaskChanges`."""
+        task = TaskContext.get()
+        assert task is not None, "Spark runs this in a task"
+        changes = carry_out(
+            self.context,
+            batches,
+            self.io,
+            partition_id=task.partitionId(),
+            task_id=task.taskAttemptId(),
+        )
+        yield pa.RecordBatch.from_pydict(
+            {"changes": pa.array([pickle.dumps(changes)], pa.binary())}
+        )
+
+
+def carry_out(
+    context: WriteContext | None,
+    batches: Iterable[pa.RecordBatch],
+    io: FileIO,
+    *,
+    partition_id: int,
+    task_id: int,
+) -> TaskChanges:
+    """Write the new rows of one task and gather the positions of the others."""
+    noted = _Noted()
+    files: list[DataFile] = []
+    if context is None:
+        for batch in batches:
+            noted.take(batch)
+    else:
+        files = write_data_files(
+            context, noted.rows_of(batches), io, partition_id=partition_id, task_id=task_id
+        )
+    return noted.changes(files)
+
+
+_WRITTEN_OPS = pa.array([int(op) for op in WRITTEN], pa.int32())
+
+
+@dataclass(slots=True)
+class _Noted:
+    """Positions and counts, gathered batch by batch."""
+
+    removed: dict[str, BitMap64] = field(default_factory=dict)
+    staying: dict[str, BitMap64] = field(default_factory=dict)
+    counts: dict[Op, int] = field(default_factory=dict)
+    met_twice: str | None = None
+
+    def rows_of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows to write of each batch, everything else about it noted."""
+        for batch in batches:
+            self.take(batch)
+            kept = pc.is_in(batch.column(OP), value_set=_WRITTEN_OPS)
+            rows = batch.drop_columns([OP, FILE, POS]).filter(kept)
+            if rows.num_rows:
+                yield rows
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        ops = batch.column(OP).to_numpy()
+        counted = np.bincount(ops, minlength=len(Op))
+        for op in Op:
+            if counted[op]:
+                self.counts[op] = self.counts.get(op, 0) + int(counted[op])
+        placed = ~np.asarray(batch.column(POS).is_null())
+        removed = np.isin(ops, REMOVED) & placed
+        self._note(batch, removed, self.removed)
+        self._note(batch, placed & ~removed, self.staying)
+
+    def _note(self, batch: pa.RecordBatch, rows: np.ndarray, into: dict[str, BitMap64]) -> None:
+        if not rows.any():
+            return
+        where = pa.array(rows)
+        files = batch.column(FILE).filter(where).dictionary_encode()
+        codes = files.indices.to_numpy()
+        positions = batch.column(POS).filter(where).to_numpy()
+        if len(files.dictionary) > 1:
+            order = np.argsort(codes, kind="stable")
+            codes, positions = codes[order], positions[order]
+        ends = np.cumsum(np.bincount(codes, minlength=len(files.dictionary)))
+        start = 0
+        for path, end in zip(files.dictionary.to_pylist(), ends.tolist(), strict=True):
+            here = positions[start:end]
+            start = end
+            bitmap = into.setdefault(path, BitMap64())
+            before = len(bitmap)
+            # an array of the array module is taken whole, one of numpy number by number
+            bitmap |= BitMap64(array("Q", here.astype(np.uint64).tobytes()))
+            into[path] = bitmap
+            if len(bitmap) - before < len(here):
+                self.met_twice = path
+
+    def changes(self, files: list[DataFile]) -> TaskChanges:
+        """What the task has to say."""
+        return TaskChanges(
+            data_files=tuple(files),
+            removed=_serialized(self.removed),
+            staying=_serialized(self.staying),
+            met_twice=self.met_twice,
+            counts=dict(self.counts),
+        )
+
+
+def _serialized(bitmaps: Mapping[str, BitMap64]) -> dict[str, bytes]:
+    out = {}
+    for path, bitmap in bitmaps.items():
+        bitmap.run_optimize()
+        out[path] = bitmap.serialize()
+    return out

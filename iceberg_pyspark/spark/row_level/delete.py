@@ -1,0 +1,53 @@
+"""DELETE: rows that fulfil a condition go.
+
+Where the condition selects whole files by their partition or metrics no data is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from iceberg_pyspark.spark.row_level.change_columns import Op
+from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
+from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.target import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delete:
+    """Delete the rows for which the condition is true."""
+
+    condition: Column
+    may_run_again: bool = True
+    name: ClassVar[OperationName] = "delete"
+    meets_once: ClassVar[bool] = False
+
+    def writes_rows(self, mode: Mode) -> bool:
+        """See `Operation`."""
+        return mode == "copy-on-write"
+
+    def touched(self, target: Target) -> DataFrame:
+        """See `Operation`."""
+        return target.rows().where(self.condition)
+
+    def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
+        """See `Operation`."""
+        if mode == "merge-on-read":
+            # filtered, not tested: Spark prunes files by it
+            selected = rows.where(self.condition)
+            return change_frame(
+                target, selected, selected, [Change(condition=sql.lit(True), op=Op.DELETE)]
+            )
+        return change_frame(
+            target,
+            rows,
+            rows,
+            [
+                Change(condition=self.condition, op=Op.DELETE, placed=False),
+                Change(condition=sql.lit(True), op=Op.COPY, placed=False),
+            ],
+        )

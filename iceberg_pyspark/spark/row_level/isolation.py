@@ -1,0 +1,80 @@
+"""What a row-level operation needs not to have happened between its reading and its commit.
+
+The properties `write.<operation>.isolation-level` and `write.<operation>.mode` are Java's, and so
+are their defaults. Checked is what was really read: files that may hold rows which the scan asked
+for, and the files touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from iceberg_pyspark.commits.conflicts import ConflictChecks, IsolationLevel, TouchedFile
+from iceberg_pyspark.commits.file_filter import compile_may_match
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+OperationName: TypeAlias = Literal["delete", "update", "merge"]
+Mode: TypeAlias = Literal["copy-on-write", "merge-on-read"]
+
+
+def mode_of(metadata: TableMetadata, operation: OperationName) -> Mode:
+    """How the table wants rows of that operation changed; version 1 can only rewrite files."""
+    chosen = _property(metadata, operation, "mode", "copy-on-write")
+    if chosen not in ("copy-on-write", "merge-on-read"):
+        raise InvalidRequestError(
+            f"property 'write.{operation}.mode': '{chosen}' is neither copy-on-write nor "
+            "merge-on-read"
+        )
+    if chosen == "copy-on-write" or metadata.format_version < 2:
+        return "copy-on-write"
+    return "merge-on-read"
+
+
+def isolation_of(metadata: TableMetadata, operation: OperationName) -> IsolationLevel:
+    """How strictly the table wants the operation isolated from others."""
+    chosen = _property(metadata, operation, "isolation-level", "serializable")
+    if chosen == "serializable":
+        return "serializable"
+    if chosen == "snapshot":
+        return "snapshot"
+    raise InvalidRequestError(
+        f"property 'write.{operation}.isolation-level': '{chosen}' is neither serializable nor "
+        "snapshot"
+    )
+
+
+def conflict_checks(
+    metadata: TableMetadata,
+    operation: OperationName,
+    *,
+    snapshot_id: int | None,
+    read: Predicate,
+    touched: Iterable[ScanTask],
+    rows_are_kept: bool,
+) -> ConflictChecks:
+    """The checks of an operation that read rows of `read` and touched these files.
+
+    `rows_are_kept`: rows of the files are written again, so that deletes added to them meanwhile
+    would be undone.
+    """
+    files = tuple(touched)
+    serializable = isolation_of(metadata, operation) == "serializable"
+    return ConflictChecks(
+        base_snapshot_id=snapshot_id,
+        no_new_data=compile_may_match(read, metadata) if serializable else None,
+        still_live=frozenset(f.file_path for f in files),
+        no_new_deletes_for=tuple(
+            TouchedFile(file_path=f.file_path, spec_id=f.spec_id, partition=f.partition)
+            for f in files
+        )
+        if rows_are_kept
+        else (),
+    )
+
+
+def _property(metadata: TableMetadata, operation: OperationName, name: str, default: str) -> str:
+    return metadata.properties.get(f"write.{operation}.{name}", default).strip().lower()

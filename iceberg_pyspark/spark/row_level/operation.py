@@ -1,0 +1,56 @@
+"""What every row-level operation answers, and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChanges:
+    """What an operation did; `snapshot_id` is the one it made, or the one it left as it was.
+
+    `copied` rows were written again unchanged, because their files were rewritten.
+    """
+
+    snapshot_id: int | None
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    copied: int = 0
+
+
+class Operation(Protocol):
+    """DELETE, UPDATE or MERGE, yet to be run on a target."""
+
+    @property
+    def name(self) -> OperationName:
+        """What table properties call it."""
+        ...
+
+    @property
+    def meets_once(self) -> bool:
+        """Whether one row of the table may be met by one row of the source only."""
+        ...
+
+    @property
+    def may_run_again(self) -> bool:
+        """Whether it means the same on a newer snapshot, so that a conflict can be met that way."""
+        ...
+
+    def writes_rows(self, mode: Mode) -> bool:
+        """Whether it may write rows."""
+        ...
+
+    def touched(self, target: Target) -> DataFrame:
+        """Rows of the target whose files are to be rewritten."""
+        ...
+
+    def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
+        """The changes of the target's rows (`change_columns.py`)."""
+        ...

@@ -1,0 +1,183 @@
+"""The table that a row-level operation changes: one snapshot of one branch, pinned.
+
+Its rows come with their place (`_file`, `_pos`) and, since version 3, their lineage. What is really
+read of it is remembered: that is what a concurrent commit may not have changed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.expressions.rewriting import or_
+from iceberg_pyspark.planning.scan_plan import tasks_of
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
+from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spec.metadata_columns import (
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    POS,
+    ROW_ID,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import NestedField
+from iceberg_pyspark.table.scan import scan_table
+from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
+from iceberg_pyspark.table.table_storage import table_io
+
+LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+_WHOLE_FILES = 2**62
+_UNKNOWN_SIZE = 2**40
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowLevelSession:
+    """What operations need of a session with Iceberg in it; `bridge` is its door into the JVM."""
+
+    spark: SparkSession
+    bridge: Any
+    states: TableStates
+
+
+@dataclass(kw_only=True)
+class Target:
+    """A pinned table; made by `pinned`. `like` are the columns a statement knows it by."""
+
+    session: RowLevelSession
+    loaded: LoadedTable
+    branch: str
+    like: Any = None
+    _handles: list[str] = field(default_factory=list)
+    _reads: list[TargetReads] = field(default_factory=list)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata as pinned."""
+        return self.loaded.metadata
+
+    @property
+    def name(self) -> str:
+        """The table's name, for messages."""
+        return str(self.loaded.identifier)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that rows have."""
+        return self.metadata.current_schema
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that is read; None where the table has none."""
+        snapshot = select_snapshot(self.metadata, self._selector()).snapshot
+        return None if snapshot is None else snapshot.snapshot_id
+
+    @property
+    def lineage(self) -> tuple[NestedField, ...]:
+        """The columns of row lineage, which version 3 has."""
+        return LINEAGE if self.metadata.format_version >= 3 else ()
+
+    def rows(self, only_files: Collection[str] | None = None) -> DataFrame:
+        """The rows, of all files or of some, with place and lineage."""
+        reads = TargetReads(only_files=None if only_files is None else frozenset(only_files))
+        self._reads.append(reads)
+        states = self.session.states
+        handle = states.hold(
+            TableState(
+                catalog=f"{self.session.bridge.session_id}/{self.loaded.identifier}",
+                loaded=self.loaded,
+                selector=self._selector(),
+                reads=reads,
+            )
+        )
+        self._handles.append(handle)
+        hidden = (FILE, POS, *self.lineage)
+        shown = Schema(fields=(*self.schema.fields, *hidden))
+        facts = {
+            "handle": handle,
+            "name": self.name,
+            "id": self.metadata.table_uuid,
+            "version": str(self.snapshot_id),
+            "schema": to_spark_schema(shown).json(),
+            "metadata_columns": to_spark_schema(Schema(fields=())).json(),
+            "properties": {},
+            "partitioning": [],
+            "size_in_bytes": self._size(),
+        }
+        frame: DataFrame = self.session.bridge.table_frame(facts, self.like)
+        return frame
+
+    def files(self, paths: Collection[str]) -> dict[str, ScanTask]:
+        """What the snapshot says of data files that were read."""
+        if not paths:
+            return {}
+        scan = scan_table(
+            self.name, self.metadata, table_io(self.loaded), selector=self._selector()
+        ).of_files(frozenset(paths))
+        # what was read last was planned with a predicate that keeps all of these
+        last = next((s for r in reversed(self._reads) for s in reversed(r.scans)), None)
+        if last is not None:
+            scan = scan.pruned_by(last.context.predicate)
+        return {
+            task.file_path: task
+            for planned in scan.plan().files()
+            for task in tasks_of(planned, _WHOLE_FILES)
+        }
+
+    def read_predicate(self) -> Predicate:
+        """A bound predicate that every row which was read fulfils."""
+        whole = [r for r in self._reads if r.only_files is None]
+        read = [s.context.predicate for r in whole for s in r.scans]
+        return or_(*read) if read else AlwaysTrue()
+
+    def release(self) -> None:
+        """Let go of what queries refer to."""
+        for handle in self._handles:
+            self.session.states.release(handle)
+
+    def _selector(self) -> SnapshotSelector:
+        return SnapshotSelector() if self.branch == MAIN else SnapshotSelector(branch=self.branch)
+
+    def _size(self) -> int:
+        snapshot = select_snapshot(self.metadata, self._selector()).snapshot
+        return 0 if snapshot is None else int(snapshot.summary.get("total-files-size", 2**40))
+
+
+@contextmanager
+def pinned(
+    session: RowLevelSession, loaded: LoadedTable, branch: str, like: Any = None
+) -> Iterator[Target]:
+    """The table as a target, until the end of the operation."""
+    metadata = loaded.metadata
+    taken = {f.name for f in metadata.current_schema.fields} & {
+        f.name for f in (FILE, POS, *LINEAGE)
+    }
+    if taken:
+        raise UnsupportedFeatureError(
+            f"table {loaded.identifier} has columns named like metadata columns "
+            f"({', '.join(sorted(taken))}), so its rows cannot be told apart; rename them"
+        )
+    if branch != MAIN and branch not in metadata.refs:
+        raise InvalidRequestError(
+            f"table {loaded.identifier} has no branch '{branch}'; create it first"
+        )
+    target = Target(session=session, loaded=loaded, branch=branch, like=like)
+    try:
+        yield target
+    finally:
+        target.release()
+
+
+def new_write_id() -> str:
+    """The id in the names of the files of one try."""
+    return str(uuid.uuid4())

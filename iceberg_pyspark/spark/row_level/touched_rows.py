@@ -1,0 +1,69 @@
+"""What the tasks of a job found, united: which rows of which files go, and whether that is right.
+
+Each target row may be met by one source row at most, in whatever task: two would leave open which
+of them changes it. Spark's MERGE raises the same error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyroaring import BitMap64
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.row_level.change_columns import Op
+from iceberg_pyspark.spark.row_level.change_task import TaskChanges
+from iceberg_pyspark.spec.manifests import DataFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class TouchedRows:
+    """The new files and the rows that go, by data file, of a whole operation."""
+
+    data_files: tuple[DataFile, ...]
+    removed: Mapping[str, BitMap64]
+    met_twice: str | None
+    counts: Mapping[Op, int]
+
+    def check_met_once(self, table: str) -> None:
+        """Raise `InvalidRequestError` if one target row was met by several source rows."""
+        if self.met_twice is not None:
+            raise InvalidRequestError(
+                f"MERGE into {table}: several rows of the source match one row of the table (in "
+                f"{self.met_twice}), so which of them changes it is open; make the source's keys "
+                "unique, or the condition more precise"
+            )
+
+
+def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
+    """The changes of all tasks; bitmaps are united one task at a time."""
+    files: list[DataFile] = []
+    removed: dict[str, BitMap64] = {}
+    staying: dict[str, BitMap64] = {}
+    counts: dict[Op, int] = {}
+    met_twice: str | None = None
+    for task in tasks:
+        files.extend(task.data_files)
+        for op, count in task.counts.items():
+            counts[op] = counts.get(op, 0) + count
+        met_twice = met_twice or task.met_twice
+        for found, bitmaps in ((task.removed, removed), (task.staying, staying)):
+            for path, data in found.items():
+                met_twice = _add(bitmaps, path, data) or met_twice
+    for path, bitmap in staying.items():
+        if path in removed and removed[path].intersect(bitmap):
+            met_twice = path
+    return TouchedRows(data_files=tuple(files), removed=removed, met_twice=met_twice, counts=counts)
+
+
+def _add(bitmaps: dict[str, BitMap64], path: str, data: bytes) -> str | None:
+    """Add a bitmap; the path if a position was there already."""
+    bitmap = BitMap64.deserialize(data)
+    known = bitmaps.get(path)
+    if known is None:
+        bitmaps[path] = bitmap
+        return None
+    twice = path if known.intersect(bitmap) else None
+    bitmaps[path] = known | bitmap
+    return twice
