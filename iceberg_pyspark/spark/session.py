@@ -6,6 +6,7 @@ import json
 import logging
 import pickle
 from collections.abc import Mapping
+from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -59,9 +60,23 @@ def install(spark: SparkSession) -> IcebergSession:
     if session_id not in _sessions:
         bridge.answer_with(_answer)
         bridge.add_rule()
+        _install_in_new_sessions(spark)
         _sessions[session_id] = IcebergSession(spark, bridge)
     _uninstalled.discard(session_id)
     return _sessions[session_id]
+
+
+def _install_in_new_sessions(spark: SparkSession) -> None:
+    """Have sessions made from this one install too: the JVM tells nobody of a new session."""
+    make = spark.newSession
+
+    @wraps(make)
+    def new_session() -> SparkSession:
+        made = make()
+        install(made)
+        return made
+
+    vars(spark)["newSession"] = new_session
 
 
 def _open_bridge(spark: SparkSession) -> Bridge:
@@ -98,9 +113,7 @@ class IcebergSession:
         """The table of that name, as SQL writes it, or path; raises `NoSuchTableError`."""
         if self.bridge is None:
             return spark_table(self.spark, name, None, None)
-        session = RowLevelSession(
-            spark=self.spark, bridge=self.bridge, states=self.catalogs.states
-        )
+        session = RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
         return spark_table(self.spark, name, self._open_catalog, session)
 
     def _open_catalog(self, name: str) -> Catalog:
@@ -115,6 +128,7 @@ class IcebergSession:
         session_id = self.bridge.session_id
         self.bridge.remove_rule()
         self.bridge.forget_catalogs()
+        vars(self.spark).pop("newSession", None)
         _sessions.pop(session_id, None)
         _uninstalled.add(session_id)
         if not _sessions:

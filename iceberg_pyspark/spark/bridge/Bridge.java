@@ -487,7 +487,7 @@ class IcebergPySubqueries extends scala.runtime.AbstractPartialFunction {
 /** Relations of `spark.read.format("iceberg-py")`: Spark's own Python data source. */
 class IcebergPySource {
   static boolean isOurs(DataSourceV2ScanRelation relation) {
-    if (!(relation.scan() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonScan)) return false;
+    if (IcebergPyBridge.python == null || !(relation.scan() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonScan)) return false;
     if (!(relation.relation().table() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonTable)) return false;
     return relation.relation().table().name().equalsIgnoreCase("iceberg-py") && !"false".equalsIgnoreCase(relation.relation().options().get("native"));
   }
@@ -570,11 +570,22 @@ public class IcebergPyFileIndex implements FileIndex {
     }
     total = sum;
   }
-  private static String unescaped(String cell) { return cell.indexOf('\\') < 0 ? cell : cell.replace("\\t", "\t").replace("\\n", "\n").replace("\\\\", "\\"); }
+  private static String unescaped(String cell) {
+    if (cell.indexOf('\\') < 0) return cell;
+    StringBuilder out = new StringBuilder();
+    for (int i = 0; i < cell.length(); i++) {
+      char c = cell.charAt(i);
+      if (c == '\\') { c = cell.charAt(++i); c = c == 't' ? '\t' : c == 'n' ? '\n' : c; }
+      out.append(c);
+    }
+    return out.toString();
+  }
   private static Object fact(String cell, DataType type) {
     if (cell.length() == 0) return null;
-    if (type instanceof IntegerType) return Integer.valueOf(cell);
-    if (type instanceof LongType) return Long.valueOf(cell);
+    if (type instanceof IntegerType || type instanceof DateType) return Integer.valueOf(cell);
+    if (type instanceof LongType || type instanceof TimestampType || type instanceof TimestampNTZType) return Long.valueOf(cell);
+    if (type instanceof BooleanType) return Boolean.valueOf(cell);
+    if (type instanceof DecimalType) return org.apache.spark.sql.types.Decimal.apply(new java.math.BigDecimal(cell), ((DecimalType) type).precision(), ((DecimalType) type).scale());
     return UTF8String.fromString(unescaped(cell.substring(1)));
   }
   public scala.collection.immutable.Seq rootPaths() { return IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {new Path(root)})); }

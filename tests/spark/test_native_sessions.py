@@ -1,0 +1,289 @@
+"""Native scans wherever Spark puts them: in every shape of query, kind of session and action."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from iceberg_pyspark import Table, install
+from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.deleted_rows import delete_keys, delete_positions
+from tests.support.native_lake import plan_of
+from tests.support.rows import spark_rows
+
+PREFIX = "spark.sql.catalog.lake"
+LIVE = [*range(5), 7, 8, 9, *range(12, 30)]
+"""The ids of `lake.db.t`: of 30, two deleted by key, and two by position."""
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A session with Iceberg in it."""
+
+    spark: SparkSession
+    session: IcebergSession
+    never: SparkSession
+    """A session beside it, made before Iceberg was there."""
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    folder = tmp_path_factory.mktemp("lake")
+    settings = {
+        PREFIX: "iceberg_pyspark",
+        f"{PREFIX}.type": "sql",
+        f"{PREFIX}.uri": f"sqlite:///{folder / 'catalog.db'}",
+        f"{PREFIX}.warehouse": str(folder),
+    }
+    never = spark.newSession()
+    with configured(spark, settings):
+        session = install(spark)
+        assert session.is_native
+        spark.sql("create namespace lake.db")
+        table = create(session, "lake.db.t")
+        append(table, range(10))
+        delete_keys(table, "id", [5, 6])
+        append(table, range(10, 20))
+        (path,) = {f.file_path for f in table.scan(filter="id >= 10").plan_files()}
+        delete_positions(table, {path: [0, 1]})
+        append(table, range(20, 30))
+        create(session, "lake.db.changed")
+        spark.createDataFrame(arrow(LIVE)).createOrReplaceTempView("plain")
+        yield Lake(spark, session, never)
+        session.uninstall()
+
+
+def create(session: IcebergSession, name: str, clauses: str = "") -> Table:
+    session.spark.sql(
+        f"create table {name} (id bigint, g int, s string) {clauses} "
+        "tblproperties ('format-version' = '3')"
+    )
+    return session.table(name)
+
+
+def arrow(ids: list[int] | range) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "g": pa.array([i % 3 for i in ids], pa.int32()),
+            "s": [str(i) for i in ids],
+        }
+    )
+
+
+def append(table: Table, ids: range) -> None:
+    table.refresh().append(arrow(ids))
+
+
+@contextmanager
+def configured(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+
+
+def is_native(frame: DataFrame) -> bool:
+    plan = plan_of(frame)
+    return "IcebergPyFileIndex" in plan and "BatchScan" not in plan
+
+
+def same_rows(spark: SparkSession, query: str) -> None:
+    """Compare a query of {t} on our table and on plain rows."""
+    ours = spark.sql(query.format(t="lake.db.t"))
+    assert is_native(ours)
+    assert spark_rows(ours.collect()) == spark_rows(spark.sql(query.format(t="plain")).collect())
+
+
+QUERIES = (
+    "select a.id, b.s from {t} a join {t} b on a.id = b.id + 1 where a.g = 1",
+    "select id, id in (select id from {t} where g = 1), (select max(id) from {t} where g = 0) "
+    "from {t} a where exists (select 1 from {t} b where b.id = a.id + 1 and b.g = 2) "
+    "or id not in (select id from {t} where g > 0)",
+    "select a.id, x.s from {t} a, lateral (select b.s from {t} b where b.id = a.id + 3) x "
+    "where a.id > (select avg(b.id) from {t} b where a.g = b.g)",
+    "select g, s from {t} where g = 1 union all select * from (select g, s from {t} where g < 2 "
+    "union select g, s from {t} where id < 3 except select g, s from {t} where id = 0)",
+    "with c as (select *, rand(3) r from {t} where g = 1) "
+    "select a.id, row_number() over (partition by a.g order by a.id) n "
+    "from c a join c b on a.id = b.id and a.r = b.r",
+    "with recursive r(n) as (select 0L union all select n + 1 from r where n < 3) "
+    "select * from r join {t} on n = id",
+)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_queries_of_every_shape(lake: Lake, query: str) -> None:
+    same_rows(lake.spark, query)
+
+
+def test_views_with_different_filters_on_one_frame(lake: Lake) -> None:
+    frame = lake.spark.table("lake.db.t")
+    for g in (1, 2):
+        frame.filter(f"g = {g}").createOrReplaceTempView(f"of_{g}")
+    both = "select (select count(*) from of_1) a, (select count(*) from of_2) b"
+    assert lake.spark.sql(both).collect() == [(9, 8)]
+    joined = lake.spark.table("of_1").alias("a").join(frame.alias("b"), "id")
+    assert joined.count() == 9
+    assert frame.filter("id < 3").union(frame.filter("id > 27")).count() == 5
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_adaptive_execution_and_ansi_on_and_off(lake: Lake, adaptive: str, ansi: str) -> None:
+    settings = {"spark.sql.adaptive.enabled": adaptive, "spark.sql.ansi.enabled": ansi}
+    with configured(lake.spark, settings):
+        same_rows(
+            lake.spark,
+            "select a.g, count(*), sum(cast(a.s as int)) from {t} a join {t} b on a.id = b.id "
+            "where cast(a.s as int) > 3 group by a.g",
+        )
+
+
+def test_columns_of_another_case(lake: Lake) -> None:
+    same_rows(lake.spark, "select max(ID) from {t} where Id < 8 and S > '1'")
+    with configured(lake.spark, {"spark.sql.caseSensitive": "true"}):
+        same_rows(lake.spark, "select max(id) from {t} where id < 8 and s > '1'")
+        with pytest.raises(AnalysisException):
+            lake.spark.sql("select ID from lake.db.t")
+        lake.spark.sql("create table lake.db.cases (a int, A int, `b.c` int)")
+        table = lake.session.table("lake.db.cases")
+        rows = {"a": [1, 2], "A": [3, 4], "b.c": [5, 6]}
+        table.append(pa.table({k: pa.array(v, pa.int32()) for k, v in rows.items()}))
+        found = lake.spark.sql("select A, a, `b.c` from lake.db.cases where A > 3 and a < 3")
+        assert is_native(found)
+        assert found.collect() == [(4, 2, 6)]
+        assert lake.spark.table("lake.db.cases").filter("`b.c` = 5").collect() == [(1, 3, 5)]
+
+
+def test_a_cached_frame_stays_until_it_is_refreshed(lake: Lake) -> None:
+    table = lake.session.table("lake.db.changed")
+    append(table, range(5))
+    cached = lake.spark.table("lake.db.changed").cache()
+    try:
+        assert cached.count() == 5
+        append(table, range(5, 8))
+        assert lake.spark.table("lake.db.changed").count() == 5
+        lake.spark.sql("refresh table lake.db.changed")
+        anew = lake.spark.table("lake.db.changed")
+        assert (anew.count(), "InMemory" in plan_of(anew)) == (8, True)
+    finally:
+        lake.spark.catalog.clearCache()
+    append(table, range(8, 10))
+    assert lake.spark.table("lake.db.changed").count() == 10
+
+
+PRUNED_BY = {
+    "spark.sql.optimizer.dynamicPartitionPruning.useStats": "false",
+    "spark.sql.optimizer.dynamicPartitionPruning.fallbackFilterRatio": "1.0",
+    "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "1",
+}
+
+
+def test_spark_prunes_other_tables_by_rows_of_ours(lake: Lake, tmp_path: Path) -> None:
+    rows = lake.spark.range(100, numPartitions=1).selectExpr("id", "id % 40 as p")
+    rows.write.partitionBy("p").parquet(str(tmp_path / "facts"))
+    facts = lake.spark.read.parquet(str(tmp_path / "facts"))
+    ours = lake.spark.table("lake.db.t").filter("s = '7'")
+    broadcast = "spark.sql.autoBroadcastJoinThreshold"
+    only = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
+    for key, settings, expected in (
+        ("p", {}, 3),
+        ("p", {broadcast: "-1", only: "false"}, 3),
+        ("id", {broadcast: "-1"}, 1),
+    ):
+        with configured(lake.spark, {**PRUNED_BY, **settings}):
+            joined = facts.join(ours, facts[key] == ours.id)
+            assert ("dynamicpruning" if key == "p" else "bloom_filter") in plan_of(joined)
+            assert joined.count() == expected
+
+
+def test_what_is_left_after_pruning_is_broadcast(lake: Lake) -> None:
+    table = create(lake.session, "lake.db.parts", "partitioned by (g)")
+    table.append(arrow(range(30)))
+    frame = lake.spark.table("lake.db.parts")
+    sizes = [f.file_size_in_bytes for f in table.scan().plan_files()]
+    other = lake.spark.range(10**6).withColumnRenamed("id", "x")
+    limit = str((max(sizes) + sum(sizes)) // 2)
+    with configured(lake.spark, {"spark.sql.autoBroadcastJoinThreshold": limit}):
+        one = frame.filter("g = 1")
+        assert "BroadcastHashJoin" in plan_of(other.join(one, other.x == one.id))
+        assert "BroadcastHashJoin" not in plan_of(other.join(frame, other.x == frame.id))
+
+
+def test_queries_of_several_threads(lake: Lake) -> None:
+    def count(i: int) -> int:
+        return lake.spark.table("lake.db.t").filter(f"id % 6 = {i}").count()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(count, range(6))) == [sum(n % 6 == i for n in LIVE) for i in range(6)]
+
+
+def test_frames_become_everything_else(lake: Lake, tmp_path: Path) -> None:
+    spark, frame = lake.spark, lake.spark.table("lake.db.t")
+    assert frame.schema == spark.table("plain").schema
+    assert "IcebergPyFileIndex" in spark.sql("explain extended select * from lake.db.t").first()[0]
+    assert "IcebergPyFileIndex" in spark.sql("explain formatted select * from lake.db.t").first()[0]
+    assert sorted(frame.toPandas().id) == LIVE
+    assert sorted(frame.toArrow()["id"].to_pylist()) == LIVE
+    assert sorted(frame.rdd.map(lambda row: row.id).collect()) == LIVE
+    assert frame.mapInArrow(lambda batches: batches, frame.schema).count() == len(LIVE)
+    assert 0 < frame.sample(0.5, seed=3).count() < len(LIVE)
+    assert (frame.limit(3).count(), frame.orderBy("id").offset(5).first().id) == (3, 7)
+    assert len(frame.inputFiles()) == 3
+    assert frame.localCheckpoint().filter("g = 1").count() == 9
+    frame.filter("g = 1").write.parquet(str(tmp_path / "written"))
+    assert spark.read.parquet(str(tmp_path / "written")).count() == 9
+
+
+def test_sessions_made_from_one_with_iceberg_have_it(lake: Lake) -> None:
+    path = lake.session.table("lake.db.t").location
+    made = lake.spark.newSession()
+    read = made.read.format("iceberg-py").load(path)
+    assert is_native(read)
+    assert read.count() == len(LIVE)
+    for key in ("", ".type", ".uri", ".warehouse"):
+        made.conf.set(PREFIX + key, lake.spark.conf.get(PREFIX + key))
+    again = made.newSession().read.format("iceberg-py").load(path)
+    assert is_native(again)
+    assert is_native(made.table("lake.db.t"))
+    assert install(made).is_native
+    install(made).uninstall()
+    assert not is_native(made.read.format("iceberg-py").load(path))
+    # sessions that never installed keep what they had
+    assert not is_native(lake.never.read.format("iceberg-py").load(path))
+    assert not is_native(lake.never.newSession().read.format("iceberg-py").load(path))
+
+
+def test_batches_of_a_stream_read_and_join_tables(lake: Lake, tmp_path: Path) -> None:
+    spark = lake.spark
+    path = lake.session.table("lake.db.t").location
+    spark.range(10).write.parquet(str(tmp_path / "source"))
+    found: list[tuple[bool, int]] = []
+
+    def look(batch: DataFrame, _number: int) -> None:
+        for table in (
+            batch.sparkSession.table("lake.db.t"),
+            batch.sparkSession.read.format("iceberg-py").load(path),
+        ):
+            joined = batch.join(table, "id")
+            found.append((is_native(joined), joined.count()))
+
+    stream = spark.readStream.schema("id long").parquet(str(tmp_path / "source"))
+    stream.writeStream.foreachBatch(look).trigger(availableNow=True).start().awaitTermination()
+    assert found == [(True, 8), (True, 8)]

@@ -1,0 +1,70 @@
+"""Delete files of all kinds, written by hand: for tables that a test wants deletes in."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.commits.conflicts import ConflictChecks
+from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.spec.manifests import DataFile, FileContent
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
+from iceberg_pyspark.table.commit_files import commit_action
+
+
+def delete_positions(table: Table, positions: Mapping[str, Iterable[int]]) -> None:
+    """Commit deletion vectors: rows of unpartitioned data files, by position."""
+    table.refresh()
+    location = f"{table.location}/data/{uuid.uuid4()}.puffin"
+    blobs = write_deletion_vectors(table.io, location, positions)
+    _commit(
+        table,
+        *(
+            DataFile(
+                content=FileContent.POSITION_DELETES,
+                file_path=location,
+                file_format="puffin",
+                record_count=blob.cardinality,
+                file_size_in_bytes=table.io.size(location),
+                referenced_data_file=data_file,
+                content_offset=blob.content_offset,
+                content_size_in_bytes=blob.content_size_in_bytes,
+            )
+            for data_file, blob in blobs.items()
+        ),
+    )
+
+
+def delete_keys(table: Table, column: str, values: Iterable[object]) -> None:
+    """Commit an equality delete of values of one column of an unpartitioned table."""
+    table.refresh()
+    field = table.schema.as_struct.field_named(column)
+    assert field is not None
+    schema = to_arrow_schema(Schema(fields=(field,)), field_ids=True)
+    location = f"{table.location}/data/{uuid.uuid4()}.parquet"
+    rows = pa.Table.from_pydict({column: list(values)}, schema=schema)
+    with table.io.open_output(location) as stream:
+        pq.write_table(rows, stream)
+    _commit(
+        table,
+        DataFile(
+            content=FileContent.EQUALITY_DELETES,
+            file_path=location,
+            record_count=rows.num_rows,
+            file_size_in_bytes=table.io.size(location),
+            equality_ids=(field.field_id,),
+        ),
+    )
+
+
+def _commit(table: Table, *files: DataFile) -> None:
+    checks = ConflictChecks(base_snapshot_id=table.metadata.current_snapshot_id)
+    action = RowDelta(delete_files=files, checks=checks)
+    commit_action(table.catalog, table.loaded, table.io, action)
+    table.refresh()
