@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import types as spark_types
 
+from iceberg_pyspark.spark.native_constants import constant_name, why_not_constant
 from iceberg_pyspark.spark.read_names import (
     hidden_name,
     may_be_mistaken,
@@ -91,15 +92,20 @@ class NativeColumns:
     expressions: tuple[str, ...]
     """SQL expressions, one per column of the projection, aliased to its name."""
 
+    constants: Mapping[str, tuple[int, spark_types.DataType]] = field(default_factory=dict)
+    """Those of the facts that are columns: their field ids and types."""
+
     hidden: Mapping[int, str] = field(default_factory=dict)
     """What each column beyond the projection is called in the relation, by field id."""
 
 
-def native_columns(scan: TableScan, hidden: Collection[int] = ()) -> NativeColumns | None:
+def native_columns(
+    scan: TableScan, hidden: Collection[int] = (), constants: Collection[int] = ()
+) -> NativeColumns | None:
     """How Spark reads the scan's projection, or None where the portable reader must.
 
     `hidden` are ids of further top-level columns, for conditions: also ones that the table no
-    longer has.
+    longer has. `constants` are ids of columns that the files hold one value of, which is a fact.
     """
     further = further_columns(scan, hidden)
     reason = (
@@ -115,6 +121,11 @@ def native_columns(scan: TableScan, hidden: Collection[int] = ()) -> NativeColum
     names: dict[int, str] = {}
     facts: list[str] = []
     expressions: list[str] = []
+    known: dict[str, tuple[int, spark_types.DataType]] = {}
+    for f in (*scan.context.projection.fields, *further.values()):
+        if f.field_id in constants:
+            names[f.field_id] = constant_name(f.field_id)
+            known[names[f.field_id]] = (f.field_id, _read_type(f.type, f.name))
     for f in scan.context.projection.fields:
         match f.field_id:
             case FILE.field_id:
@@ -142,6 +153,8 @@ def native_columns(scan: TableScan, hidden: Collection[int] = ()) -> NativeColum
                     f"CASE WHEN {FACT_FIRST_ROW_ID} IS NOT NULL THEN "
                     f"coalesce({STORED_SEQUENCE}, {FACT_SEQUENCE}) END"
                 )
+            case field_id if field_id in constants:
+                expression = names[field_id]
             case _:
                 name = _read_name(f, scan)
                 names[f.field_id] = name
@@ -161,8 +174,9 @@ def native_columns(scan: TableScan, hidden: Collection[int] = ()) -> NativeColum
             read.append(_read_field(f, names[field_id]))
     return NativeColumns(
         read_schema=spark_types.StructType(read),
-        facts=tuple(dict.fromkeys(facts)),
+        facts=tuple(dict.fromkeys((*facts, *known))),
         expressions=tuple(expressions),
+        constants=known,
         hidden={field_id: names[field_id] for field_id in further},
     )
 
@@ -195,6 +209,9 @@ _METADATA_IDS = {
 def _why_portable(scan: TableScan, fields: Collection[NestedField]) -> str | None:
     if scan.context.name_mapping is not None:
         return "it has a name mapping, so files may lack field ids"
+    reason = why_not_constant(fields, scan.context.specs.values())
+    if reason is not None:
+        return reason
     for f in fields:
         if f.field_id in _METADATA_IDS:
             continue

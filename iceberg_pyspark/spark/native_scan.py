@@ -9,9 +9,9 @@ get wrong goes to the portable part.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyroaring import BitMap64
@@ -35,6 +35,7 @@ from iceberg_pyspark.spark.native_columns import (
     NativeColumns,
     native_columns,
 )
+from iceberg_pyspark.spark.native_constants import constant_cell, constant_ids, fact_cell
 from iceberg_pyspark.spark.native_equality import (
     AGE,
     SCOPE,
@@ -51,7 +52,10 @@ from iceberg_pyspark.spark.shipped_tasks import shipped_tasks
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec.metadata_columns import DELETED
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.restricted import RestrictedFileIO
 from iceberg_pyspark.table.scan import TableScan
+
+T = TypeVar("T")
 
 ORDINAL = "__ice_ord"
 POSITION = "__ice_pos"
@@ -112,9 +116,7 @@ class NativeScan:
         self._scan = scan
         self._key = key
         self._filter = row_filter
-        self._columns = (
-            native_columns(scan, columns_of(row_filter)) if is_exact(row_filter) else None
-        )
+        self._columns = self._columns_of(frozenset())
         self._scopes = PartitionScopes()
         projected = scan.context.projection.as_struct
         self._marks_deleted = projected.field(DELETED.field_id) is not None
@@ -123,15 +125,32 @@ class NativeScan:
         """At least one part, without a file if none survives."""
         files = self._sorted_files()
         parts = []
-        if files.with_keys:
-            parts.append(self._with_keys(files.with_keys))
-        if files.with_positions:
-            parts.append(self._with_bitmaps(files.with_positions))
+        for constants, with_keys in self._by_constants(files.with_keys, lambda file: file[0]):
+            parts.append(self._with_keys(with_keys, constants))
+        for constants, with_positions in self._by_constants(files.with_positions, lambda f: f[0]):
+            parts.append(self._with_bitmaps(with_positions, constants))
         if files.portable:
             parts.append(self._portable(files.portable))
-        if files.plain or not parts:
-            parts.insert(0, self._plain(files.plain))
-        return parts
+        for constants, plain in self._by_constants(files.plain, lambda task: task):
+            parts.insert(0, self._plain(plain, constants))
+        return parts or [self._plain([], frozenset())]
+
+    def _by_constants(
+        self, files: Sequence[T], task_of: Callable[[T], ScanTask]
+    ) -> list[tuple[frozenset[int], list[T]]]:
+        """The files by which columns are constants in them: as many groups as kinds of specs."""
+        groups: dict[frozenset[int], list[T]] = {}
+        of_spec = {i: constant_ids(spec) for i, spec in self._scan.context.specs.items()}
+        for file in files:
+            groups.setdefault(of_spec[task_of(file).spec_id], []).append(file)
+        return list(groups.items())
+
+    def _columns_of(
+        self, constants: frozenset[int], hidden: Collection[int] = ()
+    ) -> NativeColumns | None:
+        if not is_exact(self._filter):
+            return None
+        return native_columns(self._scan, {*hidden, *columns_of(self._filter)}, constants)
 
     def _sorted_files(self) -> _Files:
         files = _Files()
@@ -156,17 +175,21 @@ class NativeScan:
                         files.with_positions.append((task, bitmap))
         return files
 
-    def _plain(self, tasks: Sequence[ScanTask]) -> Part:
-        if self._columns is None:
+    def _plain(self, tasks: Sequence[ScanTask], constants: frozenset[int]) -> Part:
+        columns = self._columns_of(constants)
+        if columns is None:
             return self._portable(tasks)
-        frame = self._relation(self._columns, tasks, (), "plain")
-        return Part(plan=_analysed(frame.selectExpr(*self._columns.expressions)))
+        frame = self._relation(columns, tasks, (), "plain")
+        return Part(plan=_analysed(frame.selectExpr(*columns.expressions)))
 
-    def _with_bitmaps(self, files: Sequence[tuple[ScanTask, BitMap64]]) -> Part:
-        assert self._columns is not None, "files went to the portable part"
+    def _with_bitmaps(
+        self, files: Sequence[tuple[ScanTask, BitMap64]], constants: frozenset[int]
+    ) -> Part:
+        columns = self._columns_of(constants)
+        assert columns is not None, "files went to the portable part"
         tasks = [task for task, _ in files]
-        frame = self._relation(self._columns, tasks, (ORDINAL,), "bitmaps")
-        made = frame.selectExpr(*self._columns.expressions, *_AT)
+        frame = self._relation(columns, tasks, (ORDINAL,), "bitmaps")
+        made = frame.selectExpr(*columns.expressions, *_AT)
         plan = _analysed(made)
         return Part(plan=plan, live=self._live(plan, [bitmap for _, bitmap in files]))
 
@@ -174,12 +197,14 @@ class NativeScan:
         blob, wide = packed_bitmaps(bitmaps)
         return self._bridge.live_rows(plan, blob, wide)
 
-    def _with_keys(self, files: Sequence[tuple[ScanTask, BitMap64]]) -> Part:
+    def _with_keys(
+        self, files: Sequence[tuple[ScanTask, BitMap64]], constants: frozenset[int]
+    ) -> Part:
         """Files with equality deletes, which may have position deletes too."""
         tasks = [task for task, _ in files]
         bitmaps = [bitmap for _, bitmap in files]
         ids = key_ids(tasks)
-        columns = native_columns(self._scan, {*ids, *columns_of(self._filter)})
+        columns = self._columns_of(constants, ids)
         deleted = None if columns is None else read_deleted_keys(self._scan, tasks, self._scopes)
         if columns is None or deleted is None:
             return self._portable(tasks)
@@ -209,14 +234,28 @@ class NativeScan:
         """The tasks' rows before deletes, those that the row filter selects."""
         facts = tuple(dict.fromkeys((*facts, *columns.facts)))
         schema = spark_types.StructType(
-            [spark_types.StructField(name, _FACT_TYPES[name]) for name in facts]
+            [
+                spark_types.StructField(
+                    name,
+                    columns.constants[name][1] if name in columns.constants else _FACT_TYPES[name],
+                )
+                for name in facts
+            ]
         )
+        constants = {name: field_id for name, (field_id, _) in columns.constants.items()}
+        self._check_locations(tasks)
         lines = "\n".join(
-            "\t".join((_cell(t.file_path), str(t.file_size_in_bytes), *self._facts(i, t, facts)))
+            "\t".join(
+                (
+                    fact_cell(t.file_path),
+                    str(t.file_size_in_bytes),
+                    *self._facts(i, t, facts, constants),
+                )
+            )
             for i, t in enumerate(tasks)
         )
         relation: DataFrame = self._bridge.parquet_relation(
-            key=f"{self._key}#{part}",
+            key=f"{self._key}#{part}#{sorted(constants)}",
             root=self._scan.metadata.location,
             files=lines,
             facts=schema,
@@ -226,13 +265,21 @@ class NativeScan:
             return relation
         return relation.where(condition_of(self._filter, columns.hidden))
 
-    def _facts(self, ordinal: int, task: ScanTask, names: Sequence[str]) -> Iterator[str]:
+    def _check_locations(self, tasks: Sequence[ScanTask]) -> None:
+        """Raise for a file that the table may not use, as the store does for what we open."""
+        if isinstance(self._scan.io, RestrictedFileIO):
+            for task in tasks:
+                self._scan.io.check(task.file_path)
+
+    def _facts(
+        self, ordinal: int, task: ScanTask, names: Sequence[str], constants: Mapping[str, int]
+    ) -> Iterator[str]:
         for name in names:
             match name:
                 case "__ice_ord":
                     yield str(ordinal)
                 case "__ice_file":
-                    yield "=" + _cell(task.file_path)
+                    yield "=" + fact_cell(task.file_path)
                 case "__ice_spec_id":
                     yield str(task.spec_id)
                 case "__ice_first_row_id":
@@ -241,6 +288,9 @@ class NativeScan:
                     yield str(task.data_sequence_number)
                 case "__ice_scope":
                     yield str(self._scopes.of(task))
+                case _:
+                    spec = self._scan.context.specs[task.spec_id]
+                    yield constant_cell(spec, task, constants[name])
 
     def _portable(self, tasks: Sequence[ScanTask]) -> Part:
         context = self._scan.context
@@ -261,10 +311,6 @@ class _GroupRows:
         to_spark = compile_to_spark(self.context.projection)
         for rows in read_group(self.context, group, self.io):
             yield to_spark(rows)
-
-
-def _cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
 
 
 def packed_bitmaps(bitmaps: Iterable[BitMap64]) -> tuple[bytes, bool]:

@@ -190,10 +190,11 @@ def _plan_table(session_id: str, wanted: str, condition: str | None, handle: str
     session = _session(session_id)
     state = _state_of(handle)
     struct = spark_types.StructType.fromJson(json.loads(wanted))
+    io = state.io or table_io(state.loaded, _catalog_of(state).properties)
     if state.metadata_table is not None:
         opened = metadata_table(
             state.loaded,
-            table_io(state.loaded),
+            io,
             state.metadata_table,
             selector=state.selector,
         )
@@ -201,7 +202,7 @@ def _plan_table(session_id: str, wanted: str, condition: str | None, handle: str
     scan = scan_table(
         str(state.loaded.identifier),
         state.loaded.metadata,
-        table_io(state.loaded),
+        io,
         selector=state.selector,
         projection=lambda schema: _projected(schema, struct, partition_of(state.loaded.metadata)),
     )

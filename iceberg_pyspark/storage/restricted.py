@@ -35,6 +35,11 @@ class RestrictedFileIO:
 
     def check(self, location: str) -> None:
         """Raise `StorageError` if the location is outside the allowed folders."""
+        # nearly always it is plainly inside, and a plan asks for every file
+        if not any(doubt in location for doubt in ("/.", "%")):
+            for folder in self.allowed:
+                if location.startswith(folder) and location[len(folder.rstrip("/")) :][:1] == "/":
+                    return
         place = normalized_location(location)
         for folder in self.allowed:
             prefix = normalized_location(folder).rstrip("/")

@@ -5,14 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 
-import pytest
-
-from iceberg_pyspark.errors import UnsupportedFeatureError
 from tests.support.java_records import append_records, create_java_table
 from tests.support.oracle import Oracle
 from tests.support.readings import (
     assert_filters_alike,
-    assert_read_alike,
     our_frame,
     our_rows,
     our_scan,
@@ -101,14 +97,16 @@ def test_time_and_nanoseconds(oracle: Oracle) -> None:
     ]
 
 
-def test_variant_is_refused_by_name_and_the_other_columns_are_read(oracle: Oracle) -> None:
+def test_variants_come_as_their_metadata_and_value(oracle: Oracle) -> None:
     name = "java_hadoop.api.variant"
     oracle.sql(
         f"CREATE TABLE {name} (id INT, v VARIANT) USING iceberg "
         "TBLPROPERTIES ('format-version' = '3')"
     )
     oracle.sql(f"""INSERT INTO {name} VALUES (1, parse_json('{{"a": 1}}')), (2, null)""")
-    with pytest.raises(UnsupportedFeatureError, match="column 'v' has type variant"):
-        our_rows(oracle, name)
-    ids = oracle.sql(f"SELECT id FROM {name}")
-    assert len(assert_read_alike(oracle, name, ids, through_spark=True, columns="id")) == 2
+    java = {row.id: row.v for row in oracle.spark.table(name).collect()}
+    read = {row["id"]: row["v"] for row in our_scan(oracle, name).to_arrow().to_pylist()}
+    assert read == {
+        1: {"metadata": bytes(java[1].metadata), "value": bytes(java[1].value)},
+        2: None,
+    }

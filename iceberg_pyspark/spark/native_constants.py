@@ -1,0 +1,77 @@
+"""Identity partition values as columns: constants of a file, which its rows need not hold.
+
+Specification, "Column Projection": a field that a file lacks is its identity partition value first
+of all. Files of migrated tables lack every partition column, other files hold the same value, so
+that as in Java the column is not read at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spec.partitioning import PartitionSpec, identity_source_ids
+from iceberg_pyspark.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    walk_fields,
+)
+
+_CONSTANT_TYPES = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    DecimalType,
+    DateType,
+    TimestampType,
+    TimestamptzType,
+    StringType,
+)
+
+
+def constant_name(field_id: int) -> str:
+    """What the fact is called."""
+    return f"__ice_id_{field_id}"
+
+
+def why_not_constant(fields: Iterable[NestedField], specs: Iterable[PartitionSpec]) -> str | None:
+    """Why files may lack values of the fields that cannot be given to Spark as facts."""
+    partitioned = {i for spec in specs for i in identity_source_ids(spec)}
+    for f in fields:
+        if f.field_id in partitioned and not isinstance(f.type, _CONSTANT_TYPES):
+            return f"it is partitioned by {f.name} of type {f.type}"
+        if any(inner.field_id in partitioned for inner in walk_fields(f.type)):
+            return f"it is partitioned by a field of column {f.name}"
+    return None
+
+
+def constant_ids(spec: PartitionSpec) -> frozenset[int]:
+    """Which columns are constants of the files of a spec."""
+    return frozenset(identity_source_ids(spec))
+
+
+def constant_cell(spec: PartitionSpec, task: ScanTask, field_id: int) -> str:
+    """A file's value of such a column, as the bridge takes facts: empty for null."""
+    value: Any = task.partition[identity_source_ids(spec)[field_id]]
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"={fact_cell(value)}"
+        case _:
+            return str(value)
+
+
+def fact_cell(text: str) -> str:
+    """A text as the bridge takes it in a line of facts."""
+    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")

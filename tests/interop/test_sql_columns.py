@@ -1,0 +1,185 @@
+"""Columns that are not plain ones: variants, types Spark lacks, `_deleted`, partition values."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import DataFrame
+
+from iceberg_pyspark.spark.session import install
+from tests.support.java_records import create_java_table
+from tests.support.oracle import Oracle
+
+LOCATIONS = "spark.sql.catalog.lake.read.allow-outside-locations"
+
+
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    conf = {
+        "spark.sql.catalog.lake": "iceberg_pyspark",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(oracle.warehouse),
+        LOCATIONS: "true",
+    }
+    for key, value in conf.items():
+        oracle.spark.conf.set(key, value)
+    session = install(oracle.spark)
+    assert session.is_native
+    yield oracle
+    session.uninstall()
+
+
+def same_rows(lake: Oracle, query: str) -> str:
+    """Compare a query on both catalogs; the plan of ours, as text."""
+    ours = lake.spark.sql(query.format(t="lake"))
+    java = lake.spark.sql(query.format(t="java_hadoop"))
+    assert rows_of(ours) == rows_of(java)
+    return str(ours._jdf.queryExecution().executedPlan().toString())
+
+
+def rows_of(frame: DataFrame) -> list[str]:
+    return sorted(map(repr, map(tuple, frame.collect())))
+
+
+def portably(lake: Oracle, name: str) -> DataFrame:
+    table = lake.warehouse.joinpath(*name.split("."))
+    return lake.spark.read.format("iceberg-py").option("native", "false").load(str(table))
+
+
+VALUES = """
+    SELECT id, parse_json(concat('{"a":', id, ',"b":"x","c":{"d":[1,2,', id, '],"e":1.25,"o":[]},',
+        '"f":', if(id = 3, '"q"', 'true'), if(id % 2 = 0, ',"zz":null', ''), '}')) v
+    FROM range(8)"""
+
+
+@pytest.mark.parametrize("shredded", [False, True])
+def test_variants_are_read_on_both_paths(lake: Oracle, shredded: bool) -> None:
+    name = f"variants.shredded_{shredded}".lower()
+    lake.sql(
+        f"CREATE TABLE java_hadoop.{name} (id BIGINT, v VARIANT) USING iceberg TBLPROPERTIES "
+        f"('format-version' = '3', 'write.parquet.shred-variants' = '{shredded}')"
+    )
+    lake.sql(f"INSERT INTO java_hadoop.{name} {VALUES}")
+    lake.sql(f"INSERT INTO java_hadoop.{name} VALUES (10, null), (11, parse_json('null'))")
+    plan = same_rows(lake, "SELECT id, to_json(v) FROM {t}." + name)
+    assert "FileScan parquet" in plan
+    java = lake.spark.table(f"java_hadoop.{name}")
+    found = portably(lake, name)
+    for frame in (lake.spark.table(f"lake.{name}"), found):
+        assert frame.dtypes == java.dtypes
+    columns = ("id", "to_json(v)", "variant_get(v, '$.c.d[2]', 'int')", "schema_of_variant(v)")
+    assert rows_of(found.selectExpr(*columns)) == rows_of(java.selectExpr(*columns))
+
+
+def test_nested_variants_are_read_on_both_paths(lake: Oracle) -> None:
+    name = "variants.nested"
+    lake.sql(
+        f"CREATE TABLE java_hadoop.{name} (s STRUCT<n: INT, w: VARIANT>, l ARRAY<VARIANT>, "
+        "m MAP<STRING, VARIANT>) USING iceberg TBLPROPERTIES ('format-version' = '3')"
+    )
+    one = "parse_json('{\"a\":[1,null]}')"
+    lake.sql(
+        f"INSERT INTO java_hadoop.{name} SELECT named_struct('n', 1, 'w', {one}), array({one}, "
+        f"null), map('k', {one}) UNION ALL SELECT named_struct('n', 2, 'w', null), null, map()"
+    )
+    same_rows(lake, "SELECT to_json(s), to_json(l), to_json(m) FROM {t}." + name)
+    java = lake.spark.table(f"java_hadoop.{name}")
+    columns = ("to_json(s)", "to_json(l)", "to_json(m)")
+    found = portably(lake, name)
+    assert rows_of(found.selectExpr(*columns)) == rows_of(java.selectExpr(*columns))
+
+
+def test_a_column_spark_has_no_type_for_hides_no_other(lake: Oracle) -> None:
+    """Java's connector cannot open such a table at all."""
+    name = "java_hadoop.odd.types"
+    columns = [
+        {"name": "id", "type": "int"},
+        {"name": "place", "type": "geometry"},
+        {"name": "at", "type": "timestamp_ns"},
+        {"name": "nothing", "type": "unknown"},
+    ]
+    create_java_table(lake, name, columns, properties={"format-version": "3"})
+    shown = {
+        r.col_name: (r.data_type, r.comment) for r in lake.sql("DESCRIBE lake.odd.types").collect()
+    }
+    assert shown["id"] == ("int", None)
+    assert shown["nothing"] == ("void", None)
+    assert shown["at"] == (
+        "binary",
+        "timestamp_ns, for which Spark has no type here: not to be selected",
+    )
+    assert lake.sql("SELECT id, nothing FROM lake.odd.types").collect() == []
+    for query, column in (
+        ("SELECT * FROM lake.odd.types", "place"),
+        ("SELECT id FROM lake.odd.types WHERE at IS NULL", "at"),
+        ("SELECT count(place) FROM lake.odd.types", "place"),
+    ):
+        with pytest.raises(Exception, match=f"column '{column}' has type .*select the other"):
+            lake.sql(query).collect()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deleted_rows_are_returned_where_the_query_asks_which_they_are(
+    lake: Oracle, version: int
+) -> None:
+    name = f"marks.v{version}"
+    lake.sql(
+        f"CREATE TABLE java_hadoop.{name} USING iceberg TBLPROPERTIES "
+        f"('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read') AS "
+        "SELECT id, id % 3 g FROM range(10)"
+    )
+    lake.sql(f"DELETE FROM java_hadoop.{name} WHERE id IN (2, 3)")
+    if version == 2:
+        lake.write_equality_deletes(f"java_hadoop.{name}", ["id"], [(5,), (6,)])
+    lake.sql(f"INSERT INTO java_hadoop.{name} VALUES (20, 2)")
+    for query in (
+        "SELECT _deleted, * FROM {t}." + name,
+        "SELECT id, _deleted, _pos FROM {t}." + name + " WHERE g = 2",
+        "SELECT count(*) FROM {t}." + name + " WHERE _deleted",
+        "SELECT id FROM {t}." + name + " WHERE NOT _deleted",
+        "SELECT id FROM {t}." + name,
+    ):
+        plan = same_rows(lake, query)
+        assert "FileScan parquet" in plan, "files without deletes are still Spark's own"
+
+
+def test_conditions_on_metadata_columns_select_rows(lake: Oracle) -> None:
+    """Spark itself drops a condition on partition columns once it has asked for the files."""
+    name = "facts.conditions"
+    lake.sql(
+        f"CREATE TABLE java_hadoop.{name} USING iceberg PARTITIONED BY (g) AS "
+        "SELECT id, id % 3 g FROM range(9)"
+    )
+    lake.sql(f"ALTER TABLE java_hadoop.{name} ADD PARTITION FIELD bucket(2, id)")
+    lake.sql(f"INSERT INTO java_hadoop.{name} VALUES (100, 1), (101, null)")
+    for condition in (
+        "_spec_id = 1",
+        "_spec_id % 2 = 0 AND id > 3",
+        "_file LIKE '%g=2%'",
+        "g % 2 = 1",
+        "g IS NULL OR _spec_id = 0 AND g = 2",
+        "g IN (SELECT max(g) FROM {t}." + name + ")",
+    ):
+        same_rows(lake, "SELECT id, g FROM {t}." + name + " WHERE " + condition)
+
+
+def test_partition_values_stand_in_for_columns_that_files_lack(lake: Oracle) -> None:
+    """Files of migrated tables: no partition columns, no field ids (conformance 62)."""
+    folder = lake.warehouse.parent / "hive_table"
+    hive = f"parquet.`{folder}`"
+    rows = (
+        "SELECT id, concat('s', id) s, cast(id % 3 AS INT) g, if(id = 5, null, 'a/b\\\\\\\\t=' || id % 2) t,"
+        " date_add(DATE '2020-01-01', cast(id % 2 AS INT)) d, cast(1.50 AS DECIMAL(9, 2)) n,"
+        " id % 2 = 0 b FROM range(9)"
+    )
+    frame = lake.sql(rows)
+    frame.write.partitionBy("g", "t", "d", "n", "b").parquet(str(folder))
+    name = "migrated.hive"
+    lake.sql(
+        f"CREATE TABLE java_hadoop.{name} (id BIGINT, s STRING, g INT, t STRING, d DATE, "
+        "n DECIMAL(9, 2), b BOOLEAN) USING iceberg PARTITIONED BY (g, t, d, n, b)"
+    )
+    lake.sql(f"CALL java_hadoop.system.add_files(table => '{name}', source_table => '{hive}')")
+    same_rows(lake, "SELECT * FROM {t}." + name)
+    lake.sql(f"INSERT INTO java_hadoop.{name} VALUES (100, 'x', 1, 't', null, null, null)")
+    same_rows(lake, "SELECT * FROM {t}." + name)
+    same_rows(lake, "SELECT t, count(*), min(d) FROM {t}." + name + " WHERE g % 2 = 1 GROUP BY t")
