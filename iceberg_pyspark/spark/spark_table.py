@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sql
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.row_level.assignments import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.delete import Delete
+from iceberg_pyspark.spark.row_level.merge_builder import MergeBuilder, MergeTable
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
+from iceberg_pyspark.spark.row_level.update import Update
+from iceberg_pyspark.spark.types import from_spark_schema
 from iceberg_pyspark.spec.snapshots import MAIN, SnapshotLogEntry
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table
@@ -65,8 +68,44 @@ class SparkTable(Table):
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> RowChanges:
         """Delete the rows for which the condition is true."""
-        deletion = Delete(condition=_column(condition))
+        deletion = Delete(condition=as_column(condition))
         return self._change(deletion, branch, snapshot_properties)
+
+    def update(
+        self,
+        set: Mapping[str, str | Column],  # the word of the statement
+        condition: str | Column = "true",
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> RowChanges:
+        """Assign values, expressions of Spark SQL or columns, where the condition is true."""
+        update = Update(assignments=parse_assignments(set), condition=as_column(condition))
+        return self._change(update, branch, snapshot_properties)
+
+    def merge_into(
+        self,
+        source: DataFrame,
+        condition: str | Column,
+        *,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> MergeBuilder:
+        """Begin to merge a source in, whose rows meet those of the table where the condition holds.
+
+        There the table is `t`, and the source `s` unless it has an alias:
+        `table.merge_into(df, "t.id = s.id").whenMatched().updateAll().merge()`.
+        """
+        steps = MergeTable(
+            columns=lambda: tuple(f.name for f in self.schema.fields),
+            evolve=self._add_columns_of,
+            run=lambda merge: self._change(merge, branch, snapshot_properties),
+        )
+        return MergeBuilder(steps, source, condition)
+
+    def _add_columns_of(self, source: DataFrame) -> None:
+        columns = from_spark_schema(source.schema, all_optional=True)
+        self.refresh().update_schema().union_by_name(columns).commit()
 
     def _change(
         self, operation: Operation, branch: str, snapshot_properties: Mapping[str, str] | None
@@ -86,10 +125,6 @@ class SparkTable(Table):
         )
         self._loaded, changes = run(request, operation)
         return changes
-
-
-def _column(condition: str | Column) -> Column:
-    return sql.expr(condition) if isinstance(condition, str) else condition
 
 
 def spark_table(

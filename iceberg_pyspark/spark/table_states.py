@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.table.scan import TableScan
@@ -49,6 +50,9 @@ class TableState:
 
     reads: TargetReads | None = None
     """Set where a row-level operation reads its own table."""
+
+    io: FileIO | None = None
+    """The store of its files; None: as its catalog says."""
 
 
 class TableStates:

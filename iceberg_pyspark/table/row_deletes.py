@@ -59,6 +59,8 @@ def write_row_deletes(
     write_id: str,
 ) -> RowDeletes:
     """Write what deletes these rows of these data files, besides those deleted before."""
+    if not removed:
+        return RowDeletes()
     if metadata.format_version < 2:
         raise InvalidRequestError(
             f"table {table} is of version 1, which has no delete files; its files are rewritten"

@@ -39,6 +39,14 @@ public class IcebergPyRowLevel {
   /** A catalyst expression as a column. */
   public Object column(Object expression) { return org.apache.spark.sql.classic.ExpressionUtils.column((Expression) expression); }
 
+  /** The columns that were selected last, as what they are made of. */
+  public List selected(Object analysed) {
+    List columns = new ArrayList();
+    scala.collection.Iterator it = ((Project) analysed).projectList().iterator();
+    while (it.hasNext()) { Object one = it.next(); columns.add(column(one instanceof Alias ? (Object) ((Alias) one).child() : one)); }
+    return columns;
+  }
+
   /** A column converted to a type, an error where a value does not fit, whatever the session says of ANSI. */
   public Object stored(Object column, String type) {
     Expression value = org.apache.spark.sql.classic.ExpressionUtils.expression((org.apache.spark.sql.Column) column);

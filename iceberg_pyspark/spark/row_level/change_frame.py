@@ -12,8 +12,15 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.native_columns import quoted, sql_literal
+from iceberg_pyspark.spark.row_level.assignments import (
+    Assignments,
+    resolve_paths,
+    type_at,
+    whole_columns,
+)
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, WRITTEN, Op
 from iceberg_pyspark.spark.row_level.store_assignment import stored_values
 from iceberg_pyspark.spark.row_level.target import Target
@@ -33,7 +40,7 @@ class Change:
 
     condition: Column
     op: Op
-    values: Mapping[str, Column] = field(default_factory=dict)
+    values: Assignments = field(default_factory=dict)
     placed: bool = True
 
 
@@ -41,7 +48,6 @@ def change_frame(
     target: Target, rows: DataFrame, frame: DataFrame, changes: Sequence[Change]
 ) -> DataFrame:
     """The changes of the frame's rows; `rows` are the target's among its columns."""
-    by_name = {f.name: rows[quoted(f.name)] for f in _fields(target)}
     chosen = sql.lit(None).cast("int")
     for number in reversed(range(len(changes))):
         chosen = sql.when(changes[number].condition, sql.lit(number)).otherwise(chosen)
@@ -56,6 +62,7 @@ def change_frame(
         for name, column in place.items()
     ]
     if any(c.op in WRITTEN for c in changes):
+        by_name = {f.name: rows[quoted(f.name)] for f in _fields(target)}
         columns += _values(target, frame, changes, by_name)
     return selected.select(*columns)
 
@@ -73,9 +80,9 @@ def _values(
     by_name: Mapping[str, Column],
 ) -> list[Column]:
     """A column for each of the table's, and for the row's lineage."""
-    types = {f.name: f.dataType for f in to_spark_schema(target.schema).fields}
-    bridge = target.session.bridge
-    assigned = [stored_values(bridge, frame, c.values, types, target.name) for c in changes]
+    struct = to_spark_schema(target.schema)
+    types = {f.name: f.dataType for f in struct.fields}
+    assigned = [_assigned(target, frame, c, struct, by_name) for c in changes]
     columns = []
     for f in _fields(target):
         kept = by_name[f.name]
@@ -84,6 +91,21 @@ def _values(
         value = _case(cases)
         columns.append((sql.lit(None) if value is None else value).cast(type_).alias(f.name))
     return columns
+
+
+def _assigned(
+    target: Target,
+    frame: DataFrame,
+    change: Change,
+    struct: spark_types.StructType,
+    by_name: Mapping[str, Column],
+) -> dict[str, Column]:
+    """What a change assigns, as values of whole columns of the right types."""
+    case_sensitive = target.session.spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+    paths = resolve_paths(change.values, struct, target.name, case_sensitive=case_sensitive)
+    types = {path: type_at(struct, path) for path in paths}
+    stored = stored_values(target.session.bridge, frame, paths, types, target.name)
+    return whole_columns(stored, struct, by_name)
 
 
 def _value(

@@ -47,7 +47,7 @@ class Delete:
             rows,
             rows,
             [
-                Change(condition=self.condition, op=Op.DELETE, placed=False),
+                Change(condition=self.condition, op=Op.DELETE),
                 Change(condition=sql.lit(True), op=Op.COPY, placed=False),
             ],
         )

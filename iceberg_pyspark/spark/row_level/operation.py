@@ -47,8 +47,8 @@ class Operation(Protocol):
         """Whether it may write rows."""
         ...
 
-    def touched(self, target: Target) -> DataFrame:
-        """Rows of the target whose files are to be rewritten."""
+    def touched(self, target: Target) -> DataFrame | None:
+        """Rows of the target whose files are to be rewritten; None if no row of it changes."""
         ...
 
     def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:

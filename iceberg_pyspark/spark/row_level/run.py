@@ -58,7 +58,8 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
     tries = 0
     while True:
         loaded = request.catalog.load_table(request.identifier)
-        with pinned(request.session, loaded, request.branch, request.like) as target:
+        io = table_io(loaded, request.catalog.properties)
+        with pinned(request.session, loaded, io, request.branch, request.like) as target:
             try:
                 return _run_once(request, operation, target)
             except ConcurrentChangeError as e:
@@ -75,7 +76,11 @@ def _run_once(
     mode = mode_of(target.metadata, operation.name)
     rewritten: frozenset[str] | None = None
     if mode == "copy-on-write":
-        rewritten = _touched_files(operation.touched(target))
+        touched = operation.touched(target)
+        if touched is None:
+            mode = "merge-on-read"
+        else:
+            rewritten = _touched_files(touched)
     frame = operation.changes(target, target.rows(rewritten), mode)
     context = _context(target) if operation.writes_rows(mode) else None
     found = _run_job(frame, context, target)
@@ -83,7 +88,7 @@ def _run_once(
         if operation.meets_once:
             found.check_met_once(target.name)
     except IcebergError:
-        delete_written(table_io(target.loaded), found.data_files)
+        delete_written(target.io, found.data_files)
         raise
     return _commit(request, operation, target, found, rewritten)
 
@@ -99,7 +104,7 @@ def _context(target: Target) -> WriteContext:
 
 
 def _run_job(frame: DataFrame, context: WriteContext | None, target: Target) -> TouchedRows:
-    task = ChangeTask(context=context, io=table_io(target.loaded))
+    task = ChangeTask(context=context, io=target.io)
     results = frame.mapInArrow(task, "changes binary").collect()
     return unite(pickle.loads(r.changes) for r in results)
 
@@ -111,7 +116,7 @@ def _commit(
     found: TouchedRows,
     rewritten: Collection[str] | None,
 ) -> tuple[LoadedTable, RowChanges]:
-    io = table_io(target.loaded)
+    io = target.io
     write_id = new_write_id()
     written: list[DataFile] = list(found.data_files)
     try:
@@ -165,10 +170,12 @@ def _commit(
 
 
 def _row_changes(snapshot_id: int | None, found: TouchedRows) -> RowChanges:
+    updated = found.counts.get(Op.UPDATE, 0)
     return RowChanges(
         snapshot_id=snapshot_id,
         inserted=found.counts.get(Op.INSERT, 0),
-        updated=found.counts.get(Op.UPDATE, 0),
-        deleted=found.counts.get(Op.DELETE, 0),
+        updated=updated,
+        # by place: one row may have been met by several to be deleted
+        deleted=sum(map(len, found.removed.values())) - updated,
         copied=found.counts.get(Op.COPY, 0),
     )

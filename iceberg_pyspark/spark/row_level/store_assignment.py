@@ -13,33 +13,35 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.row_level.assignments import Assignments, ColumnPath
 
 
 def stored_values(
     bridge: Any,
     frame: DataFrame,
-    values: Mapping[str, Column],
-    types: Mapping[str, spark_types.DataType],
+    values: Assignments,
+    types: Mapping[ColumnPath, spark_types.DataType],
     table: str,
-) -> dict[str, Column]:
-    """The values, which are of the frame's rows, in the types of the columns they are named by."""
+) -> dict[ColumnPath, Column]:
+    """The values, which are of the frame's rows, in the types of what they are assigned to."""
     if not values:
         return {}
     # by number: names may hold dots
     numbered = [value.alias(f"v{i}") for i, value in enumerate(values.values())]
     found = frame.select(*numbered).schema.fields
     stored = {}
-    for (name, value), f in zip(values.items(), found, strict=True):
-        wanted = types[name]
+    for (path, value), f in zip(values.items(), found, strict=True):
+        wanted = types[path]
         if same_type(f.dataType, wanted):
-            stored[name] = value
+            stored[path] = value
             continue
         if not (same_names(f.dataType, wanted) and bridge.can_store(f.dataType, wanted)):
             raise InvalidRequestError(
-                f"column '{name}' of table {table} is {wanted.simpleString()}, the value is "
-                f"{f.dataType.simpleString()} and cannot be stored in it safely: cast it first"
+                f"column '{'.'.join(path)}' of table {table} is {wanted.simpleString()}, the "
+                f"value is {f.dataType.simpleString()} and cannot be stored in it safely: cast it "
+                "first"
             )
-        stored[name] = bridge.stored(value, wanted)
+        stored[path] = bridge.stored(value, wanted)
     return stored
 
 

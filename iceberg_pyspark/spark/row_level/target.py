@@ -32,11 +32,14 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
+from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.scan import scan_table
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
-from iceberg_pyspark.table.table_storage import table_io
 
 LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+ALIAS = "t"
+"""What conditions call the table."""
+
 _WHOLE_FILES = 2**62
 _UNKNOWN_SIZE = 2**40
 
@@ -56,6 +59,7 @@ class Target:
 
     session: RowLevelSession
     loaded: LoadedTable
+    io: FileIO
     branch: str
     like: Any = None
     _handles: list[str] = field(default_factory=list)
@@ -98,6 +102,7 @@ class Target:
                 loaded=self.loaded,
                 selector=self._selector(),
                 reads=reads,
+                io=self.io,
             )
         )
         self._handles.append(handle)
@@ -115,15 +120,15 @@ class Target:
             "size_in_bytes": self._size(),
         }
         frame: DataFrame = self.session.bridge.table_frame(facts, self.like)
-        return frame
+        return frame if self.like is not None else frame.alias(ALIAS)
 
     def files(self, paths: Collection[str]) -> dict[str, ScanTask]:
         """What the snapshot says of data files that were read."""
         if not paths:
             return {}
-        scan = scan_table(
-            self.name, self.metadata, table_io(self.loaded), selector=self._selector()
-        ).of_files(frozenset(paths))
+        scan = scan_table(self.name, self.metadata, self.io, selector=self._selector()).of_files(
+            frozenset(paths)
+        )
         # what was read last was planned with a predicate that keeps all of these
         last = next((s for r in reversed(self._reads) for s in reversed(r.scans)), None)
         if last is not None:
@@ -155,7 +160,7 @@ class Target:
 
 @contextmanager
 def pinned(
-    session: RowLevelSession, loaded: LoadedTable, branch: str, like: Any = None
+    session: RowLevelSession, loaded: LoadedTable, io: FileIO, branch: str, like: Any = None
 ) -> Iterator[Target]:
     """The table as a target, until the end of the operation."""
     metadata = loaded.metadata
@@ -171,7 +176,7 @@ def pinned(
         raise InvalidRequestError(
             f"table {loaded.identifier} has no branch '{branch}'; create it first"
         )
-    target = Target(session=session, loaded=loaded, branch=branch, like=like)
+    target = Target(session=session, loaded=loaded, io=io, branch=branch, like=like)
     try:
         yield target
     finally:

@@ -1,0 +1,103 @@
+"""Assignments as a user writes them: to columns and to fields inside them, by dotted names.
+
+A field that is assigned makes its struct anew from the other fields, as Spark's UPDATE does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sql
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.catalogs.identifiers import parse_levels
+from iceberg_pyspark.errors import InvalidRequestError
+
+ColumnPath: TypeAlias = tuple[str, ...]
+Assignments: TypeAlias = Mapping[ColumnPath, Column]
+
+
+def as_column(value: str | Column) -> Column:
+    """A condition or value: an expression of Spark SQL, or a column."""
+    return sql.expr(value) if isinstance(value, str) else value
+
+
+def parse_assignments(given: Mapping[str, str | Column]) -> dict[ColumnPath, Column]:
+    """Assignments by the path of what is assigned."""
+    return {tuple(parse_levels(name)): as_column(value) for name, value in given.items()}
+
+
+def resolve_paths(
+    assignments: Assignments, schema: spark_types.StructType, table: str, *, case_sensitive: bool
+) -> dict[ColumnPath, Column]:
+    """The assignments by the names that the table has.
+
+    Raises `InvalidRequestError` for names it has not, and where two assign one column.
+    """
+    found: dict[ColumnPath, Column] = {}
+    for path, value in assignments.items():
+        known = _known(path, schema, table, case_sensitive=case_sensitive)
+        for other in found:
+            if other[: len(known)] == known or known[: len(other)] == other:
+                raise InvalidRequestError(
+                    f"column '{'.'.join(known)}' of table {table} is assigned twice"
+                )
+        found[known] = value
+    return found
+
+
+def _known(
+    path: ColumnPath, schema: spark_types.StructType, table: str, *, case_sensitive: bool
+) -> ColumnPath:
+    known: list[str] = []
+    type_: spark_types.DataType = schema
+    for name in path:
+        fields = type_.fields if isinstance(type_, spark_types.StructType) else []
+        matches = [f for f in fields if f.name == name]
+        if not matches and not case_sensitive:
+            matches = [f for f in fields if f.name.lower() == name.lower()]
+        if len(matches) != 1:
+            names = ", ".join(f.name for f in fields) or "no fields"
+            raise InvalidRequestError(
+                f"table {table} has no column '{'.'.join(path)}' to assign to; "
+                f"{'.'.join(known) or 'it'} has {names}"
+            )
+        known.append(matches[0].name)
+        type_ = matches[0].dataType
+    return tuple(known)
+
+
+def type_at(schema: spark_types.StructType, path: ColumnPath) -> spark_types.DataType:
+    """The type of what a path names."""
+    type_: spark_types.DataType = schema
+    for name in path:
+        assert isinstance(type_, spark_types.StructType), "the path was resolved"
+        type_ = next(f.dataType for f in type_.fields if f.name == name)
+    return type_
+
+
+def whole_columns(
+    assignments: Assignments, schema: spark_types.StructType, kept: Mapping[str, Column]
+) -> dict[str, Column]:
+    """The assignments as values of whole columns; `kept` are the columns as they are."""
+    return {
+        name: _updated(kept[name], type_at(schema, (name,)), (name,), assignments)
+        for name in dict.fromkeys(path[0] for path in assignments)
+    }
+
+
+def _updated(
+    value: Column, type_: spark_types.DataType, path: ColumnPath, assignments: Assignments
+) -> Column:
+    if path in assignments:
+        return assignments[path]
+    if not any(p[: len(path)] == path for p in assignments):
+        return value
+    assert isinstance(type_, spark_types.StructType), "the path was resolved"
+    fields: Sequence[Column] = [
+        _updated(value.getField(f.name), f.dataType, (*path, f.name), assignments).alias(f.name)
+        for f in type_.fields
+    ]
+    return sql.struct(*fields)

@@ -1,0 +1,178 @@
+"""The builder of `SparkTable.merge_into`, with the names of Spark's own `MergeIntoWriter`.
+
+In conditions and values the table is `t` and the source `s`, or whatever alias the source has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.row_level.assignments import (
+    ColumnPath,
+    as_column,
+    parse_assignments,
+)
+from iceberg_pyspark.spark.row_level.change_columns import Op
+from iceberg_pyspark.spark.row_level.merge import Clause, Merge
+from iceberg_pyspark.spark.row_level.operation import RowChanges
+
+SOURCE_ALIAS = "s"
+_ALL: Literal["all"] = "all"
+_Values = Mapping[str, str | Column] | Literal["all"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeTable:
+    """What a builder needs of its table: its columns now, how to widen it, how to run a merge."""
+
+    columns: Callable[[], tuple[str, ...]]
+    evolve: Callable[[DataFrame], None]
+    run: Callable[[Merge], RowChanges]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Given:
+    """A clause as it was given."""
+
+    op: Literal[Op.UPDATE, Op.DELETE, Op.INSERT]
+    condition: Column | None
+    values: _Values = _ALL
+
+
+class MergeBuilder:
+    """A merge to be: add clauses, then `merge()`."""
+
+    def __init__(self, table: MergeTable, source: DataFrame, condition: str | Column) -> None:
+        self._table = table
+        self._source = source
+        self._condition = as_column(condition)
+        self._evolves = False
+        self._matched: list[_Given] = []
+        self._not_matched: list[_Given] = []
+        self._not_matched_by_source: list[_Given] = []
+
+    def whenMatched(self, condition: str | Column | None = None) -> MatchedClause:
+        """Begin a clause for rows of the table that a source row meets."""
+        return MatchedClause(self, self._matched, condition)
+
+    def whenNotMatched(self, condition: str | Column | None = None) -> NotMatchedClause:
+        """Begin a clause for source rows that meet no row of the table."""
+        return NotMatchedClause(self, self._not_matched, condition)
+
+    def whenNotMatchedBySource(self, condition: str | Column | None = None) -> MatchedClause:
+        """Begin a clause for rows of the table that no source row meets."""
+        return MatchedClause(self, self._not_matched_by_source, condition)
+
+    def withSchemaEvolution(self) -> MergeBuilder:
+        """Add the source's further columns to the table first, and widen types."""
+        self._evolves = True
+        return self
+
+    def merge(self) -> RowChanges:
+        """Carry it out, as one snapshot."""
+        if not (self._matched or self._not_matched or self._not_matched_by_source):
+            raise InvalidRequestError("a merge needs a clause: whenMatched().updateAll(), ...")
+        if self._evolves:
+            self._table.evolve(self._source)
+        source = aliased(self._source)
+        return self._table.run(
+            Merge(
+                source=source,
+                condition=self._condition,
+                matched=self._clauses(self._matched, source),
+                not_matched=self._clauses(self._not_matched, source),
+                not_matched_by_source=self._clauses(self._not_matched_by_source, source),
+            )
+        )
+
+    def _clauses(self, given: list[_Given], source: DataFrame) -> tuple[Clause, ...]:
+        for clause in given[:-1]:
+            if clause.condition is None:
+                raise InvalidRequestError(
+                    "only the last clause of its kind may go without a condition: those after it "
+                    "would never be reached"
+                )
+        return tuple(
+            Clause(op=g.op, condition=g.condition, values=self._values(g, source)) for g in given
+        )
+
+    def _values(self, given: _Given, source: DataFrame) -> dict[ColumnPath, Column] | None:
+        if given.op is Op.DELETE:
+            return None
+        if given.values != _ALL:
+            assert not isinstance(given.values, str), "all columns, or a mapping"
+            return parse_assignments(given.values)
+        by_name = {name.lower(): name for name in source.columns}
+        missing = [c for c in self._table.columns() if c.lower() not in by_name]
+        if missing and not self._evolves:
+            raise InvalidRequestError(
+                f"the source has no column {', '.join(missing)}: add it, or name the columns to "
+                "update or insert"
+            )
+        return {
+            (c,): source[f"`{by_name[c.lower()].replace('`', '``')}`"]
+            for c in self._table.columns()
+            if c.lower() in by_name
+        }
+
+
+class MatchedClause:
+    """What becomes of rows of the table."""
+
+    def __init__(
+        self, builder: MergeBuilder, clauses: list[_Given], condition: str | Column | None
+    ) -> None:
+        self._builder = builder
+        self._clauses = clauses
+        self._condition = None if condition is None else as_column(condition)
+
+    def update(self, assignments: Mapping[str, str | Column]) -> MergeBuilder:
+        """Assign values to columns."""
+        return self._add(Op.UPDATE, assignments)
+
+    def updateAll(self) -> MergeBuilder:
+        """Assign every column the source's column of its name."""
+        return self._add(Op.UPDATE, _ALL)
+
+    def delete(self) -> MergeBuilder:
+        """Delete the row."""
+        return self._add(Op.DELETE, _ALL)
+
+    def _add(self, op: Literal[Op.UPDATE, Op.DELETE], values: _Values) -> MergeBuilder:
+        self._clauses.append(_Given(op=op, condition=self._condition, values=values))
+        return self._builder
+
+
+class NotMatchedClause:
+    """What becomes of rows of the source alone."""
+
+    def __init__(
+        self, builder: MergeBuilder, clauses: list[_Given], condition: str | Column | None
+    ) -> None:
+        self._builder = builder
+        self._clauses = clauses
+        self._condition = None if condition is None else as_column(condition)
+
+    def insert(self, assignments: Mapping[str, str | Column]) -> MergeBuilder:
+        """Insert a row of these values; other columns get their defaults."""
+        return self._add(assignments)
+
+    def insertAll(self) -> MergeBuilder:
+        """Insert the source's row, columns by name."""
+        return self._add(_ALL)
+
+    def _add(self, values: _Values) -> MergeBuilder:
+        self._clauses.append(_Given(op=Op.INSERT, condition=self._condition, values=values))
+        return self._builder
+
+
+def aliased(source: DataFrame) -> DataFrame:
+    """The source by the name `s`, unless it has one."""
+    plan = source._jdf.queryExecution().analyzed()
+    has_alias = plan.getClass().getSimpleName() == "SubqueryAlias"
+    return source if has_alias else source.alias(SOURCE_ALIAS)

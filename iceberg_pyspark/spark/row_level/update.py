@@ -1,0 +1,52 @@
+"""UPDATE: rows that fulfil a condition get new values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from iceberg_pyspark.spark.row_level.assignments import Assignments
+from iceberg_pyspark.spark.row_level.change_columns import Op
+from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
+from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.target import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update:
+    """Assign values in the rows for which the condition is true."""
+
+    assignments: Assignments
+    condition: Column
+    may_run_again: bool = True
+    name: ClassVar[OperationName] = "update"
+    meets_once: ClassVar[bool] = False
+
+    def writes_rows(self, mode: Mode) -> bool:
+        """See `Operation`."""
+        del mode
+        return True
+
+    def touched(self, target: Target) -> DataFrame:
+        """See `Operation`."""
+        return target.rows().where(self.condition)
+
+    def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
+        """See `Operation`."""
+        if mode == "merge-on-read":
+            # filtered, not tested: Spark prunes files by it
+            rows = rows.where(self.condition)
+            every = Change(condition=sql.lit(True), op=Op.UPDATE, values=self.assignments)
+            return change_frame(target, rows, rows, [every])
+        return change_frame(
+            target,
+            rows,
+            rows,
+            [
+                Change(condition=self.condition, op=Op.UPDATE, values=self.assignments),
+                Change(condition=sql.lit(True), op=Op.COPY, placed=False),
+            ],
+        )
