@@ -1,0 +1,175 @@
+"""Native scans on executors in other processes, and sessions in which there can be none."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark import Table, TableCatalog, install, load_catalog
+from iceberg_pyspark.spark.bridge import jvm
+from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
+from tests.support.deleted_rows import delete_keys, delete_positions
+from tests.support.spark_sessions import connect_server, run_driver, run_python
+
+V3 = {"format-version": "3"}
+
+ON_EXECUTORS = """
+import json, sys
+from pyspark.sql import SparkSession
+from iceberg_pyspark import install
+
+spark = SparkSession.builder.getOrCreate()
+assert install(spark).is_native
+found = {}
+for query in sys.argv[1:]:
+    frame = spark.sql(query)
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    rows = sorted([list(row) for row in frame.collect()])
+    found[query] = ["IcebergPyFileIndex" in plan, "MapInArrow" in plan, rows]
+print(json.dumps([spark.sparkContext.master, found]))
+"""
+
+BY_CONNECT = """
+import json, logging, sys
+from pyspark.sql import SparkSession
+from iceberg_pyspark import install
+
+url, path, lake = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+lines = []
+handler = logging.Handler(logging.WARNING)
+handler.emit = lambda record: lines.append(record.getMessage())
+logging.getLogger("iceberg_pyspark").addHandler(handler)
+spark = SparkSession.builder.remote(url).getOrCreate()
+session = install(spark)
+for key, value in lake.items():
+    spark.conf.set(key, value)
+ids = lambda frame: sorted(row.id for row in frame.collect())
+found = {
+    "native": session.is_native,
+    "path": ids(session.table(path).to_df()),
+    "name": ids(session.table("lake.db.t").to_df()),
+    "format": ids(spark.read.format("iceberg-py").load(path).filter("id < 3")),
+    "lines": lines,
+}
+session.uninstall()
+print(json.dumps(found))
+"""
+
+
+def settings_of(folder: Path) -> dict[str, str]:
+    prefix = "spark.sql.catalog.lake"
+    return {
+        prefix: "iceberg_pyspark",
+        f"{prefix}.type": "sql",
+        f"{prefix}.uri": f"sqlite:///{folder / 'catalog.db'}",
+        f"{prefix}.warehouse": str(folder / "warehouse"),
+    }
+
+
+def open_catalog(folder: Path) -> TableCatalog:
+    catalog = load_catalog(
+        "lake",
+        type="sql",
+        uri=f"sqlite:///{folder / 'catalog.db'}",
+        warehouse=str(folder / "warehouse"),
+    )
+    catalog.create_namespace("db")
+    return catalog
+
+
+def ids(first: int, end: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, end), pa.int64())})
+
+
+def files_of(table: Table) -> list[str]:
+    return [task.file_path for task in table.refresh().scan().plan_files()]
+
+
+@pytest.mark.cluster
+def test_executors_need_nothing_of_the_bridge(tmp_path: Path) -> None:
+    """Their class path has Spark alone: whatever a task holds is Spark's own."""
+    catalog = open_catalog(tmp_path)
+    plain = catalog.create_table("db.plain", "id BIGINT", properties=V3)
+    plain.append(ids(0, 4))
+    vectors = catalog.create_table("db.vectors", "id BIGINT", properties=V3)
+    vectors.append(ids(0, 6))
+    delete_positions(vectors, {files_of(vectors)[0]: [1, 2]})
+    vectors.refresh().append(ids(6, 8))
+    keys = catalog.create_table("db.keys", "id BIGINT", properties=V3)
+    keys.append(ids(0, 6))
+    delete_keys(keys, "id", [1, 2])
+    delete_positions(keys, {files_of(keys)[0]: [4]})
+    mapped = catalog.create_table("db.mapped", "id BIGINT", properties=V3)
+    mapped.append(ids(0, 4))
+    mapping = {"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'}
+    mapped.update_properties().set(mapping).commit()
+    expected = {
+        "select id from lake.db.plain where id > 1": [True, False, [[2], [3]]],
+        "select id from lake.db.vectors": [True, False, [[0], [3], [4], [5], [6], [7]]],
+        "select id, _row_id, _last_updated_sequence_number from lake.db.vectors where id > 4": [
+            True,
+            False,
+            [[5, 5, 1], [6, 6, 3], [7, 7, 3]],
+        ],
+        "select id from lake.db.keys": [True, False, [[0], [3], [5]]],
+        "select a.id from lake.db.keys a join lake.db.vectors b on a.id = b.id + 2": [
+            True,
+            False,
+            [[5]],
+        ],
+        "select id from lake.db.mapped": [False, True, [[0], [1], [2], [3]]],
+    }
+    script = tmp_path / "driver.py"
+    script.write_text(ON_EXECUTORS, encoding="utf-8")
+    master = "local-cluster[1,1,512]"
+    printed = run_driver(tmp_path, script, *expected, master=master, conf=settings_of(tmp_path))
+    assert json.loads(printed.splitlines()[-1]) == [master, expected]
+
+
+@pytest.mark.cluster
+def test_connect_has_the_portable_path_and_one_line_says_so(tmp_path: Path) -> None:
+    table = open_catalog(tmp_path).create_table("db.t", "id BIGINT")
+    table.append(ids(0, 5))
+    script = tmp_path / "client.py"
+    script.write_text(BY_CONNECT, encoding="utf-8")
+    settings = json.dumps(settings_of(tmp_path))
+    with connect_server(tmp_path / "server") as url:
+        printed = run_python(script, url, table.location, settings)
+    found = json.loads(printed.splitlines()[-1])
+    (line,) = found.pop("lines")
+    assert line.startswith("no native scans in this session, the portable path serves: ")
+    assert "\n" not in line
+    assert found == {
+        "native": False,
+        "path": [0, 1, 2, 3, 4],
+        "name": [0, 1, 2, 3, 4],
+        "format": [0, 1, 2],
+    }
+
+
+def test_without_janino_the_portable_path_serves(
+    spark: SparkSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_compiler(_gateway: object) -> None:
+        raise BridgeUnavailableError("there is no Janino")
+
+    monkeypatch.setattr(jvm, "load_bridge", no_compiler)
+    table = open_catalog(tmp_path).create_table("db.t", "id BIGINT")
+    table.append(ids(0, 5))
+    with caplog.at_level(logging.WARNING):
+        session = install(spark.newSession())
+    assert not session.is_native
+    assert "newSession" not in vars(session.spark)
+    assert [r.getMessage() for r in caplog.records] == [
+        "no native scans in this session, the portable path serves: there is no Janino"
+    ]
+    assert session.table(table.location).to_df().count() == 5
+    session.uninstall()
