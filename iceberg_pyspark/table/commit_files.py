@@ -6,7 +6,7 @@ as committed. An error with `safe_to_clean_up` means that no snapshot has the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -26,7 +26,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import partition_key
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.commit import SYSTEM_CLOCK, Clock, commit_steps
+from iceberg_pyspark.table.commit import SYSTEM_CLOCK, Clock, CommitStep, commit_steps
 from iceberg_pyspark.table.commit_snapshot import SnapshotStep
 
 OverwriteMode: TypeAlias = Literal["static", "dynamic"] | Predicate
@@ -40,6 +40,8 @@ class CommitOptions:
     branch: str = MAIN
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     write_id: str | None = None
+    creates_branch: bool = False
+    stages_only: bool = False
 
 
 def commit_action(
@@ -49,9 +51,10 @@ def commit_action(
     action: SnapshotAction,
     options: CommitOptions | None = None,
     *,
+    before: Sequence[CommitStep] = (),
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
-    """Commit one action as one snapshot of `options.branch`.
+    """Commit one action as one snapshot of `options.branch`, and the steps before it with it.
 
     A write id that the table already has a snapshot of means that an earlier try succeeded: the
     table is returned as it is.
@@ -65,10 +68,12 @@ def commit_action(
         branch=chosen.branch,
         write_id=chosen.write_id,
         snapshot_properties=chosen.snapshot_properties,
+        creates_branch=chosen.creates_branch,
+        stages_only=chosen.stages_only,
     )
     # what was loaded when the write began is old by now: starting from it would waste an attempt
     current = catalog.load_table(table.identifier)
-    return commit_steps(catalog, current, [step], clock=clock)
+    return commit_steps(catalog, current, [*before, step], clock=clock)
 
 
 def commit_append(
@@ -97,38 +102,44 @@ def commit_overwrite(
     isolation: IsolationLevel | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
-    """Replace what `mode` says by the data files.
+    """Replace what `mode` says by the data files; see `overwrite_action`."""
+    chosen = options or CommitOptions()
+    action = overwrite_action(table, tuple(data_files), mode, chosen.branch, isolation)
+    return commit_action(catalog, table, io, action, chosen, clock=clock)
+
+
+def overwrite_action(
+    table: LoadedTable,
+    files: tuple[DataFile, ...],
+    mode: OverwriteMode,
+    branch: str,
+    isolation: IsolationLevel | None,
+) -> SnapshotAction:
+    """The action that replaces what `mode` says by the data files.
 
     With an isolation level, changes made to that part since `table` was loaded are refused; without
     one they are overwritten too.
     """
-    chosen = options or CommitOptions()
-    files = tuple(data_files)
     metadata = table.metadata
-    action: SnapshotAction
     if mode == "dynamic":
         partitions = {(f.spec_id, partition_key(f.partition)) for f in files}
         unpartitioned = any(metadata.spec_by_id[f.spec_id].is_unpartitioned for f in files)
-        action = OverwritePartitions(
+        return OverwritePartitions(
             data_files=files,
             checks=_overwrite_checks(
                 table,
-                chosen.branch,
+                branch,
                 isolation,
                 lambda f: unpartitioned or (f.spec_id, partition_key(f.partition)) in partitions,
             ),
         )
-    elif mode == "static":
-        checks = _overwrite_checks(table, chosen.branch, isolation, lambda f: True)
-        action = OverwriteFiles(removal=RemoveAll(), data_files=files, checks=checks)
-    else:
-        bound = bind(mode, metadata.current_schema)
-        checks = _overwrite_checks(
-            table, chosen.branch, isolation, compile_may_match(bound, metadata)
-        )
-        removal = RemoveWhere(compile_file_match(bound, metadata), str(mode))
-        action = OverwriteFiles(removal=removal, data_files=files, checks=checks)
-    return commit_action(catalog, table, io, action, chosen, clock=clock)
+    if mode == "static":
+        checks = _overwrite_checks(table, branch, isolation, lambda f: True)
+        return OverwriteFiles(removal=RemoveAll(), data_files=files, checks=checks)
+    bound = bind(mode, metadata.current_schema)
+    checks = _overwrite_checks(table, branch, isolation, compile_may_match(bound, metadata))
+    removal = RemoveWhere(compile_file_match(bound, metadata), str(mode))
+    return OverwriteFiles(removal=removal, data_files=files, checks=checks)
 
 
 def _overwrite_checks(

@@ -60,7 +60,8 @@ class SnapshotStep:
     """One action becoming one snapshot of a branch: a `CommitStep`.
 
     `write_id` stands in the snapshot's summary; a table that already has a snapshot with it has
-    this step's rows, and the step does nothing.
+    this step's rows, and the step does nothing. `creates_branch`: a branch that is not there begins
+    at main's snapshot. `stages_only`: no branch gets the snapshot, it waits to be published.
     """
 
     def __init__(
@@ -73,6 +74,8 @@ class SnapshotStep:
         branch: str = MAIN,
         write_id: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
+        creates_branch: bool = False,
+        stages_only: bool = False,
     ) -> None:
         self._action = action
         self._io = io
@@ -81,6 +84,8 @@ class SnapshotStep:
         self._branch = branch
         self._write_id = write_id or str(uuid.uuid4())
         self._properties = dict(snapshot_properties or {})
+        self._creates_branch = creates_branch
+        self._stages_only = stages_only
         self._commit_uuid = str(uuid.uuid4())
         self._snapshot_id = 0
         self._attempt = 0
@@ -119,14 +124,13 @@ class SnapshotStep:
             else replace(ref, snapshot_id=snapshot.snapshot_id)
         )
         parent_id = None if parent is None else parent.snapshot_id
-        updates: tuple[TableUpdate, ...] = (
-            AddSnapshot(snapshot),
-            SetSnapshotRef(self._branch, moved),
-        )
+        updates: tuple[TableUpdate, ...] = (AddSnapshot(snapshot),)
+        if not self._stages_only:
+            updates = (*updates, SetSnapshotRef(self._branch, moved))
         if metadata.table_uuid is None:
             # v1 tables may lack one; the next write gives it (specification, "Table Metadata")
             updates = (AssignUUID(self._commit_uuid), *updates)
-        requirements = (AssertRefSnapshotId(self._branch, parent_id),)
+        requirements = (AssertRefSnapshotId(self._branch, None if ref is None else parent_id),)
         if self._table_uuid is None:
             return Changes(updates=updates, requirements=requirements)
         return Changes(
@@ -160,8 +164,8 @@ class SnapshotStep:
 
     def _parent(self, metadata: TableMetadata) -> Snapshot | None:
         ref = metadata.refs.get(self._branch)
-        if ref is None and self._branch == MAIN:
-            return None
+        if ref is None and (self._branch == MAIN or self._creates_branch):
+            return metadata.current_snapshot
         snapshot = metadata.ref_snapshot(self._branch)
         if ref is not None and ref.type == "tag":
             raise InvalidRequestError(

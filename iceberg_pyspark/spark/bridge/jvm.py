@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
@@ -33,6 +33,7 @@ class Bridge:
         self._gateway: Any = gateway
         self._plans = made("IcebergPyPlans")
         self._rows = made("IcebergPyRowLevel")
+        self._layout = made("IcebergPyLayout")
 
     @property
     def session_id(self) -> str:
@@ -101,6 +102,12 @@ class Bridge:
         """A column of a catalyst expression."""
         return Column(self._rows.column(expression))
 
+    def resolved(self, frame: DataFrame, columns: Sequence[Column]) -> list[Column]:
+        """Columns of a frame by ids instead of names, so that they mean the same after a join."""
+        numbered = [c.alias(f"c{i}") for i, c in enumerate(columns)]
+        analysed = frame.select(*numbered)._jdf.queryExecution().analyzed()
+        return [Column(c) for c in self._rows.selected(analysed)]
+
     def stored(self, column: Column, type_: DataType) -> Column:
         """A column as values of a type; those that do not fit are errors in every session."""
         return Column(self._rows.stored(column._jc, type_.json()))
@@ -113,6 +120,16 @@ class Bridge:
         """The condition of a DataFrame that was filtered last, described."""
         text = self._rows.condition(filtered._jdf.queryExecution().analyzed())
         return None if text is None else dict(json.loads(text))
+
+    def rebalanced(self, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
+        """The rows in partitions of about that many bytes: by range if `by` is ordered, by hash."""
+        columns = self.java_list([c._jc for c in by])
+        made = self._layout.rebalanced(self._spark._jsparkSession, frame._jdf, columns, size)
+        return DataFrame(made, self._spark)
+
+    def murmur3(self, column: Column, kind: str) -> Column:
+        """Appendix B's hash of a column's values: `long`, `text`, `bytes` or `decimal`."""
+        return Column(self._layout.murmur3(column._jc, kind))
 
     def java_map(self, items: dict[str, str]) -> Any:
         """A map of the JVM's own."""

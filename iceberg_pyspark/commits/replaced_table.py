@@ -1,0 +1,142 @@
+"""A table replaced by another of the same name: REPLACE TABLE, CREATE OR REPLACE TABLE.
+
+The history stays, and so do branches other than main and tags; schema, spec and sort order make way
+for new ones, and `main` begins anew. Columns of the same name keep their field ids, partition
+fields of the same source and transform theirs, as in the reference implementation; properties are
+laid over those there were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.compatibility import check_spec
+from iceberg_pyspark.commits.fresh_ids import fresh_ids, mapped_id, with_ids
+from iceberg_pyspark.commits.requirements import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    TableRequirement,
+)
+from iceberg_pyspark.commits.updates import (
+    LAST_ADDED,
+    AddPartitionSpec,
+    AddSchema,
+    AddSortOrder,
+    RemoveSnapshotRef,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    SetLocation,
+    SetProperties,
+    TableUpdate,
+    UpgradeFormatVersion,
+)
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, check_writable
+from iceberg_pyspark.spec.properties import (
+    FORMAT_VERSION,
+    RESERVED_PROPERTIES,
+    check_commit_properties,
+    int_property,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import VoidTransform
+
+
+def replace_table(
+    metadata: TableMetadata,
+    schema: Schema,
+    spec: PartitionSpec | None,
+    *,
+    location: str | None,
+    properties: Mapping[str, str],
+) -> Changes:
+    """What replaces a table; `spec` refers to `schema` by its field ids, the table is unsorted."""
+    check_commit_properties(properties)
+    version = int_property(properties, FORMAT_VERSION, metadata.format_version)
+    ids = _ids_of_the_same_names(schema, metadata)
+    fresh = with_ids(schema, ids)
+    fresh_spec = _spec(spec or PartitionSpec(spec_id=0), ids, metadata, version)
+    check_spec(fresh_spec, fresh, version)
+    updates: list[TableUpdate] = []
+    if version != metadata.format_version:
+        updates.append(UpgradeFormatVersion(version))
+    updates += [
+        AddSchema(fresh, max(metadata.last_column_id, fresh.highest_field_id)),
+        SetCurrentSchema(LAST_ADDED),
+        AddPartitionSpec(fresh_spec),
+        SetDefaultSpec(LAST_ADDED),
+        *_unsorted(metadata),
+    ]
+    if MAIN in metadata.refs:
+        updates.append(RemoveSnapshotRef(MAIN))
+    if location is not None:
+        updates.append(SetLocation(location))
+    updates.append(
+        SetProperties({k: v for k, v in properties.items() if k not in RESERVED_PROPERTIES})
+    )
+    requirements: list[TableRequirement] = [AssertRefSnapshotId(MAIN, metadata.current_snapshot_id)]
+    if metadata.table_uuid is not None:
+        requirements.insert(0, AssertTableUUID(metadata.table_uuid))
+    return Changes(updates=tuple(updates), requirements=tuple(requirements))
+
+
+def _ids_of_the_same_names(schema: Schema, metadata: TableMetadata) -> dict[int, int]:
+    """The new id of each field: that of its name in the current schema, else a new one."""
+    known = metadata.current_schema.id_by_name
+    new = count(metadata.last_column_id + 1)
+    ids: dict[int, int] = {}
+    # in the order in which a new table would number them
+    for field_id in fresh_ids(schema):
+        found = known.get(schema.name_by_id[field_id])
+        ids[field_id] = next(new) if found is None else found
+    return ids
+
+
+def _spec(
+    spec: PartitionSpec, ids: Mapping[int, int], metadata: TableMetadata, version: int
+) -> PartitionSpec:
+    check_writable(spec)
+    wanted = [
+        replace(f, source_ids=tuple(mapped_id(ids, s) for s in f.source_ids)) for f in spec.fields
+    ]
+    known: dict[tuple[tuple[int, ...], str], int] = {}
+    new = count(metadata.last_partition_id + 1)
+    if version > 1:
+        for old in (f for s in metadata.partition_specs for f in s.fields):
+            known.setdefault((old.source_ids, str(old.transform)), old.field_id)
+        return PartitionSpec(spec_id=0, fields=tuple(_with_id(f, known, new) for f in wanted))
+    # version 1 knows fields by their place: each stays where it is, or is void from now on
+    by_value = {(f.source_ids, str(f.transform)): f for f in wanted}
+    names = {f.name for f in wanted}
+    fields: list[PartitionField] = []
+    for old in metadata.default_spec.fields:
+        same = by_value.pop((old.source_ids, str(old.transform)), None)
+        if same is not None:
+            fields.append(replace(same, field_id=old.field_id))
+            continue
+        name = f"{old.name}_{old.field_id}" if old.name in names else old.name
+        fields.append(replace(old, name=name, transform=VoidTransform()))
+    fields += [replace(f, field_id=next(new)) for f in by_value.values()]
+    return PartitionSpec(spec_id=0, fields=tuple(fields))
+
+
+def _with_id(
+    field: PartitionField, known: dict[tuple[tuple[int, ...], str], int], new: count[int]
+) -> PartitionField:
+    key = (field.source_ids, str(field.transform))
+    if key not in known:
+        known[key] = next(new)
+    return replace(field, field_id=known[key])
+
+
+def _unsorted(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+    order: SortOrder = UNSORTED
+    if metadata.default_sort_order_id == order.order_id:
+        return ()
+    return (AddSortOrder(order), SetDefaultSortOrder(LAST_ADDED))

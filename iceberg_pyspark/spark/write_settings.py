@@ -1,0 +1,167 @@
+"""What one write through Spark is told: by its options, by the session, by the table's properties.
+
+Names are the reference implementation's: options (`SparkWriteOptions`), the session's
+`spark.sql.iceberg.<option>` and `spark.wap.*`, in that order before the table's properties. An
+option that is not known is refused, so that a misspelt one is not without effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from iceberg_pyspark.commits.conflicts import IsolationLevel
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.properties import bool_property, int_property
+from iceberg_pyspark.spec.snapshots import MAIN
+
+ACCEPT_ANY_SCHEMA = "write.spark.accept-any-schema"
+
+_PROPERTY_BY_OPTION = {
+    "target-file-size-bytes": "write.target-file-size-bytes",
+    "write-format": "write.format.default",
+    "compression-codec": "write.parquet.compression-codec",
+    "compression-level": "write.parquet.compression-level",
+    "distribution-mode": "write.distribution-mode",
+    "fanout-enabled": "write.spark.fanout.enabled",
+    "advisory-partition-size": "write.spark.advisory-partition-size-bytes",
+}
+_OTHERS = {
+    "branch",
+    "output-spec-id",
+    "merge-schema",
+    "mergeschema",
+    "overwrite-mode",
+    "use-table-distribution-and-ordering",
+    "isolation-level",
+    "txn-app-id",
+    "txn-version",
+}
+# without effect: columns are found by name, and a null in a required column is always refused
+_WITHOUT_EFFECT = {"check-ordering", "check-nullability"}
+_SNAPSHOT_PROPERTY = "snapshot-property."
+_SESSION = "spark.sql.iceberg."
+_WAP_ENABLED = "write.wap.enabled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSettings:
+    """How to write; `properties` are the table's with those of this write laid over them.
+
+    With a `wap_id` the snapshot is staged and no branch has it. `creates_branch`: the branch
+    begins at main's snapshot if there is none of that name.
+    """
+
+    branch: str
+    creates_branch: bool
+    wap_id: str | None
+    properties: Mapping[str, str]
+    spec_id: int | None
+    merges_schema: bool
+    uses_layout: bool
+    overwrites_dynamically: bool
+    isolation: IsolationLevel | None
+    transaction: tuple[str, int] | None
+    snapshot_properties: Mapping[str, str]
+
+
+def write_settings(
+    options: Mapping[str, str],
+    session: Mapping[str, str],
+    table_properties: Mapping[str, str],
+    *,
+    branch: str | None = None,
+) -> WriteSettings:
+    """Settings of a write; `branch` is the one that the table was named with."""
+    given = {k.lower(): v for k, v in options.items()}
+    _refuse_unknown(given)
+    said = {k.removeprefix(_SESSION): v for k, v in session.items() if k.startswith(_SESSION)}
+    said |= given
+    overrides = {p: said[option] for option, p in _PROPERTY_BY_OPTION.items() if option in said}
+    properties = {**table_properties, **overrides}
+    named = _named_branch(branch, given.get("branch"))
+    wap_id, wap_branch = _write_audit_publish(session, properties)
+    if named is not None and wap_branch is not None:
+        raise InvalidRequestError(
+            f"the session writes to the branch '{wap_branch}' (spark.wap.branch), but the "
+            f"statement names the branch '{named}'; unset one of them"
+        )
+    return WriteSettings(
+        branch=named or wap_branch or MAIN,
+        creates_branch=wap_branch is not None,
+        wap_id=wap_id,
+        properties=properties,
+        spec_id=int_property(given, "output-spec-id", 0) if "output-spec-id" in given else None,
+        merges_schema=bool_property(
+            said, "mergeschema", bool_property(said, "merge-schema", False)
+        ),
+        uses_layout=bool_property(said, "use-table-distribution-and-ordering", True),
+        overwrites_dynamically=_overwrite_mode(given),
+        isolation=_isolation(given),
+        transaction=_transaction(given),
+        snapshot_properties={
+            **_with_prefix(session, _SESSION + _SNAPSHOT_PROPERTY),
+            **_with_prefix(options, _SNAPSHOT_PROPERTY),
+        },
+    )
+
+
+def _refuse_unknown(given: Mapping[str, str]) -> None:
+    known = {*_PROPERTY_BY_OPTION, *_OTHERS, *_WITHOUT_EFFECT}
+    for name in given:
+        if name not in known and not name.startswith(_SNAPSHOT_PROPERTY):
+            raise InvalidRequestError(
+                f"unknown write option '{name}'; known: {', '.join(sorted(known))}, "
+                f"{_SNAPSHOT_PROPERTY}<key>"
+            )
+
+
+def _named_branch(named: str | None, option: str | None) -> str | None:
+    if named is not None and option not in (None, named):
+        raise InvalidRequestError(
+            f"the statement names the branch '{named}', the option branch '{option}'; keep one"
+        )
+    return named or option
+
+
+def _write_audit_publish(
+    session: Mapping[str, str], properties: Mapping[str, str]
+) -> tuple[str | None, str | None]:
+    if not bool_property(properties, _WAP_ENABLED, False):
+        return None, None
+    wap_id, branch = session.get("spark.wap.id"), session.get("spark.wap.branch")
+    if wap_id is not None and branch is not None:
+        raise InvalidRequestError(
+            f"spark.wap.id ('{wap_id}') and spark.wap.branch ('{branch}') are both set; unset one"
+        )
+    return wap_id, branch
+
+
+def _overwrite_mode(given: Mapping[str, str]) -> bool:
+    mode = given.get("overwrite-mode", "static").lower()
+    if mode not in ("static", "dynamic"):
+        raise InvalidRequestError(f"option overwrite-mode is static or dynamic, got '{mode}'")
+    return mode == "dynamic"
+
+
+def _isolation(given: Mapping[str, str]) -> IsolationLevel | None:
+    level = given.get("isolation-level")
+    if level is None:
+        return None
+    if level.lower() not in ("serializable", "snapshot"):
+        raise InvalidRequestError(
+            f"option isolation-level is serializable or snapshot, got '{level}'"
+        )
+    return cast("IsolationLevel", level.lower())
+
+
+def _transaction(given: Mapping[str, str]) -> tuple[str, int] | None:
+    app = given.get("txn-app-id")
+    if (app is None) != ("txn-version" not in given):
+        raise InvalidRequestError("options txn-app-id and txn-version are given together or not")
+    return None if app is None else (app, int_property(given, "txn-version", 0))
+
+
+def _with_prefix(options: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {k[len(prefix) :]: v for k, v in options.items() if k.lower().startswith(prefix)}
