@@ -5,10 +5,20 @@ import java.util.*;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.optimizer.ConstantFolding$;
 import org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison$;
+import org.apache.spark.sql.catalyst.plans.logical.Assignment;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteAction;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.InsertAction;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeAction;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateAction;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.execution.datasources.v2.*;
 
 public class IcebergPyRowLevel {
@@ -64,5 +74,78 @@ public class IcebergPyRowLevel {
     plan = (LogicalPlan) ((Rule) ConstantFolding$.MODULE$).apply(plan);
     plan = (LogicalPlan) ((Rule) UnwrapCastInBinaryComparison$.MODULE$).apply(plan);
     return IcebergPyBridge.JSON.writeValueAsString(IcebergPyFilters.describe((Expression) (Object) ((Filter) plan).condition()));
+  }
+
+  /** A statement taken apart: names, plans, and columns for its expressions. */
+  public Map statement(Object plan) {
+    Map out = new HashMap(); LogicalPlan target; List reads = new ArrayList();
+    if (plan instanceof DeleteFromTable) {
+      target = (LogicalPlan) (Object) ((DeleteFromTable) plan).table();
+      out.put("kind", "delete"); out.put("condition", column(((DeleteFromTable) plan).condition()));
+    } else if (plan instanceof UpdateTable) {
+      UpdateTable update = (UpdateTable) plan;
+      target = (LogicalPlan) (Object) update.table();
+      out.put("kind", "update"); out.put("condition", optional(update.condition())); out.put("assignments", assignments(update.assignments()));
+    } else {
+      MergeIntoTable merge = (MergeIntoTable) plan;
+      target = (LogicalPlan) (Object) merge.targetTable();
+      reads.add(merge.sourceTable());
+      out.put("kind", "merge"); out.put("condition", column(merge.mergeCondition())); out.put("source", merge.sourceTable());
+      out.put("matched", clauses(merge.matchedActions())); out.put("not_matched", clauses(merge.notMatchedActions())); out.put("not_matched_by_source", clauses(merge.notMatchedBySourceActions()));
+    }
+    reads.addAll(scala.jdk.javaapi.CollectionConverters.asJava(((LogicalPlan) plan).subqueriesAll()));
+    boolean ours = false;
+    for (int i = 0; i < reads.size(); i++) ours |= readsIceberg(reads.get(i));
+    out.put("reads_iceberg", Boolean.valueOf(ours));
+    out.put("columns", target.output());
+    LogicalPlan relation = target;
+    while (!(relation instanceof DataSourceV2ScanRelation || relation instanceof DataSourceV2Relation)) relation = (LogicalPlan) relation.children().head();
+    if (relation instanceof DataSourceV2ScanRelation) relation = (LogicalPlan) (Object) ((DataSourceV2ScanRelation) relation).relation();
+    out.put("handle", ((IcebergPyTable) ((DataSourceV2Relation) relation).table()).handle);
+    return out;
+  }
+  private Object optional(scala.Option condition) { return condition.isEmpty() ? null : column(condition.get()); }
+
+  /** [path, value] of each. */
+  private List assignments(scala.collection.immutable.Seq all) {
+    List out = new ArrayList();
+    scala.collection.Iterator it = all.iterator();
+    while (it.hasNext()) {
+      Assignment one = (Assignment) it.next(); LinkedList path = new LinkedList(); Expression key = (Expression) (Object) one.key();
+      while (key instanceof GetStructField) { path.addFirst(((GetStructField) key).extractFieldName()); key = (Expression) (Object) ((GetStructField) key).child(); }
+      path.addFirst(((Attribute) (Object) key).name());
+      out.add(IcebergPyBridge.list(new Object[] {path, column(one.value())}));
+    }
+    return out;
+  }
+  /** [what, condition, assignments] of each. */
+  private List clauses(scala.collection.immutable.Seq all) {
+    List out = new ArrayList();
+    scala.collection.Iterator it = all.iterator();
+    while (it.hasNext()) {
+      MergeAction action = (MergeAction) it.next(); String what = "delete"; List assigned = new ArrayList();
+      if (action instanceof UpdateAction) { what = "update"; assigned = assignments(((UpdateAction) action).assignments()); }
+      else if (action instanceof InsertAction) { what = "insert"; assigned = assignments(((InsertAction) action).assignments()); }
+      else if (!(action instanceof DeleteAction)) throw new IllegalStateException("Spark has not resolved " + action);
+      out.add(IcebergPyBridge.list(new Object[] {what, optional(action.condition()), assigned}));
+    }
+    return out;
+  }
+
+  /** Whether a plan reads a table of ours, or rows of which it cannot be told where they come from. */
+  public boolean readsIceberg(Object plan) {
+    List plans = new ArrayList(); plans.add(plan);
+    plans.addAll(scala.jdk.javaapi.CollectionConverters.asJava(((LogicalPlan) plan).subqueriesAll()));
+    for (int i = 0; i < plans.size(); i++) {
+      scala.collection.Iterator it = ((LogicalPlan) plans.get(i)).collectLeaves().iterator();
+      while (it.hasNext()) {
+        Object leaf = it.next();
+        Object relation = leaf instanceof DataSourceV2ScanRelation ? (Object) ((DataSourceV2ScanRelation) leaf).relation() : leaf;
+        if (relation instanceof DataSourceV2Relation && ((DataSourceV2Relation) relation).table() instanceof IcebergPyTable) return true;
+        if (leaf instanceof LogicalRDD) return true;
+        if (leaf instanceof LogicalRelation && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation && ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location() instanceof IcebergPyFileIndex) return true;
+      }
+    }
+    return false;
   }
 }

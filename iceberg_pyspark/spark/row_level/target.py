@@ -186,3 +186,18 @@ def pinned(
 def new_write_id() -> str:
     """The id in the names of the files of one try."""
     return str(uuid.uuid4())
+
+
+def branch_to_change(state: TableState) -> str:
+    """The branch that a table's name means; tags and metadata tables cannot be changed."""
+    name, selector = state.loaded.identifier, state.selector
+    if state.metadata_table is not None:
+        raise InvalidRequestError(
+            f"{name}.{state.metadata_table} is a metadata table, whose rows cannot be changed"
+        )
+    if selector in (SnapshotSelector(), SnapshotSelector(branch=selector.branch)):
+        return selector.branch or MAIN
+    raise InvalidRequestError(
+        f"rows of table {name} at a tag or an earlier snapshot cannot be changed; name the table "
+        "or one of its branches"
+    )
