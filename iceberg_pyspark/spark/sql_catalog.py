@@ -21,13 +21,22 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spark.alter_table import alter_table
 from iceberg_pyspark.spark.column_defaults import with_defaults
 from iceberg_pyspark.spark.shown_table import shown_partitioning, shown_properties
+from iceberg_pyspark.spark.staged_tables import (
+    StagedTables,
+    abort_staged,
+    commit_staged,
+    stage_new,
+    stage_replacement,
+)
 from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spark.types import (
     from_spark_schema,
     shown_spark_schema,
     to_spark_schema,
 )
+from iceberg_pyspark.spark.write_settings import ACCEPT_ANY_SCHEMA
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
+from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
@@ -36,8 +45,13 @@ from iceberg_pyspark.spec.transforms import (
 from iceberg_pyspark.table.create_table import create_table, new_table_properties
 from iceberg_pyspark.table.ddl_strings import parse_partitioning
 from iceberg_pyspark.table.metadata_tables import metadata_table, table_of_metadata_table
+from iceberg_pyspark.table.purge_table import purge_table
 from iceberg_pyspark.table.scan import partition_of
-from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
+from iceberg_pyspark.table.snapshot_selection import (
+    SelectedSnapshot,
+    SnapshotSelector,
+    select_snapshot,
+)
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_storage import table_io
 
@@ -51,6 +65,7 @@ class CatalogAnswers:
 
     def __init__(self) -> None:
         self._catalogs: dict[str, Catalog] = {}
+        self.staged = StagedTables()
         self.states = TableStates(self.catalog)
 
     def answer(self, operation: str, q: Mapping[str, Any]) -> Answer:
@@ -102,7 +117,12 @@ class CatalogAnswers:
         metadata = loaded.metadata
         selected = select_snapshot(metadata, selector)
         state = TableState(catalog=handle, loaded=loaded, selector=selector)
-        key = self.states.keep(state)
+        return self._facts_of(self.states.keep(state), catalog, loaded, selected)
+
+    def _facts_of(
+        self, key: str, catalog: Catalog, loaded: LoadedTable, selected: SelectedSnapshot
+    ) -> Answer:
+        metadata = loaded.metadata
         size = 0
         if selected.snapshot is not None:
             size = int(selected.snapshot.summary.get("total-files-size", 2**40))
@@ -124,6 +144,7 @@ class CatalogAnswers:
             "properties": shown_properties(metadata),
             "partitioning": shown_partitioning(metadata),
             "size_in_bytes": size,
+            "accept_any_schema": bool_property(metadata.properties, ACCEPT_ANY_SCHEMA, False),
         }
 
     def _metadata_facts(
@@ -171,6 +192,46 @@ class CatalogAnswers:
         )
         return self._facts(q["catalog"], catalog, loaded, SnapshotSelector())
 
+    def _table_stage(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        """CREATE TABLE AS SELECT and REPLACE TABLE; `mode` says which of them may be."""
+        schema = with_defaults(from_spark_schema(_struct(q["schema"])), q["defaults"])
+        given = dict(q["properties"])
+        location = given.pop("location", None)
+        properties = new_table_properties(catalog.properties, _stored_properties(catalog, given))
+        spec = parse_partitioning(q["partitioned_by"], schema)
+        identifier = _identifier(q)
+        try:
+            existing = None if q["mode"] == "create" else catalog.load_table(identifier)
+        except NoSuchTableError:
+            if q["mode"] == "replace":
+                raise
+            existing = None
+        if existing is None:
+            staged = stage_new(
+                catalog, identifier, schema, spec, location=location, properties=properties
+            )
+        else:
+            staged = stage_replacement(
+                catalog, existing, schema, spec, location=location, properties=properties
+            )
+        selected = SelectedSnapshot(snapshot=None, schema=staged.planned.metadata.current_schema)
+        key = self.staged.add(q["catalog"], staged)
+        return self._facts_of(key, catalog, staged.planned, selected)
+
+    def _staged_commit(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        del catalog  # the staged table has it
+        staged = self.staged.take(q["handle"])
+        if staged is not None:
+            commit_staged(staged)
+        return {}
+
+    def _staged_abort(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+        del catalog  # the staged table has it
+        staged = self.staged.take(q["handle"])
+        if staged is not None:
+            abort_staged(staged)
+        return {}
+
     def _table_alter(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
         table = Table(catalog, catalog.load_table(_identifier(q)))
         alter_table(table, q["changes"])
@@ -180,8 +241,9 @@ class CatalogAnswers:
     def _table_drop(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
         try:
             if q["purge"]:
-                raise _no_purge(catalog.load_table(_identifier(q)))
-            catalog.drop_table(_identifier(q))
+                purge_table(catalog, _identifier(q))
+            else:
+                catalog.drop_table(_identifier(q))
         except NoSuchTableError:
             return {"dropped": False}
         return {"dropped": True}
@@ -254,15 +316,6 @@ def _stored_properties(catalog: Catalog, given: Mapping[str, str]) -> dict[str, 
             f"iceberg, not USING {provider}"
         )
     return properties
-
-
-def _no_purge(loaded: LoadedTable) -> UnsupportedFeatureError:
-    why = "which files belong to the table alone must be proven first"
-    if loaded.metadata.properties.get("gc.enabled", "true").lower() == "false":
-        why = "its property gc.enabled is false, its files may belong to other tables"
-    return UnsupportedFeatureError(
-        f"DROP TABLE {loaded.identifier} PURGE is not supported: {why}; drop it without PURGE"
-    )
 
 
 def _drop_all_in(catalog: Catalog, namespace: tuple[str, ...]) -> None:

@@ -24,6 +24,7 @@ from iceberg_pyspark.table.create_table import (
     new_table_properties,
 )
 from iceberg_pyspark.table.ddl_strings import parse_partitioning, parse_sort_order
+from iceberg_pyspark.table.purge_table import purge_table
 from iceberg_pyspark.table.schema_strings import parse_schema
 from iceberg_pyspark.table.table import Table, load_table
 
@@ -109,10 +110,13 @@ class TableCatalog:
         """Names of the tables directly in a namespace; raises `NoSuchNamespaceError`."""
         return [_text(i) for i in self._catalog.list_tables(self._namespace(namespace))]
 
-    def drop_table(self, name: str) -> None:
-        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+    def drop_table(self, name: str, *, purge: bool = False) -> None:
+        """Forget the table; its files stay, or with `purge` go too. Raises `NoSuchTableError`."""
         catalog, identifier = self._resolve(name)
-        catalog.drop_table(identifier)
+        if purge:
+            purge_table(catalog, identifier)
+        else:
+            catalog.drop_table(identifier)
 
     def rename_table(self, name: str, new_name: str) -> None:
         """Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`."""

@@ -28,19 +28,29 @@ def table_io(table: LoadedTable, options: Mapping[str, str] | None = None) -> Fi
     metadata file lies in. `options` come from the user or the catalog's configuration, never from
     the table: with `read.allow-outside-locations` they lift the restriction.
     """
-    metadata = table.metadata
-    if metadata.encryption_keys or _ENCRYPTION_KEY in metadata.properties:
+    check_not_encrypted(table)
+    own = own_io(table)
+    return own.io if bool_property(options or {}, ALLOW_OUTSIDE_LOCATIONS, False) else own
+
+
+def check_not_encrypted(table: LoadedTable) -> None:
+    """Raise `UnsupportedFeatureError` for an encrypted table."""
+    if table.metadata.encryption_keys or _ENCRYPTION_KEY in table.metadata.properties:
         raise UnsupportedFeatureError(
             f"table {table.identifier} is encrypted, and encrypted files can be neither read nor "
             "written yet; use the engine that holds its keys"
         )
-    io = open_storage(metadata.location, table.config)
-    if bool_property(options or {}, ALLOW_OUTSIDE_LOCATIONS, False):
-        return io
+
+
+def own_io(table: LoadedTable) -> RestrictedFileIO:
+    """The store confined to the table's own folders, whatever a user allows."""
+    metadata = table.metadata
     allowed = [metadata.location]
     allowed += [metadata.properties[p] for p in _PATH_PROPERTIES if p in metadata.properties]
     if "/" in table.metadata_location:
         allowed.append(table.metadata_location.rpartition("/")[0])
     return RestrictedFileIO(
-        io=io, allowed=tuple(dict.fromkeys(allowed)), hint=f"table {table.identifier}"
+        io=open_storage(metadata.location, table.config),
+        allowed=tuple(dict.fromkeys(allowed)),
+        hint=f"table {table.identifier}",
     )

@@ -247,7 +247,6 @@ def test_where_java_shows_an_error_of_the_jvm_ours_is_in_our_words(lake: Oracle)
         ("alter table {t} add column (n int not null)", REFUSALS[0], "required column 'n'"),
         ("alter table {t} set tblproperties ('sort-order'='id')", REFUSALS[1], "'sort-order'"),
         ("alter table {t} add column n int default 1", REFUSALS[0], "format version 3"),
-        ("drop table {t} purge", REFUSALS[1], "drop it without PURGE"),
         ("insert into {t} values (1)", REFUSALS[1], "format('iceberg-py')"),
         ("insert overwrite {t} values (1)", REFUSALS[1], "format('iceberg-py')"),
         ("delete from {t} where id = 1", REFUSALS[1], "DELETE on lake.both.there"),
@@ -345,3 +344,23 @@ def test_the_catalog_functions_of_a_session_answer_as_java(lake: Oracle) -> None
         lambda c: lake.sql(f"show columns in {c}.both.functions").collect(),
     ):
         assert function(OURS) == function(JAVAS)
+
+
+def test_purge_leaves_no_file_and_honours_gc_enabled(lake: Oracle) -> None:
+    left = {}
+    for catalog, namespace in ((OURS, "ours"), (JAVAS, "theirs")):
+        table = f"{catalog}.{namespace}.purged"
+        folder = lake.warehouse / namespace / "purged"
+        lake.sql(f"create table java_hadoop.{namespace}.purged using iceberg as select 1 id")
+        lake.sql(f"alter table {table} set tblproperties ('gc.enabled'='false')")
+        with pytest.raises(Exception, match=r"(?i)gc"):
+            lake.sql(f"drop table {table} purge")
+        assert lake.sql(f"select * from {table}").count() == 1
+        lake.sql(f"alter table {table} set tblproperties ('gc.enabled'='true')")
+        lake.sql(f"drop table {table} purge")
+        assert not lake.spark.catalog.tableExists(table)
+        left[catalog] = [f for f in folder.rglob("*") if f.suffix in (".json", ".avro", ".parquet")]
+    assert left == {OURS: [], JAVAS: []}
+    with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        lake.sql("drop table lake.ours.purged purge")
+    lake.sql("drop table if exists lake.ours.purged purge")

@@ -167,7 +167,8 @@ def test_partition_values_stand_in_for_columns_that_files_lack(lake: Oracle) -> 
     folder = lake.warehouse.parent / "hive_table"
     hive = f"parquet.`{folder}`"
     rows = (
-        "SELECT id, concat('s', id) s, cast(id % 3 AS INT) g, if(id = 5, null, 'a/b\\\\\\\\t=' || id % 2) t,"
+        "SELECT id, concat('s', id) s, cast(id % 3 AS INT) g, "
+        "if(id = 5, null, 'a/b\\\\\\\\t=' || id % 2) t,"
         " date_add(DATE '2020-01-01', cast(id % 2 AS INT)) d, cast(1.50 AS DECIMAL(9, 2)) n,"
         " id % 2 = 0 b FROM range(9)"
     )
