@@ -5,30 +5,41 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+from base64 import b64decode
 from collections.abc import Mapping
 from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.filters import predicate_of
 from iceberg_pyspark.spark.data_source import IcebergDataSource
+from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
 from iceberg_pyspark.spark.native_filter import is_exact
 from iceberg_pyspark.spark.native_scan import NativeScan, Part
 from iceberg_pyspark.spark.read_job import ReadJob
-from iceberg_pyspark.spark.row_level.target import RowLevelSession
+from iceberg_pyspark.spark.row_level.run import Request, run
+from iceberg_pyspark.spark.row_level.statement import read_statement
+from iceberg_pyspark.spark.row_level.target import RowLevelSession, branch_to_change
 from iceberg_pyspark.spark.spark_table import SparkTable, spark_table
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
+from iceberg_pyspark.spark.staged_tables import write_staged
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.types import project_like
-from iceberg_pyspark.spark.write_command import WriteCommand, WriteKind, run_write
+from iceberg_pyspark.spark.write_command import (
+    Surroundings,
+    WriteCommand,
+    run_truncate,
+    run_write,
+)
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
@@ -113,8 +124,11 @@ class IcebergSession:
         """The table of that name, as SQL writes it, or path; raises `NoSuchTableError`."""
         if self.bridge is None:
             return spark_table(self.spark, name, None, None)
-        session = RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
-        return spark_table(self.spark, name, self._open_catalog, session)
+        return spark_table(self.spark, name, self._open_catalog, self.row_level())
+
+    def row_level(self) -> RowLevelSession:
+        """What operations on rows need of it."""
+        return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
 
     def _open_catalog(self, name: str) -> Catalog:
         assert self.bridge is not None, "Spark knows our catalogs by the bridge"
@@ -134,33 +148,40 @@ class IcebergSession:
         if not _sessions:
             self.bridge.answer_no_more()
 
-    def parts_of(self, scan: TableScan, key: str, row_filter: Predicate = _EVERY_ROW) -> Any:
+    def parts_of(
+        self,
+        scan: TableScan,
+        key: str,
+        storage: Mapping[str, str],
+        row_filter: Predicate = _EVERY_ROW,
+    ) -> Any:
         """A scan's parts, as the JVM takes them; of the rows that `row_filter` selects."""
         assert self.bridge is not None, "only the bridge asks for parts"
-        parts = NativeScan(self.spark, self.bridge, scan, key, row_filter).parts()
+        parts = NativeScan(self.spark, self.bridge, scan, key, row_filter, storage).parts()
         return self.bridge.java_list([self._java_part(p) for p in parts])
 
     def parts_of_frame(self, frame: DataFrame) -> Any:
         """A DataFrame as the only part, as the JVM takes it."""
         assert self.bridge is not None, "only the bridge asks for parts"
-        part = Part(plan=frame._jdf.queryExecution().analyzed())
+        part = Part(plan=self.bridge.analysed(frame))
         return self.bridge.java_list([self._java_part(part)])
 
     def _java_part(self, part: Part) -> Any:
         assert self.bridge is not None, "only the bridge asks for parts"
-        joins = self.bridge.java_list(list(part.anti_joins))
-        return self.bridge.java_list([part.plan, part.live, joins])
+        return self.bridge.part(part.plan, part.live, part.anti_joins)
 
 
 def _answer(operation: str, argument: Any) -> Any:
     """Every question of the JVM; errors of ours go back as text that the bridge raises."""
     try:
         if operation == "scan.plan":
-            return _plan_table(*argument)
-        if operation == "source.plan":
-            return _plan_source(*argument)
+            return _plan(**json.loads(argument))
+        if operation == "scan.count":
+            return _count(**json.loads(argument))
         if operation == "write.run":
             return _run_write(*argument)
+        if operation == "table.truncate":
+            return _truncate(**json.loads(argument))
         if operation == "dml.run":
             return _change_rows(*argument)
         question = json.loads(argument)
@@ -168,6 +189,14 @@ def _answer(operation: str, argument: Any) -> Any:
         return _session(session_id).catalogs.answer(operation, question)
     except IcebergError as e:
         return f"error\n{type(e).__name__}\n{e}"
+    except CapturedException as e:
+        # a job that the answer took has failed: by an error of ours in a task, or of Spark's own
+        found = iceberg_error_in(str(e))
+        if found is not None:
+            return "error\n{}\n{}".format(*found)
+        if e._origin is None:
+            raise
+        return e._origin
 
 
 def _session(session_id: str) -> IcebergSession:
@@ -186,98 +215,157 @@ def _session(session_id: str) -> IcebergSession:
     return install(spark)
 
 
-def _plan_table(session_id: str, wanted: str, condition: str | None, handle: str) -> Any:
-    session = _session(session_id)
-    state = _state_of(handle)
+def _plan(
+    session: str, wanted: str, condition: Any, handle: str | None = None, source: str | None = None
+) -> Any:
+    """The parts of a scan of a catalog's table or of `spark.read.format("iceberg-py")`."""
     struct = spark_types.StructType.fromJson(json.loads(wanted))
-    io = state.io or table_io(state.loaded, _catalog_of(state).properties)
+    key = f"{handle or sha256(str(source).encode()).hexdigest()}{wanted}{json.dumps(condition)}"
+    if handle is None:
+        return _plan_source(_session(session), struct, condition, source or "", key)
+    return _plan_table(_session(session), struct, condition, handle, key)
+
+
+def _count(session: str, handle: str | None = None, source: str | None = None) -> str | None:
+    """How many rows a table has, where metadata and positions of deletes tell; else None."""
+    if handle is None:
+        job = _read_job(source or "")
+        rows = None if job is None else job.scan_of(spark_types.StructType()).known_count()
+    else:
+        state = _state_of(handle)
+        if state.metadata_table is not None:
+            return None
+        scan = _scan_of(state, spark_types.StructType())
+        rows = scan.known_count()
+        if state.reads is not None:
+            state.reads.noted(scan)
+    del session
+    return None if rows is None else str(rows)
+
+
+def _plan_table(
+    session: IcebergSession,
+    struct: spark_types.StructType,
+    condition: Any,
+    handle: str,
+    key: str,
+) -> Any:
+    state = _state_of(handle)
     if state.metadata_table is not None:
         opened = metadata_table(
             state.loaded,
-            io,
+            _io_of(state),
             state.metadata_table,
             selector=state.selector,
         )
         return session.parts_of_frame(metadata_table_frame(session.spark, opened, struct))
-    scan = scan_table(
+    pruned = _pruned(_scan_of(state, struct), condition)
+    if state.reads is not None:
+        pruned = state.reads.noted(pruned)
+    return session.parts_of(pruned, key, state.loaded.config)
+
+
+def _io_of(state: TableState) -> FileIO:
+    return state.io or table_io(state.loaded, _catalog_of(state).properties)
+
+
+def _scan_of(state: TableState, struct: spark_types.StructType) -> TableScan:
+    return scan_table(
         str(state.loaded.identifier),
         state.loaded.metadata,
-        io,
+        _io_of(state),
         selector=state.selector,
         projection=lambda schema: _projected(schema, struct, partition_of(state.loaded.metadata)),
     )
-    pruned = _pruned(scan, condition)
-    if state.reads is not None:
-        pruned = state.reads.noted(pruned)
-    return session.parts_of(pruned, f"{handle}{wanted}{condition}")
 
 
-def _run_write(
-    session_id: str,
-    kind: WriteKind,
-    handle: str,
-    options: Mapping[str, str],
-    frame: Any,
-    condition: str | None,
-) -> None:
+def _run_write(session_id: str, described: str, frame: Any) -> None:
     session = _session(session_id)
-    state = _state_of(handle)
+    assert session.bridge is not None, "only the bridge asks for writes"
+    said = json.loads(described)
     command = WriteCommand(
-        kind=kind,
+        kind=said["kind"],
         frame=DataFrame(frame, session.spark),
-        options=dict(options),
-        condition=None if condition is None else json.loads(condition),
+        options=said["options"],
+        condition=said["condition"],
+        surroundings=Surroundings(session=said["session"], application=said["application"]),
     )
-    run_write(_catalog_of(state), state, command)
+    staged = _owner(said["handle"]).catalogs.staged.get(said["handle"])
+    if staged is not None:
+        write_staged(session.bridge, staged, command)
+        return
+    state = _state_of(said["handle"])
+    run_write(session.bridge, _catalog_of(state), state, command)
+
+
+def _truncate(handle: str, session: Mapping[str, str], application: Mapping[str, str]) -> None:
+    state = _state_of(handle)
+    run_truncate(_catalog_of(state), state, Surroundings(session=session, application=application))
 
 
 def _change_rows(session_id: str, plan: Any) -> None:
     """DELETE, UPDATE and MERGE: the statement as Spark's optimized plan."""
-    del session_id
-    raise UnsupportedFeatureError(
-        f"{plan.nodeName()} is not supported yet; rewrite the rows with "
-        "df.write.format('iceberg-py').mode('overwrite')"
+    session = _session(session_id)
+    statement = read_statement(session.bridge, plan)
+    state = _state_of(statement.handle)
+    request = Request(
+        session=session.row_level(),
+        catalog=_catalog_of(state),
+        identifier=state.loaded.identifier,
+        branch=branch_to_change(state),
+        like=statement.columns,
     )
+    run(request, statement.operation)
 
 
 def _state_of(handle: str) -> TableState:
-    """The table of a handle; a session that this one was cloned from may have loaded it."""
-    owner = str(json.loads(handle)[0]).partition("/")[0]
-    return _session(owner).catalogs.state(handle)
+    return _owner(handle).catalogs.state(handle)
+
+
+def _owner(handle: str) -> IcebergSession:
+    """The session that loaded a table: this one, or one that it was cloned from."""
+    return _session(str(json.loads(handle)[0]).partition("/")[0])
 
 
 def _catalog_of(state: TableState) -> Catalog:
     return _session(state.catalog.partition("/")[0]).catalogs.catalog(state.catalog)
 
 
-def _plan_source(session_id: str, wanted: str, condition: str | None, pickled: bytes) -> Any:
-    """The parts of a `spark.read.format("iceberg-py")`, or None where it stays as it is."""
-    struct = spark_types.StructType.fromJson(json.loads(wanted))
+def _plan_source(
+    session: IcebergSession,
+    struct: spark_types.StructType,
+    condition: Any,
+    source: str,
+    key: str,
+) -> Any:
+    """None where it stays as it is."""
     try:
-        source = pickle.loads(pickled)
-        if not isinstance(source, IcebergDataSource):
-            return None
-        job = source.read_job()
-        if not isinstance(job, ReadJob):
+        job = _read_job(source)
+        if job is None:
             return None
         scan = job.scan_of(struct)
         if not is_exact(scan.context.predicate):
             return None
-        key = f"{sha256(pickled).hexdigest()}{wanted}{condition}"
         selected = scan.context.predicate
-        return _session(session_id).parts_of(_pruned(scan, condition), key, selected)
+        return session.parts_of(_pruned(scan, condition), key, job.loaded.config, selected)
     except IcebergError as e:
         # the portable source will meet the same, and say it in its own words
         _log.info("a scan of iceberg-py is left to the portable path: %s", e)
         return None
 
 
-def _pruned(scan: TableScan, condition: str | None) -> TableScan:
+def _read_job(source: str) -> ReadJob | None:
+    """What a relation of Spark's own Python data source reads, None for a metadata table."""
+    made = pickle.loads(b64decode(source))
+    if not isinstance(made, IcebergDataSource):
+        return None
+    job = made.read_job()
+    return job if isinstance(job, ReadJob) else None
+
+
+def _pruned(scan: TableScan, condition: Any) -> TableScan:
     """The scan with files pruned by what Spark filters on; the rows Spark filters itself."""
-    predicate = predicate_of(
-        None if condition is None else json.loads(condition), scan.context.schemas[0]
-    )
-    return scan.pruned_by(predicate)
+    return scan.pruned_by(predicate_of(condition, scan.context.schemas[0]))
 
 
 def _projected(

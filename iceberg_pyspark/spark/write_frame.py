@@ -30,7 +30,7 @@ class _Paths(AccumulatorParam[list[str]]):
     def zero(self, value: list[str]) -> list[str]:
         return []
 
-    def addInPlace(self, value1: list[str], value2: list[str]) -> list[str]:  # noqa: N802
+    def addInPlace(self, value1: list[str], value2: list[str]) -> list[str]:
         value1.extend(value2)
         return value1
 

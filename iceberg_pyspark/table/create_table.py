@@ -7,15 +7,24 @@ decides.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
-from iceberg_pyspark.commits.new_table import new_table_metadata
-from iceberg_pyspark.errors import NamespaceAlreadyExistsError
+from iceberg_pyspark.commits.apply import apply_updates
+from iceberg_pyspark.commits.new_table import new_table_metadata, new_table_updates
+from iceberg_pyspark.commits.requirements import AssertCreate
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    IcebergError,
+    NamespaceAlreadyExistsError,
+    TableAlreadyExistsError,
+)
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortOrder
-from iceberg_pyspark.table.commit import SYSTEM_CLOCK, Clock
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.table.commit import SYSTEM_CLOCK, Clock, CommitStep
 
 _DEFAULT_PREFIX = "table-default."
 _OVERRIDE_PREFIX = "table-override."
@@ -68,3 +77,46 @@ def create_table(
         now_ms=clock.now_ms(),
     )
     return catalog.create_table(identifier, metadata)
+
+
+def create_table_with(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    metadata: TableMetadata,
+    steps: Sequence[CommitStep],
+) -> LoadedTable:
+    """Create a table of this first metadata and carry out the steps on it, in one commit.
+
+    Raises `TableAlreadyExistsError`; what the steps wrote is removed where nothing was created.
+    """
+    updates = list(new_table_updates(metadata))
+    try:
+        for step in steps:
+            changes = step.changes(metadata).updates
+            updates += changes
+            metadata = apply_updates(
+                metadata,
+                changes,
+                now_ms=metadata.last_updated_ms,
+                previous_metadata_location=None,
+            )
+        return catalog.commit_table(identifier, [AssertCreate()], updates)
+    except CommitStateUnknownError:
+        found = catalog.load_table(identifier) if catalog.table_exists(identifier) else None
+        if found is None or found.metadata.table_uuid != metadata.table_uuid:
+            raise
+        return found
+    except CommitConflictError as e:
+        _refused(steps)
+        raise TableAlreadyExistsError(
+            f"table {identifier} was created by another writer meanwhile"
+        ) from e
+    except IcebergError as e:
+        if e.safe_to_clean_up:
+            _refused(steps)
+        raise
+
+
+def _refused(steps: Sequence[CommitStep]) -> None:
+    for step in steps:
+        step.refused()

@@ -247,15 +247,6 @@ def test_where_java_shows_an_error_of_the_jvm_ours_is_in_our_words(lake: Oracle)
         ("alter table {t} add column (n int not null)", REFUSALS[0], "required column 'n'"),
         ("alter table {t} set tblproperties ('sort-order'='id')", REFUSALS[1], "'sort-order'"),
         ("alter table {t} add column n int default 1", REFUSALS[0], "format version 3"),
-        ("insert into {t} values (1)", REFUSALS[1], "format('iceberg-py')"),
-        ("insert overwrite {t} values (1)", REFUSALS[1], "format('iceberg-py')"),
-        ("delete from {t} where id = 1", REFUSALS[1], "DELETE on lake.both.there"),
-        ("update {t} set id = 2 where id = 1", REFUSALS[1], "UPDATE on lake.both.there"),
-        (
-            "merge into {t} a using (select 1 id) b on a.id = b.id when matched then delete",
-            REFUSALS[1],
-            "MERGE on lake.both.there",
-        ),
     ):
         with pytest.raises(PySparkException) as e:
             lake.sql(statement.format(t="lake.both.there"))

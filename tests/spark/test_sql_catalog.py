@@ -88,29 +88,6 @@ def test_a_location_is_kept(spark: SparkSession, lake: IcebergSession, tmp_path:
     assert (tmp_path / "placed" / "data").is_dir()
 
 
-def test_writing_is_refused_in_our_words(spark: SparkSession, lake: IcebergSession) -> None:
-    spark.sql("create table lake.db.unwritable (id int)")
-    for statement in (
-        "insert into {t} values (1)",
-        "insert overwrite {t} values (1)",
-        "delete from {t} where id = 1",
-        "delete from {t}",
-        "update {t} set id = 2",
-        "merge into {t} a using (select 1 id) b on a.id = b.id when matched then delete",
-        "truncate table {t}",
-        "create table lake.db.selected as select 1 id",
-        "create or replace table {t} as select 1 id",
-        "replace table {t} as select 1 id",
-        "create or replace table {t} (other int)",
-    ):
-        with pytest.raises(PySparkException, match="iceberg-py"):
-            spark.sql(statement.format(t="lake.db.unwritable"))
-    with pytest.raises(PySparkException, match="iceberg-py"):
-        spark.range(1).writeTo("lake.db.unwritable").append()
-    assert not spark.catalog.tableExists("lake.db.selected")
-    assert spark.table("lake.db.unwritable").columns == ["id"]
-
-
 def test_defaults_need_version_3_and_a_literal(spark: SparkSession, lake: IcebergSession) -> None:
     with pytest.raises(PySparkException, match="default values need format version 3"):
         spark.sql("create table lake.db.defaults (id int default 1)")

@@ -10,6 +10,8 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
@@ -19,6 +21,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
@@ -43,11 +46,17 @@ public class IcebergPyBridge {
   public static volatile BiFunction python;
   static final ObjectMapper JSON = new ObjectMapper();
 
-  /** Ask, and raise what Python raised: `null` and values pass, a list ["error", class, message] does not. */
+  /** Ask, and raise what Python raised: values pass; a text "error", class, message does not, nor what a job of Spark's threw. */
   static Object ask(String operation, Object argument) {
     Object answer = answered(operation, argument);
     if (answer instanceof String && ((String) answer).startsWith("error\n")) raise((String) answer, new HashMap());
+    if (answer instanceof Throwable) Platform.throwException((Throwable) answer);
     return answer;
+  }
+
+  static String json(Map argument) {
+    try { return JSON.writeValueAsString(argument); }
+    catch (com.fasterxml.jackson.core.JsonProcessingException e) { throw new IllegalStateException(e); }
   }
 
   static Map askMap(String operation, Map argument) {
@@ -155,6 +164,9 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces 
   public void invalidateTable(Identifier identifier) { IcebergPyBridge.askMap("table.invalidate", on(identifier)); }
 
   public Table createTable(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
+    return new IcebergPyTable(IcebergPyBridge.askMap("table.create", described(identifier, columns, partitions, properties)));
+  }
+  private Map described(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
     StructType schema = new StructType();
     for (int i = 0; i < columns.length; i++) {
       schema = schema.add(columns[i].name(), columns[i].dataType(), columns[i].nullable());
@@ -168,15 +180,13 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces 
     for (int i = 0; i < columns.length; i++) defaults.add(defaultOf(sql(columns[i].defaultValue())));
     List transforms = new ArrayList();
     for (int i = 0; i < partitions.length; i++) transforms.add(partitions[i].describe());
-    Map request = with(with(with(with(on(identifier), "schema", schema.json()), "partitioned_by", transforms), "properties", properties), "defaults", defaults);
-    return new IcebergPyTable(IcebergPyBridge.askMap("table.create", request));
+    return with(with(with(with(on(identifier), "schema", schema.json()), "partitioned_by", transforms), "properties", properties), "defaults", defaults);
   }
-  // staging is claimed so that Spark does not drop the table it replaces before it fails to write the new one
-  public StagedTable stageCreate(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) { throw unstaged("CREATE TABLE AS SELECT", identifier); }
-  public StagedTable stageReplace(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) { throw unstaged("REPLACE TABLE", identifier); }
-  public StagedTable stageCreateOrReplace(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) { throw unstaged("CREATE OR REPLACE TABLE", identifier); }
-  private IcebergPyUnsupported unstaged(String statement, Identifier identifier) {
-    return new IcebergPyUnsupported(statement + " is not supported yet for " + name + "." + identifier + "; use CREATE TABLE, or df.write.format('iceberg-py').save(table)");
+  public StagedTable stageCreate(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) { return staged("create", identifier, columns, partitions, properties); }
+  public StagedTable stageReplace(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) { return staged("replace", identifier, columns, partitions, properties); }
+  public StagedTable stageCreateOrReplace(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) { return staged("create or replace", identifier, columns, partitions, properties); }
+  private StagedTable staged(String mode, Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
+    return new IcebergPyStagedTable(IcebergPyBridge.askMap("table.stage", with(described(identifier, columns, partitions, properties), "mode", mode)), handle);
   }
   public Table createTable(Identifier identifier, StructType schema, Transform[] partitions, Map properties) {
     Column[] columns = new Column[schema.fields().length];
@@ -294,10 +304,15 @@ public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColu
     }
     return out;
   }
-  public Set capabilities() { return new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC})); }
+  public Set capabilities() {
+    Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
+    if (Boolean.TRUE.equals(facts.get("accept_any_schema"))) all.add(TableCapability.ACCEPT_ANY_SCHEMA);
+    return all;
+  }
   public org.apache.spark.sql.connector.write.WriteBuilder newWriteBuilder(org.apache.spark.sql.connector.write.LogicalWriteInfo info) { return new IcebergPyWrite(this); }
   public boolean truncateTable() {
-    throw new IcebergPyUnsupported("removing all rows of " + name() + " is not supported yet; write none with df.write.format('iceberg-py').mode('overwrite')");
+    IcebergPyBridge.askMap("table.truncate", IcebergPyCommand.surroundings(IcebergPyBridge.arguments(new Object[] {"handle", handle})));
+    return true;
   }
   public MetadataColumn[] metadataColumns() {
     StructType hidden = (StructType) DataType.fromJson((String) facts.get("metadata_columns"));
@@ -377,6 +392,10 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       LogicalPlan made = replaced((DataSourceV2ScanRelation) below, condition, needed);
       return made == null ? plan : made;
     }
+    if (plan instanceof Aggregate) {
+      LogicalPlan made = counted((Aggregate) plan);
+      if (made != null) return made;
+    }
     // Spark's Python data source always gives all columns: what is above it says which are used
     Set used = plan instanceof Project || plan instanceof Aggregate ? ids(plan.references()) : null;
     List children = new ArrayList(); boolean changed = false;
@@ -404,29 +423,62 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return scan instanceof IcebergPyScan || IcebergPySource.isOurs((DataSourceV2ScanRelation) plan);
   }
 
+  /** Which table is meant, of the catalog or of a data source; null where there is none yet. */
+  private static Map question(DataSourceV2ScanRelation relation) {
+    Map question = IcebergPyBridge.arguments(new Object[] {"session", IcebergPyBridge.session()});
+    if (relation.scan() instanceof IcebergPyScan) { question.put("handle", ((IcebergPyScan) relation.scan()).table.handle); return question; }
+    byte[] pickled = (byte[]) IcebergPySource.pickled(relation);
+    if (pickled == null) return null;
+    question.put("source", Base64.getEncoder().encodeToString(pickled));
+    return question;
+  }
+
+  /** COUNT(*) of a whole table, as Python knows it from metadata; null for all else. */
+  private static LogicalPlan counted(Aggregate plan) {
+    if (!plan.groupingExpressions().isEmpty()) return null;
+    List aliases = new ArrayList();
+    scala.collection.Iterator it = plan.aggregateExpressions().iterator();
+    while (it.hasNext()) {
+      Object e = it.next();
+      if (!(e instanceof Alias) || !isRowCount((Expression) (Object) ((Alias) e).child())) return null;
+      aliases.add(e);
+    }
+    LogicalPlan below = (LogicalPlan) (Object) plan.child();
+    while (below instanceof Project) below = (LogicalPlan) (Object) ((Project) below).child();
+    if (aliases.isEmpty() || !isOurs(below)) return null;
+    Map question = question((DataSourceV2ScanRelation) below);
+    Object rows = question == null ? null : IcebergPyBridge.ask("scan.count", IcebergPyBridge.json(question));
+    if (rows == null) return null;
+    List counts = new ArrayList();
+    for (int i = 0; i < aliases.size(); i++) {
+      Alias a = (Alias) aliases.get(i);
+      counts.add(new Alias((Expression) (Object) Literal$.MODULE$.apply(Long.valueOf((String) rows)), a.name(), a.exprId(), a.qualifier(), scala.Option.empty(), IcebergPyBridge.seq(new ArrayList())));
+    }
+    return new Project(IcebergPyBridge.seq(counts), new OneRowRelation());
+  }
+
+  private static boolean isRowCount(Expression e) {
+    if (!(e instanceof AggregateExpression)) return false;
+    AggregateExpression aggregate = (AggregateExpression) e;
+    Object function = aggregate.aggregateFunction();
+    if (!(function instanceof Count) || aggregate.isDistinct() || aggregate.filter().isDefined()) return false;
+    scala.collection.Iterator it = ((Count) function).children().iterator();
+    while (it.hasNext()) { Object child = it.next(); if (!(child instanceof Literal) || ((Literal) child).value() == null) return false; }
+    return true;
+  }
+
   /** What Python makes of a scan; null where the scan is to stay. */
   private static LogicalPlan replaced(DataSourceV2ScanRelation relation, Expression condition, Set needed) {
     List ours = new ArrayList(); StructType wanted = new StructType();
     Set filtered = condition == null ? new HashSet() : ids(condition.references());
     scala.collection.Iterator it = relation.output().iterator();
     while (it.hasNext()) { Attribute a = (Attribute) it.next(); if (needed != null && !needed.contains(a.exprId()) && !filtered.contains(a.exprId())) continue; ours.add(a); wanted = wanted.add(a.name(), a.dataType(), a.nullable()); }
-    List question = new ArrayList();
-    question.add(IcebergPyBridge.session());
-    try {
-      question.add(wanted.json());
-      question.add(condition == null ? null : IcebergPyBridge.JSON.writeValueAsString(IcebergPyFilters.describe(condition)));
-    } catch (com.fasterxml.jackson.core.JsonProcessingException e) { throw new IllegalStateException(e); }
-    List parts;
-    if (relation.scan() instanceof IcebergPyScan) {
-      question.add(((IcebergPyScan) relation.scan()).table.handle);
-      parts = (List) IcebergPyBridge.ask("scan.plan", question);
-    } else {
-      Object pickled = IcebergPySource.pickled(relation);
-      if (pickled == null) return null;
-      question.add(pickled);
-      parts = (List) IcebergPyBridge.ask("source.plan", question);
-      if (parts == null) return null;
-    }
+    Map question = question(relation);
+    if (question == null) return null;
+    question.put("wanted", wanted.json());
+    question.put("condition", condition == null ? null : IcebergPyFilters.describe(condition));
+    List parts = (List) IcebergPyBridge.ask("scan.plan", IcebergPyBridge.json(question));
+    if (parts == null) return null;
     List branches = new ArrayList();
     for (int i = 0; i < parts.size(); i++) {
       List part = (List) parts.get(i);
@@ -625,14 +677,29 @@ public class IcebergPyFileIndex implements FileIndex {
 public class IcebergPyPlans {
   public void answerWith(BiFunction python) { IcebergPyBridge.python = python; }
 
-  /** A DataFrame's plan over chosen Parquet files; the reader finds columns by field id, set for this relation alone. */
-  public Object parquetRelation(Object session, String key, String root, String files, String factsJson, String columnsJson, Map options) {
+  /** A DataFrame over chosen Parquet files; the reader finds columns by field id, set for this relation alone. */
+  public Object parquetRelation(Object session, String key, String root, String files, String factsJson, String columnsJson, String optionsJson) throws com.fasterxml.jackson.core.JsonProcessingException {
     org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) session;
     StructType facts = (StructType) DataType.fromJson(factsJson);
     StructType columns = (StructType) DataType.fromJson(columnsJson);
+    Map options = (Map) IcebergPyBridge.JSON.readValue(optionsJson, Map.class);
     FileIndex index = new IcebergPyFileIndex(key, root, files, facts);
     HadoopFsRelation relation = new HadoopFsRelation(index, facts, columns, scala.Option.empty(), new ParquetFileFormat(), (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(scala.jdk.javaapi.CollectionConverters.asScala(options)), spark);
     return spark.baseRelationToDataFrame(relation);
+  }
+
+  /** SQL expressions over a DataFrame at once: each call from Python costs a millisecond. */
+  public Object selectedFrame(Object frame, String expressionsJson) throws com.fasterxml.jackson.core.JsonProcessingException {
+    return ((org.apache.spark.sql.classic.Dataset) frame).selectExpr(IcebergPyBridge.seq((List) IcebergPyBridge.JSON.readValue(expressionsJson, List.class)));
+  }
+  public LogicalPlan analysed(Object frame) { return (LogicalPlan) (Object) ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().analyzed(); }
+  public List newList() { return new ArrayList(); }
+  public List newPart(Object plan, Object live, List antiJoins) { return IcebergPyBridge.list(new Object[] {plan, live, antiJoins == null ? new ArrayList() : antiJoins}); }
+
+  /** Whether the session knows a file system for a scheme, and its class is there. */
+  public boolean hasFileSystem(Object session, String scheme) {
+    try { return org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, ((org.apache.spark.sql.classic.SparkSession) session).sessionState().newHadoopConf()) != null; }
+    catch (Exception e) { return false; } catch (LinkageError e) { return false; }
   }
 
   /** The condition that keeps rows whose position is in no bitmap of their file; bitmaps come as (length, bytes), in order of the files. */

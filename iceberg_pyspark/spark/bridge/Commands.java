@@ -6,11 +6,12 @@ import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
+import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.catalog.*;
 import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
 import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
@@ -30,6 +31,16 @@ class IcebergPyWrite implements Write, WriteBuilder, SupportsTruncate, SupportsO
   public String description() { return "iceberg-py " + table.name(); }
 }
 
+/** A table that is nothing yet but a handle that Python knows, until its rows are written and it is committed. */
+class IcebergPyStagedTable extends IcebergPyTable implements StagedTable {
+  private final String catalog;
+  IcebergPyStagedTable(Map facts, String catalog) { super(facts); this.catalog = catalog; }
+  public void commitStagedChanges() { ask("staged.commit"); }
+  public void abortStagedChanges() { ask("staged.abort"); }
+  public org.apache.spark.sql.connector.metric.CustomTaskMetric[] reportDriverMetrics() { return new org.apache.spark.sql.connector.metric.CustomTaskMetric[0]; }
+  private void ask(String operation) { IcebergPyBridge.askMap(operation, IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "handle", handle})); }
+}
+
 /** Plans statements that change a table of ours as one command. */
 public class IcebergPyStrategy extends org.apache.spark.sql.execution.SparkStrategy {
   public IcebergPyStrategy() { super(); }
@@ -39,14 +50,9 @@ public class IcebergPyStrategy extends org.apache.spark.sql.execution.SparkStrat
     return IcebergPyBridge.seq(commands);
   }
   private static boolean isOurs(LogicalPlan plan) {
-    if (plan instanceof V2WriteCommand) return ((V2WriteCommand) plan).table() instanceof DataSourceV2Relation && isOurs((LogicalPlan) ((V2WriteCommand) plan).table());
-    if (plan instanceof DeleteFromTable) return isOurs((LogicalPlan) (Object) ((DeleteFromTable) plan).table());
-    if (plan instanceof UpdateTable) return isOurs((LogicalPlan) (Object) ((UpdateTable) plan).table());
-    if (plan instanceof MergeIntoTable) return isOurs((LogicalPlan) (Object) ((MergeIntoTable) plan).targetTable());
-    if (plan instanceof SubqueryAlias) return isOurs((LogicalPlan) (Object) ((SubqueryAlias) plan).child());
-    // the optimizer has made a scan of the rows to change
-    if (plan instanceof DataSourceV2ScanRelation) return isOurs((LogicalPlan) ((DataSourceV2ScanRelation) plan).relation());
-    return plan instanceof DataSourceV2Relation && ((DataSourceV2Relation) plan).table() instanceof IcebergPyTable;
+    if (!(plan instanceof V2WriteCommand || plan instanceof DeleteFromTable || plan instanceof UpdateTable || plan instanceof MergeIntoTable)) return false;
+    Object target = IcebergPyCommand.target(plan);
+    return target instanceof DataSourceV2Relation && ((DataSourceV2Relation) target).table() instanceof IcebergPyTable;
   }
 }
 
@@ -65,24 +71,55 @@ public class IcebergPyCommand extends V2CommandExec {
       question.add(plan);
       IcebergPyBridge.ask("dml.run", question);
     }
+    recache();
     return IcebergPyBridge.seq(new ArrayList());
   }
 
-  /** What a write is: its kind, the table, the options, the rows as a DataFrame, and the condition of those to replace. */
+  /** What a write is: its kind, the table, the options, the condition of the rows to replace, the settings; and the rows. */
   private static void write(V2WriteCommand write, List question) {
     DataSourceV2Relation relation = (DataSourceV2Relation) write.table();
+    org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) org.apache.spark.sql.classic.SparkSession.active();
     scala.Option analyzed = scala.Option.empty(); Object condition = null; String kind = "overwrite_partitions"; Map options;
     if (write instanceof AppendData) { kind = "append"; analyzed = ((AppendData) write).analyzedQuery(); options = asJava(((AppendData) write).writeOptions()); }
     else if (write instanceof OverwriteByExpression) {
       OverwriteByExpression overwrite = (OverwriteByExpression) write;
       kind = "overwrite"; analyzed = overwrite.analyzedQuery(); options = asJava(overwrite.writeOptions());
-      try { condition = IcebergPyBridge.JSON.writeValueAsString(IcebergPyFilters.describe(overwrite.deleteExpr())); }
-      catch (com.fasterxml.jackson.core.JsonProcessingException e) { throw new IllegalStateException(e); }
-    } else options = asJava(((org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic) write).writeOptions());
+      condition = IcebergPyFilters.describe(overwrite.deleteExpr());
+    } else options = asJava(((OverwritePartitionsDynamic) write).writeOptions());
+    Map described = IcebergPyBridge.arguments(new Object[] {"kind", kind, "handle", ((IcebergPyTable) relation.table()).handle, "options", options, "condition", condition});
+    try { question.add(IcebergPyBridge.JSON.writeValueAsString(surroundings(described))); }
+    catch (com.fasterxml.jackson.core.JsonProcessingException e) { throw new IllegalStateException(e); }
     LogicalPlan query = analyzed.isDefined() ? (LogicalPlan) analyzed.get() : (LogicalPlan) (Object) write.query();
-    question.add(kind); question.add(((IcebergPyTable) relation.table()).handle); question.add(options);
-    question.add(org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) org.apache.spark.sql.classic.SparkSession.active(), query));
-    question.add(condition);
+    question.add(org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, query));
+  }
+  /** A question with the settings of the session that concern Iceberg's writes, and what a snapshot says of the application. */
+  static Map surroundings(Map question) {
+    org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) org.apache.spark.sql.classic.SparkSession.active();
+    Map found = new HashMap();
+    Iterator all = asJava(spark.conf().getAll()).entrySet().iterator();
+    while (all.hasNext()) { Map.Entry one = (Map.Entry) all.next(); String name = (String) one.getKey(); if (name.startsWith("spark.wap.") || name.startsWith("spark.sql.iceberg.")) found.put(name, one.getValue()); }
+    String id = spark.sparkContext().applicationId();
+    question.put("session", found);
+    question.put("application", IcebergPyBridge.arguments(new Object[] {"spark.app.id", id, "app-id", id, "app-name", spark.sparkContext().appName(), "engine-name", "spark", "engine-version", spark.version()}));
+    return question;
+  }
+  /** Have what Spark has cached of the table read anew. */
+  private void recache() {
+    DataSourceV2Relation relation = (DataSourceV2Relation) target(plan);
+    if (relation.catalog().isEmpty() || relation.identifier().isEmpty() || relation.table() instanceof IcebergPyStagedTable) return;
+    Identifier identifier = (Identifier) relation.identifier().get();
+    List name = new ArrayList(); name.add(((CatalogPlugin) relation.catalog().get()).name()); name.addAll(Arrays.asList(identifier.namespace())); name.add(identifier.name());
+    org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) org.apache.spark.sql.classic.SparkSession.active();
+    spark.sharedState().cacheManager().recacheTableOrView(spark, IcebergPyBridge.seq(name), false);
+  }
+  /** The relation that a statement changes; the optimizer may have made a scan of it. */
+  static Object target(LogicalPlan plan) {
+    if (plan instanceof V2WriteCommand) return target((LogicalPlan) ((V2WriteCommand) plan).table());
+    if (plan instanceof DeleteFromTable) return target((LogicalPlan) (Object) ((DeleteFromTable) plan).table());
+    if (plan instanceof UpdateTable) return target((LogicalPlan) (Object) ((UpdateTable) plan).table());
+    if (plan instanceof MergeIntoTable) return target((LogicalPlan) (Object) ((MergeIntoTable) plan).targetTable());
+    if (plan instanceof SubqueryAlias) return target((LogicalPlan) (Object) ((SubqueryAlias) plan).child());
+    return plan instanceof DataSourceV2ScanRelation ? (LogicalPlan) ((DataSourceV2ScanRelation) plan).relation() : plan;
   }
   private static Map asJava(scala.collection.immutable.Map map) { return new HashMap(scala.jdk.javaapi.CollectionConverters.asJava(map)); }
 

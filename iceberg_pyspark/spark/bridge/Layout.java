@@ -9,11 +9,12 @@ import org.apache.spark.sql.types.*;
 public class IcebergPyLayout {
   /** The rows of a DataFrame in partitions of about a size: by range where the columns have an order, else by hash. */
   public Object rebalanced(Object session, Object frame, List columns, long bytes) {
+    org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) session;
     List by = new ArrayList();
-    for (int i = 0; i < columns.size(); i++) by.add(expression(columns.get(i)));
+    for (int i = 0; i < columns.size(); i++) by.add(spark.expression((org.apache.spark.sql.Column) columns.get(i)));
     LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().analyzed();
     plan = new RebalancePartitions(IcebergPyBridge.seq(by), plan, scala.Option.empty(), scala.Option.apply(Long.valueOf(bytes)));
-    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) session, plan);
+    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, plan);
   }
 
   /** The Murmur3 hash with seed 0 of a column's value, as other systems compute it: `kind` is long, text, bytes or decimal. */

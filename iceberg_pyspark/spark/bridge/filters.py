@@ -14,6 +14,7 @@ from typing import Any
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import (
+    AlwaysFalse,
     AlwaysTrue,
     Comparison,
     LiteralPredicate,
@@ -51,6 +52,19 @@ def predicate_of(condition: Mapping[str, Any] | None, schema: Schema) -> Predica
     return _inclusive(condition, schema)
 
 
+def exact_predicate_of(condition: Mapping[str, Any], schema: Schema) -> Predicate:
+    """The predicate that selects just the rows of the condition; raises `InvalidRequestError`."""
+    try:
+        predicate = _exact(condition)
+    except _NotUnderstoodError as e:
+        raise InvalidRequestError(
+            f"the condition of an overwrite is too much: {e} cannot be told from a file's "
+            "metadata; compare columns with literals, or delete the rows first"
+        ) from e
+    bind(predicate, schema, case_sensitive=False)
+    return predicate
+
+
 def _inclusive(node: Mapping[str, Any], schema: Schema) -> Predicate:
     op = node.get("op")
     if op == "and":
@@ -84,6 +98,8 @@ def _exact(node: Mapping[str, Any]) -> Predicate:
             return SetPredicate("in", _column(args[0]), tuple(literal_value(a) for a in args[1:]))
         case "EqualNullSafe":
             return _null_safe(args)
+    if node.get("type") == "boolean" and node.get("literal") is not None:
+        return AlwaysTrue() if node["literal"] else AlwaysFalse()
     comparison = _COMPARISONS.get(str(op))
     if comparison is not None:
         if "column" in args[1]:
