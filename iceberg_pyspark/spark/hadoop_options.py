@@ -1,0 +1,132 @@
+"""Iceberg's storage properties as options of Hadoop's file systems, for one relation alone.
+
+Spark copies a relation's options into the Hadoop configuration of its scan and no further, so what
+a catalog vends for a table serves that table's files only. Hadoop keeps one open file system per
+bucket, whatever it was opened with, so a relation with options of its own does without that cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+_S3A = "org.apache.hadoop.fs.s3a"
+# would change where bytes come from or on whose behalf, and cannot be told by options alone
+_UNTOLD = {
+    "s3": ("s3.proxy-uri", "s3.profile-name", "client.profile-name"),
+    "gs": ("gcs.oauth2.token", "gcs.user-project", "gcs.requester-pays"),
+    "abfs": ("adls.connection-string", "adls.tenant-id", "adls.client-id", "adls.account-host"),
+}
+_STORES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "abfs": "abfs",
+    "abfss": "abfs",
+}
+
+
+def hadoop_options(location: str, properties: Mapping[str, str]) -> dict[str, str] | None:
+    """The options for a location's store; None where a property has no option that means it.
+
+    >>> hadoop_options("s3://b/k", {"s3.endpoint": "http://h:9000"})["fs.s3a.endpoint"]
+    'http://h:9000'
+    """
+    scheme, _, rest = location.partition("://")
+    store = _STORES.get(scheme.lower())
+    if store is None:
+        return {}
+    if any(name.startswith(_UNTOLD[store]) for name in properties):
+        return None
+    match store:
+        case "s3":
+            options = _s3(properties)
+        case "gs":
+            options = _gcs(properties)
+        case _:
+            host = rest.partition("/")[0].rpartition("@")[2]
+            options = _adls(host, properties)
+    if options:
+        schemes = [s for s, kind in _STORES.items() if kind == store]
+        options |= {f"fs.{s}.impl.disable.cache": "true" for s in schemes}
+    return options
+
+
+def _s3(properties: Mapping[str, str]) -> dict[str, str]:
+    endpoint = properties.get("s3.endpoint")
+    token = _first(properties, "s3.session-token", "client.session-token")
+    options = _present(
+        {
+            "endpoint": endpoint,
+            "endpoint.region": _first(properties, "s3.region", "client.region"),
+            "path.style.access": properties.get("s3.path-style-access"),
+            "access.key": _first(properties, "s3.access-key-id", "client.access-key-id"),
+            "secret.key": _first(properties, "s3.secret-access-key", "client.secret-access-key"),
+            "session.token": token,
+        }
+    )
+    if endpoint is not None and endpoint.lower().startswith("http:"):
+        options["connection.ssl.enabled"] = "false"
+    # named, so that keys of the session's own are not tried first
+    if _is_true(properties, "s3.anonymous"):
+        options["aws.credentials.provider"] = f"{_S3A}.AnonymousAWSCredentialsProvider"
+    elif "access.key" in options:
+        kind = "Simple" if token is None else "Temporary"
+        options["aws.credentials.provider"] = f"{_S3A}.{kind}AWSCredentialsProvider"
+    return {f"fs.s3a.{name}": value for name, value in options.items()}
+
+
+def _gcs(properties: Mapping[str, str]) -> dict[str, str]:
+    options = _present(
+        {
+            "fs.gs.project.id": properties.get("gcs.project-id"),
+            "fs.gs.storage.root.url": properties.get("gcs.service.host"),
+        }
+    )
+    if _is_true(properties, "gcs.no-auth"):
+        options["fs.gs.auth.type"] = "UNAUTHENTICATED"
+    return options
+
+
+def _adls(host: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Of the account that the host names; catalogs vend `adls.sas-token.<account>`."""
+    account = host.partition(".")[0]
+    sas = _first(
+        properties, f"adls.sas-token.{host}", f"adls.sas-token.{account}", "adls.sas-token"
+    )
+    key = _first(properties, "adls.account-key", "adls.auth.shared-key.account.key")
+    if sas is not None:
+        return {
+            f"fs.azure.account.auth.type.{host}": "SAS",
+            f"fs.azure.sas.fixed.token.{host}": sas,
+        }
+    if key is not None:
+        return {
+            f"fs.azure.account.auth.type.{host}": "SharedKey",
+            f"fs.azure.account.key.{host}": key,
+        }
+    return {}
+
+
+def jvm_schemes(scheme: str) -> Sequence[str]:
+    """The schemes by which the JVM may know the store of one, the likeliest first."""
+    match scheme.lower():
+        case "s3" | "s3n":
+            return (scheme, "s3a")
+        case "gcs":
+            return ("gs",)
+        case _:
+            return (scheme,)
+
+
+def _present(options: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in options.items() if value}
+
+
+def _first(properties: Mapping[str, str], *names: str) -> str | None:
+    return next((properties[name] for name in names if properties.get(name)), None)
+
+
+def _is_true(properties: Mapping[str, str], name: str) -> bool:
+    return properties.get(name, "false").lower() == "true"

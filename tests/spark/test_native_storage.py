@@ -1,0 +1,162 @@
+"""Stores that the JVM knows by another scheme, needs properties for, or does not know at all."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+from pyspark.sql import DataFrame, SparkSession
+
+from iceberg_pyspark import install
+from iceberg_pyspark.spark import native_storage
+from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.deleted_rows import delete_keys
+from tests.support.native_lake import plan_of
+
+PREFIX = "spark.sql.catalog.stores"
+BUCKETS_OF_THE_JVM = """
+import java.io.File;
+import java.io.IOException;
+import java.net.URI;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+
+/** Buckets are folders, for those who bring the key. */
+public class IcebergPyTestBuckets extends RawLocalFileSystem {
+  private URI uri;
+  public void initialize(URI name, Configuration conf) throws IOException {
+    uri = name;
+    super.initialize(name, conf);
+    if (!"open sesame".equals(conf.get("fs.s3a.secret.key"))) throw new IOException("no key");
+  }
+  public URI getUri() { return uri == null ? super.getUri() : uri; }
+  public File pathToFile(Path path) {
+    return new File("FOLDER/" + uri.getHost() + path.toUri().getPath());
+  }
+  public FileStatus getFileStatus(Path path) throws IOException {
+    return new FileStatus(pathToFile(path).length(), false, 1, 1024L, 0L, path);
+  }
+}
+"""
+
+
+class Buckets(LocalFileSystem):  # type: ignore[misc]
+    """The same buckets for Python."""
+
+    protocol = "s3"
+    folder = ""
+
+    def __init__(self, **_arguments: object) -> None:
+        super().__init__(auto_mkdir=True)
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return cls.folder + "/" + path[5:] if path.startswith("s3://") else path
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    folder = tmp_path_factory.mktemp("stores")
+    settings = {
+        PREFIX: "iceberg_pyspark",
+        f"{PREFIX}.type": "sql",
+        f"{PREFIX}.uri": f"sqlite:///{folder / 'catalog.db'}",
+        f"{PREFIX}.warehouse": str(folder),
+        f"{PREFIX}.s3.access-key-id": "ali",
+        f"{PREFIX}.s3.secret-access-key": "open sesame",
+    }
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    installed = install(spark)
+    spark.sql("create namespace stores.db")
+    yield installed
+    installed.uninstall()
+    for key in settings:
+        spark.conf.unset(key)
+
+
+def make_known(spark: SparkSession, name: str, source: str, folder: Path) -> None:
+    """Compile a class and add it to those that the driver finds by name."""
+    jvm: Any = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(loader)
+    compiler.cook(source)
+    (folder / f"{name}.class").write_bytes(bytes(compiler.getBytecodes()[name]))
+    loader.addURL(jvm.java.io.File(str(folder)).toURI().toURL())
+
+
+def ids(first: int, end: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, end), pa.int64())})
+
+
+def found(frame: DataFrame) -> list[int]:
+    return sorted(row.id for row in frame.collect())
+
+
+def test_s3_is_read_as_s3a_with_keys_for_its_own_files_alone(
+    session: IcebergSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = session.spark
+    name = "IcebergPyTestBuckets"
+    make_known(spark, name, BUCKETS_OF_THE_JVM.replace("FOLDER", str(tmp_path)), tmp_path)
+    monkeypatch.setattr(Buckets, "folder", str(tmp_path))
+    monkeypatch.setattr(fsspec, "get_filesystem_class", lambda protocol: Buckets)
+    spark.conf.set("fs.s3a.impl", name)
+    try:
+        spark.sql(
+            "create table stores.db.bucket (id bigint) "
+            "tblproperties ('write.data.path' = 's3://cave/gold')"
+        )
+        table = session.table("stores.db.bucket")
+        table.append(ids(0, 4))
+        delete_keys(table, "id", [2])
+        files = [f.file_path for f in table.scan().plan_files()]
+        assert files[0].startswith("s3://cave/gold/")
+        frame = spark.table("stores.db.bucket").select("id", "_file")
+        assert "MapInArrow" not in plan_of(frame)
+        assert sorted(tuple(row) for row in frame.collect()) == [(i, files[0]) for i in (0, 1, 3)]
+        # whoever reads by a path of his own needs keys of his own
+        with pytest.raises(Exception, match="no key"):
+            spark.read.schema("id long").parquet(files[0].replace("s3:", "s3a:")).collect()
+        assert spark.conf.get("fs.s3a.secret.key", None) is None
+    finally:
+        spark.conf.unset("fs.s3a.impl")
+
+
+def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
+    session: IcebergSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(native_storage, "_told", set())
+    session.spark.sql("create table stores.db.mixed (id bigint)")
+    table = session.table("stores.db.mixed")
+    table.append(ids(0, 3))
+    table.update_properties().set({"write.data.path": f"local://{tmp_path}/data"}).commit()
+    table.append(ids(3, 6))
+    delete_keys(table, "id", [1, 4])
+    table.append(ids(6, 8))
+    with caplog.at_level(logging.WARNING):
+        frame = session.spark.table("stores.db.mixed").filter("id > 0")
+        plan = plan_of(frame)
+        assert plan.count("IcebergPyFileIndex") == 1
+        assert plan.count("MapInArrow") == 1
+        assert found(frame) == [2, 3, 5, 6, 7]
+        assert found(session.spark.table("stores.db.mixed")) == [0, 2, 3, 5, 6, 7]
+        read = session.spark.read.format("iceberg-py").load(table.location)
+        assert found(read) == [0, 2, 3, 5, 6, 7]
+    assert [r.getMessage() for r in caplog.records] == [
+        "the JVM has no file system for local://, so Python reads what is there"
+    ]

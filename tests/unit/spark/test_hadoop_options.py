@@ -1,0 +1,99 @@
+"""Storage properties as the JVM takes them, and which locations it gets."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from iceberg_pyspark.spark import native_storage
+from iceberg_pyspark.spark.hadoop_options import hadoop_options
+from iceberg_pyspark.spark.native_storage import NativeStorage
+
+PROVIDER = "fs.s3a.aws.credentials.provider"
+NO_CACHE = {f"fs.{scheme}.impl.disable.cache": "true" for scheme in ("s3", "s3a", "s3n")}
+
+
+def test_s3_properties_become_options_of_s3a() -> None:
+    properties = {
+        "s3.endpoint": "http://h:9000",
+        "s3.region": "eu-1",
+        "client.region": "us-1",
+        "s3.path-style-access": "true",
+        "s3.access-key-id": "k",
+        "s3.secret-access-key": "s",
+        "s3.session-token": "t",
+        "s3.sse.type": "kms",
+        "warehouse": "s3://b",
+    }
+    assert hadoop_options("s3://b/x", properties) == {
+        "fs.s3a.endpoint": "http://h:9000",
+        "fs.s3a.connection.ssl.enabled": "false",
+        "fs.s3a.endpoint.region": "eu-1",
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.access.key": "k",
+        "fs.s3a.secret.key": "s",
+        "fs.s3a.session.token": "t",
+        PROVIDER: "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
+        **NO_CACHE,
+    }
+
+
+def test_keys_without_a_token_and_without_any() -> None:
+    keys = {"client.access-key-id": "k", "client.secret-access-key": "s"}
+    options = hadoop_options("s3a://b", keys)
+    assert options is not None
+    assert options[PROVIDER].endswith(".SimpleAWSCredentialsProvider")
+    assert hadoop_options("s3://b", {"s3.anonymous": "true"}) == {
+        PROVIDER: "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider",
+        **NO_CACHE,
+    }
+    assert hadoop_options("s3://b", {}) == {}
+    assert hadoop_options("hdfs://h/x", keys) == {}
+
+
+def test_sas_tokens_and_keys_are_of_an_account() -> None:
+    location = "abfss://c@a.dfs.core.windows.net"
+    host = "a.dfs.core.windows.net"
+    for name in ("adls.sas-token", "adls.sas-token.a", f"adls.sas-token.{host}"):
+        options = hadoop_options(location, {name: "sig"})
+        assert options is not None
+        assert options[f"fs.azure.account.auth.type.{host}"] == "SAS"
+        assert options[f"fs.azure.sas.fixed.token.{host}"] == "sig"
+    options = hadoop_options(location, {"adls.account-key": "k", "adls.sas-token.other": "sig"})
+    assert options is not None
+    assert options[f"fs.azure.account.key.{host}"] == "k"
+
+
+def test_what_no_option_means_is_no_guess() -> None:
+    assert hadoop_options("gs://b", {"gcs.project-id": "p", "gcs.no-auth": "true"}) == {
+        "fs.gs.project.id": "p",
+        "fs.gs.auth.type": "UNAUTHENTICATED",
+        "fs.gs.impl.disable.cache": "true",
+        "fs.gcs.impl.disable.cache": "true",
+    }
+    assert hadoop_options("gs://b", {"gcs.oauth2.token": "t"}) is None
+    assert hadoop_options("s3://b", {"s3.profile-name": "me"}) is None
+    assert hadoop_options("abfs://c@a.b", {"adls.tenant-id": "t"}) is None
+
+
+def test_locations_by_a_scheme_that_the_jvm_knows(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_storage, "_told", set())
+    storage = NativeStorage({"s3a", "gs"}.__contains__, {"s3.region": "r"})
+    assert storage.location("/a/b") == "/a/b"
+    assert storage.location("file:/a/b") == "file:/a/b"
+    assert storage.options == {}
+    assert storage.location("s3://b/k?x=1") == "s3a://b/k?x=1"
+    assert storage.location("gcs://b/k") == "gs://b/k"
+    assert storage.options["fs.s3a.endpoint.region"] == "r"
+    for n in range(3):
+        assert storage.location(f"abfss://c@a.b/{n}") is None
+    assert NativeStorage({"s3a"}.__contains__, {}).location("abfss://d@a.b/0") is None
+    assert NativeStorage({"s3"}.__contains__, {}).location("s3://b/k") == "s3://b/k"
+    assert NativeStorage({"s3a"}.__contains__, {"s3.proxy-uri": "p"}).location("s3://b/k") is None
+    assert [(r.levelno, r.getMessage().partition(",")[0]) for r in caplog.records] == [
+        (logging.WARNING, "the JVM has no file system for abfss://"),
+        (logging.WARNING, "the JVM cannot be given all storage properties for s3://"),
+    ]
