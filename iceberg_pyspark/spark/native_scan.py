@@ -47,6 +47,7 @@ from iceberg_pyspark.spark.native_equality import (
     read_deleted_keys,
 )
 from iceberg_pyspark.spark.native_filter import condition_of, is_exact
+from iceberg_pyspark.spark.native_storage import NativeStorage
 from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.shipped_tasks import shipped_tasks
 from iceberg_pyspark.spark.types import to_spark_schema
@@ -106,10 +107,12 @@ class NativeScan:
         scan: TableScan,
         key: str,
         row_filter: Predicate = _EVERY_ROW,
+        storage: Mapping[str, str] | None = None,
     ) -> None:
         """`bridge` makes the JVM's side of it; `key` is equal for equal scans.
 
-        Rows are selected by `row_filter`, whatever else the scan's predicate prunes files by.
+        Rows are selected by `row_filter`, whatever else the scan's predicate prunes files by;
+        `storage` are Iceberg's properties of the table's store.
         """
         self._spark = spark
         self._bridge = bridge
@@ -118,6 +121,7 @@ class NativeScan:
         self._filter = row_filter
         self._columns = self._columns_of(frozenset())
         self._scopes = PartitionScopes()
+        self._storage = NativeStorage(bridge.has_file_system, storage or {})
         projected = scan.context.projection.as_struct
         self._marks_deleted = projected.field(DELETED.field_id) is not None
 
@@ -157,7 +161,7 @@ class NativeScan:
         bitmap_bytes = 0
         for planned in self._scan.plan().files():
             for task in tasks_of(planned, _WHOLE):
-                if self._columns is None or task.file_format != "parquet":
+                if not self._is_readable(task):
                     files.portable.append(task)
                 elif not task.deletes:
                     files.plain.append(task)
@@ -175,12 +179,20 @@ class NativeScan:
                         files.with_positions.append((task, bitmap))
         return files
 
+    def _is_readable(self, task: ScanTask) -> bool:
+        """Whether Spark's reader reads the file, whatever its deletes are."""
+        return (
+            self._columns is not None
+            and task.file_format == "parquet"
+            and self._storage.location(task.file_path) is not None
+        )
+
     def _plain(self, tasks: Sequence[ScanTask], constants: frozenset[int]) -> Part:
         columns = self._columns_of(constants)
         if columns is None:
             return self._portable(tasks)
         frame = self._relation(columns, tasks, (), "plain")
-        return Part(plan=_analysed(frame.selectExpr(*columns.expressions)))
+        return Part(plan=self._bridge.analysed(self._bridge.selected(frame, columns.expressions)))
 
     def _with_bitmaps(
         self, files: Sequence[tuple[ScanTask, BitMap64]], constants: frozenset[int]
@@ -189,8 +201,7 @@ class NativeScan:
         assert columns is not None, "files went to the portable part"
         tasks = [task for task, _ in files]
         frame = self._relation(columns, tasks, (ORDINAL,), "bitmaps")
-        made = frame.selectExpr(*columns.expressions, *_AT)
-        plan = _analysed(made)
+        plan = self._bridge.analysed(self._bridge.selected(frame, (*columns.expressions, *_AT)))
         return Part(plan=plan, live=self._live(plan, [bitmap for _, bitmap in files]))
 
     def _live(self, plan: Any, bitmaps: Sequence[BitMap64]) -> Any:
@@ -220,8 +231,8 @@ class NativeScan:
             facts.append(ORDINAL)
             extras += _AT
         frame = self._relation(columns, tasks, facts, "keys")
-        made = frame.selectExpr(*columns.expressions, *extras)
-        plan = _analysed(made)
+        made = self._bridge.selected(frame, (*columns.expressions, *extras))
+        plan = self._bridge.analysed(made)
         return Part(
             plan=plan,
             live=self._live(plan, bitmaps) if any(bitmaps) else None,
@@ -247,7 +258,7 @@ class NativeScan:
         lines = "\n".join(
             "\t".join(
                 (
-                    fact_cell(t.file_path),
+                    fact_cell(self._storage.location(t.file_path) or t.file_path),
                     str(t.file_size_in_bytes),
                     *self._facts(i, t, facts, constants),
                 )
@@ -260,6 +271,7 @@ class NativeScan:
             files=lines,
             facts=schema,
             columns=columns.read_schema,
+            options=self._storage.options,
         )
         if isinstance(self._filter, AlwaysTrue):
             return relation
@@ -297,7 +309,7 @@ class NativeScan:
         schema = to_spark_schema(context.projection)
         groups = pack_tasks(tasks, self._scan.split)
         read = _GroupRows(context, self._scan.io)
-        return Part(plan=_analysed(shipped_tasks(self._spark, groups, read, schema)))
+        return Part(plan=self._bridge.analysed(shipped_tasks(self._spark, groups, read, schema)))
 
 
 @dataclass(frozen=True)
@@ -328,7 +340,3 @@ def packed_bitmaps(bitmaps: Iterable[BitMap64]) -> tuple[bytes, bool]:
             data = data[12:] if count else b""
         parts.append(struct.pack(">i", len(data)) + data)
     return b"".join(parts), wide
-
-
-def _analysed(frame: DataFrame) -> Any:
-    return frame._jdf.queryExecution().analyzed()

@@ -43,6 +43,7 @@ from iceberg_pyspark.spark.write_command import (
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
+from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables import metadata_table
 from iceberg_pyspark.table.scan import TableScan, partition_of, scan_table
 from iceberg_pyspark.table.table_storage import table_io
@@ -228,6 +229,7 @@ def _plan(
 
 def _count(session: str, handle: str | None = None, source: str | None = None) -> str | None:
     """How many rows a table has, where metadata and positions of deletes tell; else None."""
+    _session(session)
     if handle is None:
         job = _read_job(source or "")
         rows = None if job is None else job.scan_of(spark_types.StructType()).known_count()
@@ -239,7 +241,6 @@ def _count(session: str, handle: str | None = None, source: str | None = None) -
         rows = scan.known_count()
         if state.reads is not None:
             state.reads.noted(scan)
-    del session
     return None if rows is None else str(rows)
 
 

@@ -12,6 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.position_deletes import read_deleted_rows
 from iceberg_pyspark.arrow.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.identifiers import parse_levels
@@ -21,6 +22,7 @@ from iceberg_pyspark.expressions.rewriting import and_
 from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
+from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import (
     PARTITION_NAME,
     PLAIN_METADATA_COLUMNS,
@@ -119,16 +121,36 @@ class TableScan:
         return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.context.projection))
 
     def count(self) -> int:
-        """How many rows there are; files without deletes are counted by their metadata alone."""
+        """How many rows there are; data files are read only where values must be looked at."""
         counting = replace(self.context, projection=Schema(fields=()))
-        whole = isinstance(self.context.predicate, AlwaysTrue)
         rows = 0
         for task in self.plan().tasks(SplitOptions(target_size=_WHOLE_FILES)):
-            if (whole or task.filter_satisfied) and not task.deletes:
-                rows += task.record_count
-            else:
+            known = self._known_count(task)
+            if known is None:
                 rows += sum(b.num_rows for b in read_task(counting, task, self.io))
+            else:
+                rows += known
         return rows
+
+    def known_count(self) -> int | None:
+        """How many rows there are, or None where values of data files must be looked at."""
+        rows = 0
+        for task in self.plan().tasks(SplitOptions(target_size=_WHOLE_FILES)):
+            known = self._known_count(task)
+            if known is None:
+                return None
+            rows += known
+        return rows
+
+    def _known_count(self, task: ScanTask) -> int | None:
+        if not (isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied):
+            return None
+        if any(d.content is FileContent.EQUALITY_DELETES for d in task.deletes):
+            return None
+        deleted = read_deleted_rows(self.io, task, self.context.table) if task.deletes else None
+        if deleted is None or not task.record_count:
+            return task.record_count
+        return task.record_count - int(deleted.bitmap().rank(task.record_count - 1))
 
 
 def scan_table(

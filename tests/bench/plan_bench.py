@@ -1,15 +1,18 @@
-"""Planning a table of 100,000 files, beside PyIceberg: `python -m tests.bench.plan_bench`.
+"""Planning a table of 100,000 files, beside PyIceberg and Iceberg's Java library, and how planning
+grows with the table: `python -m tests.bench.plan_bench`.
 
-Each query of each library runs in a process of its own. "First" is that process's first plan,
+Each query of each library runs in a process of its own. "First" is that process's first plan with
+all imports (Java's with loading its classes into a JVM that runs already, as in Spark's driver),
 "again" the best of the plans after it, and "CPU" its processor time, which other work on the
-machine disturbs less. Both libraries read the table's metadata anew for every plan. The table is
-kept between runs in the folder for temporary files.
+machine disturbs less; Java's is not seen. All libraries read the table's metadata anew for every
+plan. The tables are kept between runs in the folder for temporary files.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -19,7 +22,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rich.console import Console
 from rich.table import Table as TextTable
@@ -29,17 +32,31 @@ FILES_PER_MANIFEST = 10_000
 AGAIN = 5
 
 
-def _day(number: int) -> date:
-    return date(1970, 1, 1) + timedelta(days=number)
+class Range(NamedTuple):
+    """`low <= column < high`; dates are days since 1970."""
+
+    column: str
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"{self.column} >= {self._shown(self.low)} AND {self.column} < " + self._shown(
+            self.high
+        )
+
+    def _shown(self, value: int) -> str:
+        if self.column != "l_shipdate":
+            return str(value)
+        return f"'{date(1970, 1, 1) + timedelta(days=value)}'"
 
 
-QUERIES: Mapping[str, str | None] = {
+QUERIES: Mapping[str, Range | None] = {
     "all files": None,
-    "a month": f"l_shipdate >= '{_day(8100)}' AND l_shipdate < '{_day(8131)}'",
-    "some keys": "l_orderkey >= 5000000 AND l_orderkey < 5100000",
+    "a month": Range("l_shipdate", 8100, 8131),
+    "some keys": Range("l_orderkey", 5_000_000, 5_100_000),
 }
 
-Plan: TypeAlias = Callable[[str, str | None], int]
+Plan: TypeAlias = Callable[[str, Range | None], int]
 """From the location of a metadata file and a filter to the number of scan tasks."""
 
 # Imports stand in functions, so that neither library's process pays for the other's in memory.
@@ -57,13 +74,13 @@ def load_ours() -> Plan:
     from iceberg_pyspark.storage.manifests import read_entries
     from iceberg_pyspark.table.filter_strings import parse_filter
 
-    def plan(location: str, filter_text: str | None) -> int:
+    def plan(location: str, selected: Range | None) -> int:
         io = LocalFileIO()
         metadata = metadata_from_bytes(io.read_bytes(location), location)
         snapshot = metadata.current_snapshot
         if snapshot is None:
             return 0
-        predicate = AlwaysTrue() if filter_text is None else parse_filter(filter_text)
+        predicate = AlwaysTrue() if selected is None else parse_filter(str(selected))
         scan_plan = ScanPlan(
             metadata=metadata,
             manifests=read_snapshot_manifests(io, snapshot),
@@ -79,26 +96,69 @@ def load_pyiceberg() -> Plan:
     """PyIceberg's planner."""
     from pyiceberg.table import StaticTable
 
-    def plan(location: str, filter_text: str | None) -> int:
+    def plan(location: str, selected: Range | None) -> int:
         table = StaticTable.from_metadata(location)
-        scan = table.scan() if filter_text is None else table.scan(row_filter=filter_text)
+        scan = table.scan() if selected is None else table.scan(row_filter=str(selected))
         return len(list(scan.plan_files()))
 
     return plan
 
 
-LIBRARIES: Mapping[str, Callable[[], Plan]] = {"ours": load_ours, "PyIceberg": load_pyiceberg}
+def load_jvm() -> Plan:
+    """Iceberg's own planner, in the JVM of a Spark driver that has started already."""
+    jvm = _running_jvm()
+    iceberg = jvm.org.apache.iceberg
+    expressions = iceberg.expressions.Expressions
+    count = jvm.org.apache.iceberg.relocated.com.google.common.collect.Iterables.size
+
+    def plan(location: str, selected: Range | None) -> int:
+        io = iceberg.hadoop.HadoopFileIO(jvm.org.apache.hadoop.conf.Configuration())
+        scan = iceberg.BaseTable(iceberg.StaticTableOperations(location, io), "bench").newScan()
+        if selected is not None:
+            scan = scan.filter(
+                getattr(expressions, "and")(
+                    expressions.greaterThanOrEqual(selected.column, selected.low),
+                    expressions.lessThan(selected.column, selected.high),
+                )
+            )
+        return int(count(scan.planFiles()))
+
+    return plan
 
 
-def _measure(library: str, query: str, location: str) -> None:
+def _running_jvm() -> Any:
+    from pyspark import SparkConf
+    from pyspark.java_gateway import launch_gateway
+
+    from tests.support.oracle import oracle_jars
+    from tests.support.spark_sessions import spark_environment
+
+    os.environ.update(spark_environment())
+    conf = SparkConf(loadDefaults=False)
+    conf.set("spark.driver.extraClassPath", os.pathsep.join(str(jar) for jar in oracle_jars()))
+    conf.set("spark.driver.memory", "2g")
+    return launch_gateway(conf).jvm
+
+
+LIBRARIES: Mapping[str, Callable[[], Plan]] = {
+    "ours": load_ours,
+    "PyIceberg": load_pyiceberg,
+    "JVM connector": load_jvm,
+}
+
+
+def _measure(library: str, selected: Range | None, location: str) -> None:
     """In a process of its own: plan, and print times and peak memory as JSON."""
-    plan = LIBRARIES[library]()
+    if library == "JVM connector":
+        plan = load_jvm()  # the JVM starts with Spark, not with the first plan
     seconds = []
     cpu_seconds = []
     files = 0
-    for _ in range(1 + AGAIN):
+    for run in range(1 + AGAIN):
         start, cpu_start = time.perf_counter(), time.process_time()
-        files = plan(location, QUERIES[query])
+        if run == 0 and library != "JVM connector":
+            plan = LIBRARIES[library]()
+        files = plan(location, selected)
         seconds.append(time.perf_counter() - start)
         cpu_seconds.append(time.process_time() - cpu_start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -112,46 +172,70 @@ def _measure(library: str, query: str, location: str) -> None:
     sys.stdout.write(json.dumps(result))
 
 
-def _run(library: str, query: str, location: str) -> dict[str, float]:
+def _run(library: str, selected: Range | None, location: str) -> dict[str, float]:
     command = [sys.executable, "-W", "ignore", "-m", "tests.bench.plan_bench"]
-    command += ["--library", library, "--query", query, "--metadata", location]
+    command += ["--library", library, "--metadata", location]
+    command += ["--range", json.dumps(selected)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     measured: dict[str, float] = json.loads(done.stdout)
     return measured
 
 
-def _table_location(files: int) -> str:
+def _table_location(files: int, files_per_manifest: int, *, in_order: bool = False) -> str:
     from iceberg_pyspark.storage.local import LocalFileIO
     from tests.bench.plan_table import make_table
 
-    folder = Path(tempfile.gettempdir()) / f"iceberg-pyspark-plan-bench-{files}"
+    name = f"iceberg-pyspark-plan-bench-{files}" + ("-in-order" if in_order else "")
+    folder = Path(tempfile.gettempdir()) / name
     location = folder / "metadata" / "00000-bench.metadata.json"
     if not location.exists():
         # made under another name, so that a run that was broken off leaves no half table
         making = Path(tempfile.mkdtemp(dir=folder.parent))
-        make_table(LocalFileIO(), str(making), str(folder), files, FILES_PER_MANIFEST)
+        make_table(
+            LocalFileIO(), str(making), str(folder), files, files_per_manifest, in_order=in_order
+        )
         making.rename(folder)
     return str(location)
 
 
 def compare(files: int = FILES) -> TextTable:
-    """Plan every query with both libraries and tell the figures and their ratio."""
-    location = _table_location(files)
+    """Plan every query with all libraries and tell the figures and their ratios."""
+    location = _table_location(files, FILES_PER_MANIFEST)
     text = TextTable(title=f"planning a table of {files:,} data files")
     for column in ("query", "library"):
         text.add_column(column)
     for column in ("files", "first (s)", "again (s)", "CPU (s)", "peak (MiB)"):
         text.add_column(column, justify="right")
-    for query in QUERIES:
-        found = {library: _run(library, query, location) for library in LIBRARIES}
+    for query, selected in QUERIES.items():
+        found = {library: _run(library, selected, location) for library in LIBRARIES}
         for library, m in found.items():
-            times = (f"{m[k]:.2f}" for k in ("first", "again", "cpu"))
-            text.add_row(query, library, f"{m['files']:,}", *times, f"{m['peak_mib']:.0f}")
-        ours, theirs = found.values()
-        ratios = (theirs[k] / ours[k] for k in ("first", "again", "cpu", "peak_mib"))
-        text.add_row("", "ratio", "", *(f"{r:.1f}x" for r in ratios), end_section=True)
-        if ours["files"] != theirs["files"]:
-            text.caption = "the two libraries disagree on the files to read"
+            shown = [f"{m[k]:.2f}" for k in ("first", "again", "cpu")]
+            size = f"{m['peak_mib']:.0f}"
+            if library == "JVM connector":
+                shown[2] = size = ""
+            text.add_row(query, library, f"{m['files']:,}", *shown, size)
+        ours = found["ours"]
+        for library, theirs in list(found.items())[1:]:
+            ratios = [f"{ours[k] / theirs[k]:.2f}x" for k in ("first", "again")]
+            text.add_row("", f"ours/{library}", "", *ratios, end_section=library == "JVM connector")
+        if len({m["files"] for m in found.values()}) != 1:
+            text.caption = "the libraries disagree on the files to read"
+    return text
+
+
+def growth() -> TextTable:
+    """Plan about 1,000 files of ever larger tables, which are in the order of their partitions."""
+    from tests.bench.plan_table import DAYS, FIRST_DAY
+
+    text = TextTable(title="planning some days of a table, 1,000 files a manifest")
+    for column in ("data files", "found", "first (s)", "again (s)", "peak (MiB)"):
+        text.add_column(column, justify="right")
+    for files in (10_000, 100_000, 1_000_000):
+        location = _table_location(files, 1000, in_order=True)
+        days = DAYS * 1000 // files
+        m = _run("ours", Range("l_shipdate", FIRST_DAY + 900, FIRST_DAY + 900 + days), location)
+        times = (f"{m[k]:.2f}" for k in ("first", "again"))
+        text.add_row(f"{files:,}", f"{m['files']:,}", *times, f"{m['peak_mib']:.0f}")
     return text
 
 
@@ -159,14 +243,18 @@ def main() -> None:
     """Compare, or measure one query in the process that `compare` started."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=FILES, help="data files of the table")
+    parser.add_argument("--growth", action="store_true", help="only the tables that grow")
     parser.add_argument("--library", choices=LIBRARIES, help=argparse.SUPPRESS)
-    parser.add_argument("--query", choices=QUERIES, help=argparse.SUPPRESS)
+    parser.add_argument("--range", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--metadata", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.library:
-        _measure(arguments.library, arguments.query, arguments.metadata)
-    else:
+        selected = None if arguments.range is None else Range(*arguments.range)
+        _measure(arguments.library, selected, arguments.metadata)
+        return
+    if not arguments.growth:
         Console().print(compare(arguments.files))
+    Console().print(growth())
 
 
 if __name__ == "__main__":

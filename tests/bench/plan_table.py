@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from random import Random
@@ -65,6 +65,8 @@ SPEC = PartitionSpec(
         ),
     ),
 )
+FIRST_DAY = 8000
+DAYS = 2500
 SNAPSHOT_ID = 4_000_000_000_000_000_001
 
 
@@ -85,9 +87,11 @@ def _bounds(type_: PrimitiveType, number: int, day: int) -> tuple[bytes, bytes]:
     return value_to_bytes(type_, low), value_to_bytes(type_, high)
 
 
-def _entries(location: str, numbers: range, random: Random) -> Iterator[ManifestEntry]:
+def _entries(
+    location: str, numbers: range, random: Random, day_of: Callable[[int], int]
+) -> Iterator[ManifestEntry]:
     for number in numbers:
-        day = 8000 + number % 2500
+        day = FIRST_DAY + day_of(number)
         bounds = {f.field_id: _bounds(f.type, number, day) for f in SCHEMA.fields}  # type: ignore[arg-type]
         yield ManifestEntry(
             status=EntryStatus.ADDED,
@@ -108,15 +112,28 @@ def _entries(location: str, numbers: range, random: Random) -> Iterator[Manifest
 
 
 def make_table(
-    file_io: FileIO, folder: str, location: str, files: int, files_per_manifest: int
+    file_io: FileIO,
+    folder: str,
+    location: str,
+    files: int,
+    per_manifest: int,
+    *,
+    in_order: bool,
 ) -> None:
-    """Write into a folder the metadata of a table that will stand at `location`."""
+    """Write into a folder the metadata of a table that will stand at `location`.
+
+    `in_order`: files come in the order of their days, so that a manifest has few of them.
+    """
     random = Random(1)
+
+    def day_of(number: int) -> int:
+        return number * DAYS // files if in_order else number % DAYS
+
     manifests = [
         write_manifest(
             file_io,
-            f"{folder}/metadata/bench-m{start // files_per_manifest}.avro",
-            _entries(location, range(start, min(start + files_per_manifest, files)), random),
+            f"{folder}/metadata/bench-m{start // per_manifest}.avro",
+            _entries(location, range(start, min(start + per_manifest, files)), random, day_of),
             spec=SPEC,
             schema=SCHEMA,
             partition_type=partition_type(SPEC, [SCHEMA]),
@@ -124,7 +141,7 @@ def make_table(
             content=ManifestContent.DATA,
             snapshot_id=SNAPSHOT_ID,
         )
-        for start in range(0, files, files_per_manifest)
+        for start in range(0, files, per_manifest)
     ]
     manifest_list = f"metadata/snap-{SNAPSHOT_ID}-1-bench.avro"
     write_manifest_list(

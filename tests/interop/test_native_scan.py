@@ -51,6 +51,28 @@ def test_one_frame_with_different_filters_is_right(lake: Oracle) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
+def test_count_of_a_table_reads_no_data_unless_deletes_compare_values(
+    lake: Oracle, version: int
+) -> None:
+    name = f"native.counted_v{version}"
+    lake.sql(
+        f"create table java_hadoop.{name} using iceberg tblproperties "
+        f"('format-version'='{version}', 'write.delete.mode'='merge-on-read') as " + ROWS
+    )
+    lake.sql(f"delete from java_hadoop.{name} where id % 7 = 0")
+    query = "select count(*), count(1) c from {t}." + name
+    assert "Scan" not in same_rows(lake, query).replace("Scan OneRowRelation", "")
+    path = str(lake.warehouse / name.replace(".", "/"))
+    by_format = lake.spark.read.format("iceberg-py").load(path)
+    assert by_format.count() == lake.spark.table(f"java_hadoop.{name}").count()
+    for of_values in ("count(g)", "count(distinct g)", "count(*) filter (where id > 3)"):
+        assert "FileScan" in same_rows(lake, f"select {of_values} from {{t}}.{name}")
+    assert "FileScan" in same_rows(lake, query + " where id > 50")
+    lake.write_equality_deletes(f"java_hadoop.{name}", ["id"], [(1,), (2,)])
+    assert "FileScan" in same_rows(lake, query)
+
+
+@pytest.mark.parametrize("version", [2, 3])
 def test_deleted_rows_stay_deleted(lake: Oracle, version: int) -> None:
     name = f"native.deleted_v{version}"
     lake.sql(

@@ -429,7 +429,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     if (relation.scan() instanceof IcebergPyScan) { question.put("handle", ((IcebergPyScan) relation.scan()).table.handle); return question; }
     byte[] pickled = (byte[]) IcebergPySource.pickled(relation);
     if (pickled == null) return null;
-    question.put("source", Base64.getEncoder().encodeToString(pickled));
+    question.put("source", java.util.Base64.getEncoder().encodeToString(pickled));
     return question;
   }
 

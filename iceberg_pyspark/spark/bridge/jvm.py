@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
@@ -70,10 +70,24 @@ class Bridge:
         """Take the optimizer rule out again."""
         self._plans.removeRule(self._spark._jsparkSession)
 
+    def has_file_system(self, scheme: str) -> bool:
+        """Whether the JVM can open locations of that scheme."""
+        return bool(self._plans.hasFileSystem(self._spark._jsparkSession, scheme))
+
     def parquet_relation(
-        self, *, key: str, root: str, files: str, facts: StructType, columns: StructType
+        self,
+        *,
+        key: str,
+        root: str,
+        files: str,
+        facts: StructType,
+        columns: StructType,
+        options: Mapping[str, str],
     ) -> DataFrame:
-        """A DataFrame over chosen files: `columns` by field id, and `facts` about each file."""
+        """A DataFrame over chosen files: `columns` by field id, and `facts` about each file.
+
+        `options` are Hadoop's, for these files alone.
+        """
         frame = self._plans.parquetRelation(
             self._spark._jsparkSession,
             key,
@@ -81,9 +95,24 @@ class Bridge:
             files,
             facts.json(),
             columns.json(),
-            self.java_map(_READ_BY_FIELD_ID),
+            json.dumps({**options, **_READ_BY_FIELD_ID}),
         )
         return DataFrame(frame, self._spark)
+
+    def selected(self, frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
+        """`selectExpr` in one call of the JVM."""
+        made = self._plans.selectedFrame(frame._jdf, json.dumps(list(expressions)))
+        return DataFrame(made, self._spark)
+
+    def analysed(self, frame: DataFrame) -> Any:
+        """The analysed plan of a frame."""
+        return self._plans.analysed(frame._jdf)
+
+    def part(self, plan: Any, live: Any, anti_joins: Sequence[Any]) -> Any:
+        """A part of a scan, as the rule takes it."""
+        return self._plans.newPart(
+            plan, live, self.java_list(list(anti_joins)) if anti_joins else None
+        )
 
     def live_rows(self, plan: Any, packed: bytes, wide: bool) -> Any:
         """The condition on a plan's rows that no bitmap of their file holds them."""
@@ -108,6 +137,28 @@ class Bridge:
         analysed = frame.select(*numbered)._jdf.queryExecution().analyzed()
         return [Column(c) for c in self._rows.selected(analysed)]
 
+    def surroundings(self) -> dict[str, dict[str, str]]:
+        """`session`: its settings for writes; `application`: what a snapshot says of it."""
+        found: dict[str, dict[str, str]] = json.loads(self._rows.surroundings())
+        return found
+
+    def is_cheap(self, frame: DataFrame, most_bytes: int) -> bool:
+        """Whether a frame gives the same rows each time, and Spark takes it for small."""
+        return bool(self._rows.isCheap(frame._jdf, most_bytes))
+
+    def equated(self, first: DataFrame, joined: DataFrame) -> list[tuple[str, Column, Column]]:
+        """The equalities of an inner join: name and column of the first side, the other's value."""
+        sides = [f._jdf.queryExecution().analyzed() for f in (first, joined)]
+        return [(n, Column(a), Column(b)) for n, a, b in self._rows.equated(*sides)]
+
+    def statement(self, plan: Any) -> Any:
+        """A DELETE, UPDATE or MERGE of Spark's, taken apart (`RowLevel.java`)."""
+        return self._rows.statement(plan)
+
+    def reads_iceberg(self, frame: DataFrame) -> bool:
+        """Whether a frame reads a table of ours, or one cannot tell."""
+        return bool(self._rows.readsIceberg(frame._jdf.queryExecution().analyzed()))
+
     def stored(self, column: Column, type_: DataType) -> Column:
         """A column as values of a type; those that do not fit are errors in every session."""
         return Column(self._rows.stored(column._jc, type_.json()))
@@ -131,16 +182,9 @@ class Bridge:
         """Appendix B's hash of a column's values: `long`, `text`, `bytes` or `decimal`."""
         return Column(self._layout.murmur3(column._jc, kind))
 
-    def java_map(self, items: dict[str, str]) -> Any:
-        """A map of the JVM's own."""
-        made = self._gateway.jvm.java.util.HashMap()
-        for key, value in items.items():
-            made.put(key, value)
-        return made
-
     def java_list(self, items: list[Any]) -> Any:
         """A list of the JVM's own."""
-        made = self._gateway.jvm.java.util.ArrayList()
+        made = self._plans.newList()
         for item in items:
             made.add(item)
         return made

@@ -1,0 +1,130 @@
+"""Under which names Spark's Parquet reader is asked for columns.
+
+It finds columns by field id, but it skips row groups by the names of columns, in any case, and in
+structs whose fields a file all lacks it takes one that has the name. A name that a file may have
+for another field is therefore given up for one that no file has. So is that of a column with
+floats: Parquet's bounds leave NaN out, which Spark holds above all other values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import (
+    DoubleType,
+    FloatType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+    walk_fields,
+)
+
+
+def hidden_name(field_id: int) -> str:
+    """What a column is called where its own name may be another's."""
+    return f"__ice_c{field_id}"
+
+
+def may_mislead(f: NestedField, metadata: TableMetadata) -> bool:
+    """Whether skipping row groups by the name of a top-level column may skip rows it has."""
+    if any(isinstance(i.type, FloatType | DoubleType) for i in (f, *walk_fields(f.type))):
+        return True
+    if _schemas_were_removed(metadata):
+        return True
+    own = {name.lower(): field_id for name, field_id in _names(f, "")}
+    return any(
+        own.get(name.lower(), field_id) != field_id
+        for schema in metadata.schemas
+        for name, field_id in _names_of(schema)
+    )
+
+
+def may_be_mistaken(f: NestedField, metadata: TableMetadata) -> bool:
+    """Whether a struct in the column may have another field of the same name in some file."""
+    inner = [i for i in (f, *walk_fields(f.type)) if isinstance(i.type, StructType)]
+    if not inner:
+        return False
+    if _schemas_were_removed(metadata):
+        return True
+    own = {(parent, name): field_id for i in inner for parent, name, field_id in _children(i)}
+    return any(
+        own.get((parent, name), field_id) != field_id
+        for schema in metadata.schemas
+        for i in walk_fields(schema.as_struct)
+        for parent, name, field_id in _children(i)
+    )
+
+
+def _children(f: NestedField) -> Iterator[tuple[int, str, int]]:
+    """Of the fields of a struct: its id, their names and ids."""
+    if isinstance(f.type, StructType):
+        for child in f.type.fields:
+            yield f.field_id, child.name.lower(), child.field_id
+
+
+def _schemas_were_removed(metadata: TableMetadata) -> bool:
+    """Whether what a name meant in some file is not known any more."""
+    known = {s.schema_id for s in metadata.schemas}
+    return known != set(range(len(known)))
+
+
+def _names_of(schema: Schema) -> Iterator[tuple[str, int]]:
+    for f in schema.fields:
+        yield from _names(f, "")
+
+
+def _names(f: NestedField, above: str) -> Iterator[tuple[str, int]]:
+    """Full names and ids of a field and of those in its structs."""
+    yield above + f.name, f.field_id
+    if isinstance(f.type, StructType):
+        for child in f.type.fields:
+            yield from _names(child, f"{above}{f.name}.")
+
+
+def with_hidden_names(type_: Type) -> Type:
+    """The type with names that no file has in all its structs."""
+    match type_:
+        case StructType(fields=fields):
+            return StructType(
+                tuple(
+                    replace(f, name=hidden_name(f.field_id), type=with_hidden_names(f.type))
+                    for f in fields
+                )
+            )
+        case ListType():
+            return replace(type_, element_type=with_hidden_names(type_.element_type))
+        case MapType():
+            return replace(
+                type_,
+                key_type=with_hidden_names(type_.key_type),
+                value_type=with_hidden_names(type_.value_type),
+            )
+    return type_
+
+
+def type_text(type_: spark_types.DataType) -> str:
+    """A type as SQL writes it, the names of fields quoted."""
+    match type_:
+        case spark_types.StructType():
+            fields = ", ".join(
+                f"{quoted(f.name)}: {type_text(f.dataType)}{'' if f.nullable else ' NOT NULL'}"
+                for f in type_.fields
+            )
+            return f"STRUCT<{fields}>"
+        case spark_types.ArrayType():
+            return f"ARRAY<{type_text(type_.elementType)}>"
+        case spark_types.MapType():
+            return f"MAP<{type_text(type_.keyType)}, {type_text(type_.valueType)}>"
+    return type_.simpleString()
+
+
+def quoted(name: str) -> str:
+    """A column's name in SQL."""
+    return "`" + name.replace("`", "``") + "`"

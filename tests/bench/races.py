@@ -1,0 +1,66 @@
+"""Contestants that do the same work in turn in one session, and the ratios of their medians."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table as TextTable
+
+RUNS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One measured line; `limit` is the ratio the project promises, None where it promises none."""
+
+    name: str
+    seconds: Mapping[str, list[float]]
+    limit: float | None = None
+
+    def median(self, who: str) -> float:
+        """The median time of a contestant, in seconds."""
+        return statistics.median(self.seconds[who])
+
+    def ratio(self, other: str) -> float:
+        """Our median over another's."""
+        return self.median("ours") / self.median(other)
+
+
+def race(
+    name: str,
+    contestants: Mapping[str, Callable[[], object]],
+    *,
+    runs: int = RUNS,
+    limit: float | None = None,
+) -> Line:
+    """Run the contestants in turn, once unmeasured, then `runs` times."""
+    seconds: dict[str, list[float]] = {who: [] for who in contestants}
+    for run in range(runs + 1):
+        for who, action in contestants.items():
+            started = time.perf_counter()
+            action()
+            if run:
+                seconds[who].append(time.perf_counter() - started)
+    return Line(name=name, seconds=seconds, limit=limit)
+
+
+def text_table(title: str, lines: Sequence[Line], others: Mapping[str, str]) -> TextTable:
+    """Lines as a table; `others` maps contestants to their names, the limit is on the first."""
+    text = TextTable("line", title=title)
+    for column in ("ours s", *(f"{name} s" for name in others.values())):
+        text.add_column(column, justify="right")
+    for name in others.values():
+        text.add_column(f"ours/{name}", justify="right")
+    text.add_column("at most", justify="right")
+    for line in lines:
+        text.add_row(
+            line.name,
+            f"{line.median('ours'):.2f}",
+            *(f"{line.median(o):.2f}" if o in line.seconds else "" for o in others),
+            *(f"{line.ratio(o):.2f}" if o in line.seconds else "" for o in others),
+            "" if line.limit is None else f"{line.limit}",
+        )
+    return text
