@@ -15,18 +15,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.columns_by_id import ColumnsById
-from iceberg_pyspark.arrow.delete_cache import DeleteCache
 from iceberg_pyspark.arrow.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.key_set import KeySet
 from iceberg_pyspark.arrow.open_data_file import open_data_file
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, ScanTask
 from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.file_io import FileIO
 
 _CACHE_BYTES = 64 * 1024 * 1024
 
-_KEY_SET_CACHE: DeleteCache[KeySet] = DeleteCache(_CACHE_BYTES, lambda keys: keys.nbytes)
+_KEY_SET_CACHE: DecodedCache[KeySet] = DecodedCache(_CACHE_BYTES, lambda keys: keys.nbytes)
 
 
 class EqualityDeletes:

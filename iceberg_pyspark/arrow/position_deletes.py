@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from iceberg_pyspark.arrow.delete_cache import DeleteCache
 from iceberg_pyspark.arrow.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.open_data_file import open_data_file
 from iceberg_pyspark.arrow.projection import FileProjection
@@ -31,6 +30,7 @@ from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
 from iceberg_pyspark.spec.types import StringType
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.deletion_vectors import positions_mask, read_deletion_vector
 from iceberg_pyspark.storage.file_io import FileIO
 
@@ -49,7 +49,7 @@ _NAMES = NameMapping(
     )
 )
 
-_POSITIONS_CACHE: DeleteCache[Mapping[str, Positions]] = DeleteCache(
+_POSITIONS_CACHE: DecodedCache[Mapping[str, Positions]] = DecodedCache(
     _CACHE_BYTES, lambda by_path: sum(p.nbytes + len(path) for path, p in by_path.items())
 )
 

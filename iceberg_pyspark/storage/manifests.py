@@ -8,6 +8,7 @@ table, all rules are applied after it. `storage/manifest_files.py` has manifests
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
@@ -42,7 +43,8 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
 )
-from iceberg_pyspark.storage.avro import AvroFile, damaged, read_avro
+from iceberg_pyspark.storage.avro import AvroFile, damaged, parse_avro
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.file_io import FileIO
 
 LARGE_MANIFEST_ENTRIES = 200
@@ -53,6 +55,8 @@ Metrics = Collection[int] | Literal["all"]
 
 _DATA_FILE = 2
 _PARTITION = 102
+_CACHE_BYTES = 64 * 1024 * 1024
+_DECODED: DecodedCache[pa.Table] = DecodedCache(_CACHE_BYTES, lambda table: int(table.nbytes))
 _ENTRY_FIELDS: Mapping[str, tuple[int, pa.DataType]] = {
     "status": (0, pa.int32()),
     "snapshot_id": (1, pa.int64()),
@@ -104,11 +108,25 @@ def read_entries(
     field ids, as columns named by `metric_column`, or with "all" for the whole maps. Deleted
     entries are left out unless asked for.
     """
-    avro = read_avro(file_io, manifest.manifest_path)
-    _check_complete(avro, manifest)
-    return _EntryReader(avro, manifest, _decode(avro, decoder)).table(
-        partition_type, drop_deleted, metrics
+    data = file_io.read_bytes(manifest.manifest_path)
+
+    def decode() -> pa.Table:
+        avro = parse_avro(data, manifest.manifest_path)
+        _check_complete(avro, manifest)
+        return _EntryReader(avro, manifest, _decode(avro, decoder)).table(
+            partition_type, drop_deleted, metrics
+        )
+
+    # by its bytes, so that a name that comes again for another manifest is no danger
+    key = (
+        hashlib.sha256(data).digest(),
+        manifest,
+        partition_type,
+        drop_deleted,
+        metrics if isinstance(metrics, str) else frozenset(metrics),
+        decoder,
     )
+    return _DECODED.get_or_read(file_io, key, decode)
 
 
 def _check_complete(avro: AvroFile, manifest: ManifestFile) -> None:

@@ -1,8 +1,8 @@
-"""Decoded deletes that the next task of this process is likely to need again.
+"""Decoded files that the next task or plan of this process is likely to need again.
 
-One delete file applies to many data files, and a worker reads many of those. Delete files are
-immutable, so nothing here grows stale; the least recently used entries leave when the total exceeds
-the limit. An entry serves only an equal `FileIO`: what that one may not read stays refused.
+One delete file applies to many data files, and one manifest serves many plans. Both are immutable,
+so nothing here grows stale; the least recently used entries leave when the total exceeds the limit.
+An entry serves only an equal `FileIO`: what that one may not read stays refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 Value = TypeVar("Value")
 
 
-class DeleteCache(Generic[Value]):
+class DecodedCache(Generic[Value]):
     """Values by key, at most `max_bytes` in sum; safe to use from several threads."""
 
     def __init__(self, max_bytes: int, size_of: Callable[[Value], int]) -> None:

@@ -1,4 +1,4 @@
-from iceberg_pyspark.arrow.delete_cache import DeleteCache
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.memory import MemoryFileIO
 
 
@@ -12,7 +12,7 @@ class Reads:
 
 
 def test_values_are_kept_until_the_limit_and_the_oldest_leave_first() -> None:
-    cache: DeleteCache[bytes] = DeleteCache(20, len)
+    cache: DecodedCache[bytes] = DecodedCache(20, len)
     io, read = MemoryFileIO(), Reads()
     for key in ("a", "b", "a", "c", "a"):
         cache.get_or_read(io, key, read)
@@ -22,7 +22,7 @@ def test_values_are_kept_until_the_limit_and_the_oldest_leave_first() -> None:
 
 
 def test_values_beyond_the_limit_are_not_kept() -> None:
-    cache: DeleteCache[bytes] = DeleteCache(9, len)
+    cache: DecodedCache[bytes] = DecodedCache(9, len)
     read = Reads()
     for _ in range(2):
         assert cache.get_or_read(MemoryFileIO(), "a", read) == b"x" * 10
@@ -30,7 +30,7 @@ def test_values_beyond_the_limit_are_not_kept() -> None:
 
 
 def test_another_store_reads_for_itself() -> None:
-    cache: DeleteCache[bytes] = DeleteCache(15, len)
+    cache: DecodedCache[bytes] = DecodedCache(15, len)
     one, other, read = MemoryFileIO(), MemoryFileIO(), Reads()
     cache.get_or_read(one, "a", read)
     cache.get_or_read(other, "a", read)
