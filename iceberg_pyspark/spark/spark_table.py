@@ -18,7 +18,7 @@ from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.row_level.update import Update
 from iceberg_pyspark.spark.types import from_spark_schema
-from iceberg_pyspark.spec.snapshots import MAIN, SnapshotLogEntry
+from iceberg_pyspark.spec.snapshots import SnapshotLogEntry
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table
 
@@ -64,7 +64,7 @@ class SparkTable(Table):
         self,
         condition: str | Column,
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> RowChanges:
         """Delete the rows for which the condition is true."""
@@ -76,7 +76,7 @@ class SparkTable(Table):
         set: Mapping[str, str | Column],  # the word of the statement
         condition: str | Column = "true",
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> RowChanges:
         """Assign values, expressions of Spark SQL or columns, where the condition is true."""
@@ -88,7 +88,7 @@ class SparkTable(Table):
         source: DataFrame,
         condition: str | Column,
         *,
-        branch: str = MAIN,
+        branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> MergeBuilder:
         """Begin to merge a source in, whose rows meet those of the table where the condition holds.
@@ -108,7 +108,10 @@ class SparkTable(Table):
         self.refresh().update_schema().union_by_name(columns).commit()
 
     def _change(
-        self, operation: Operation, branch: str, snapshot_properties: Mapping[str, str] | None
+        self,
+        operation: Operation,
+        branch: str | None,
+        snapshot_properties: Mapping[str, str] | None,
     ) -> RowChanges:
         if self._session is None:
             raise UnsupportedFeatureError(

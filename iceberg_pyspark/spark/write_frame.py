@@ -24,20 +24,22 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO
 
 
-class _Paths(AccumulatorParam[list[str]]):
+class WrittenPaths(AccumulatorParam[list[str]]):
     """Paths of all finished tasks: Spark adds up those of one attempt of each."""
 
     def zero(self, value: list[str]) -> list[str]:
+        """None yet."""
         return []
 
     def addInPlace(self, value1: list[str], value2: list[str]) -> list[str]:
+        """Both."""
         value1.extend(value2)
         return value1
 
 
 def write_frame(frame: DataFrame, context: WriteContext, io: FileIO) -> list[DataFile]:
     """Write all rows as they lie (`write_layout.py`); columns are found by name."""
-    written = frame.sparkSession.sparkContext.accumulator([], _Paths())
+    written = frame.sparkSession.sparkContext.accumulator([], WrittenPaths())
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()

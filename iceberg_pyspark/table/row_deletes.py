@@ -96,6 +96,12 @@ def write_row_deletes(
     )
 
 
+def deleted_before(io: FileIO, task: ScanTask, table: str) -> int:
+    """How many rows of a data file are deleted by position already."""
+    rows = read_deleted_rows(io, task, table)
+    return 0 if rows is None else len(rows.bitmap())
+
+
 def _granularity(metadata: TableMetadata) -> str:
     chosen = metadata.properties.get(GRANULARITY, "file").lower()
     if chosen not in ("file", "partition"):
@@ -134,8 +140,7 @@ def _vectors(
             content_offset=blob.content_offset,
             content_size_in_bytes=blob.content_size_in_bytes,
         )
-        for d in deleted
-        if (blob := written[d.task.file_path])
+        for d, blob in ((d, written[d.task.file_path]) for d in deleted)
     )
 
 

@@ -14,7 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.spark.native_columns import quoted, sql_literal
+from iceberg_pyspark.spark.native_columns import sql_literal
+from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.row_level.assignments import (
     Assignments,
     resolve_paths,
@@ -88,8 +89,7 @@ def _values(
         kept = by_name[f.name]
         cases = [_value(target, f, c, a, kept) for c, a in zip(changes, assigned, strict=True)]
         type_ = types.get(f.name, "bigint")
-        value = _case(cases)
-        columns.append((sql.lit(None) if value is None else value).cast(type_).alias(f.name))
+        columns.append(_case(cases).cast(type_).alias(f.name))
     return columns
 
 

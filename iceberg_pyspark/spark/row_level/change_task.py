@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
-from pyspark import TaskContext
+from pyspark import Accumulator, TaskContext
 
 from iceberg_pyspark.arrow.write_context import WriteContext
 from iceberg_pyspark.arrow.write_files import write_data_files
@@ -40,10 +40,14 @@ class TaskChanges:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeTask:
-    """The function of `mapInArrow`; `context` None where no operation writes rows."""
+    """The function of `mapInArrow`; `context` None where no rows are written.
+
+    `written` takes the paths of the files of every finished task.
+    """
 
     context: WriteContext | None
     io: FileIO
+    written: Accumulator[list[str]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Carry out the changes of one partition; one row comes out, a pickled `TaskChanges`."""
@@ -56,6 +60,7 @@ class ChangeTask:
             partition_id=task.partitionId(),
             task_id=task.taskAttemptId(),
         )
+        self.written.add([f.file_path for f in changes.data_files])
         yield pa.RecordBatch.from_pydict(
             {"changes": pa.array([pickle.dumps(changes)], pa.binary())}
         )

@@ -11,10 +11,14 @@ from typing import ClassVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
+from iceberg_pyspark.table.whole_files import FileSelection, select_files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +29,20 @@ class Delete:
     may_run_again: bool = True
     name: ClassVar[OperationName] = "delete"
     meets_once: ClassVar[bool] = False
+    source: ClassVar[None] = None
+
+    def selection(self, target: Target) -> FileSelection | None:
+        """See `Operation`."""
+        rows = target.rows()
+        described = target.session.bridge.condition_of(rows.where(self.condition))
+        if described is None:
+            return None
+        try:
+            predicate = bind(exact_predicate_of(described, target.schema), target.schema)
+        except InvalidRequestError:
+            # more than columns and literals
+            return None
+        return select_files(target.scan().pruned_by(predicate))
 
     def writes_rows(self, mode: Mode) -> bool:
         """See `Operation`."""

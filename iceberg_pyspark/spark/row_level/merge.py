@@ -18,6 +18,7 @@ from iceberg_pyspark.spark.row_level.assignments import Assignments
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.key_range import rows_in_range
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spec.metadata_columns import FILE, POS
 
@@ -56,6 +57,10 @@ class Merge:
             case _:
                 return True
 
+    def selection(self, target: Target) -> None:
+        """See `Operation`: which rows change is for Spark to tell."""
+        del target
+
     def writes_rows(self, mode: Mode) -> bool:
         """See `Operation`."""
         clauses = (*self.matched, *self.not_matched, *self.not_matched_by_source)
@@ -65,7 +70,10 @@ class Merge:
         """See `Operation`."""
         rows = target.rows()
         if not self.not_matched_by_source:
-            return rows.join(self.source, self.condition, "left_semi") if self.matched else None
+            if not self.matched:
+                return None
+            rows = rows_in_range(target, rows, self.source, self.condition)
+            return rows.join(self.source, self.condition, "left_semi")
         alone = [_resolved(target.session.bridge, rows, c) for c in self.not_matched_by_source]
         joined = rows.join(self._source(), self.condition, "left")
         changed = _any([sql.col(_FROM_SOURCE).isNotNull(), *map(_when, alone)])
@@ -75,6 +83,8 @@ class Merge:
         """See `Operation`."""
         source = self._source()
         rewriting = mode == "copy-on-write"
+        if not (rewriting or self.not_matched_by_source):
+            rows = rows_in_range(target, rows, self.source, self.condition)
         # these know one side only, so its names need no prefix
         inserts = [_resolved(target.session.bridge, source, c) for c in self.not_matched]
         alone = [_resolved(target.session.bridge, rows, c) for c in self.not_matched_by_source]

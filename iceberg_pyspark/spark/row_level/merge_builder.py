@@ -22,8 +22,6 @@ from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spark.row_level.operation import RowChanges
 
 SOURCE_ALIAS = "s"
-_ALL: Literal["all"] = "all"
-_Values = Mapping[str, str | Column] | Literal["all"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +39,8 @@ class _Given:
 
     op: Literal[Op.UPDATE, Op.DELETE, Op.INSERT]
     condition: Column | None
-    values: _Values = _ALL
+    values: Mapping[str, str | Column] | None = None
+    """What is assigned; None for every column the source's of its name."""
 
 
 class MergeBuilder:
@@ -104,8 +103,7 @@ class MergeBuilder:
     def _values(self, given: _Given, source: DataFrame) -> dict[ColumnPath, Column] | None:
         if given.op is Op.DELETE:
             return None
-        if given.values != _ALL:
-            assert not isinstance(given.values, str), "all columns, or a mapping"
+        if given.values is not None:
             return parse_assignments(given.values)
         by_name = {name.lower(): name for name in source.columns}
         missing = [c for c in self._table.columns() if c.lower() not in by_name]
@@ -137,13 +135,15 @@ class MatchedClause:
 
     def updateAll(self) -> MergeBuilder:
         """Assign every column the source's column of its name."""
-        return self._add(Op.UPDATE, _ALL)
+        return self._add(Op.UPDATE, None)
 
     def delete(self) -> MergeBuilder:
         """Delete the row."""
-        return self._add(Op.DELETE, _ALL)
+        return self._add(Op.DELETE, None)
 
-    def _add(self, op: Literal[Op.UPDATE, Op.DELETE], values: _Values) -> MergeBuilder:
+    def _add(
+        self, op: Literal[Op.UPDATE, Op.DELETE], values: Mapping[str, str | Column] | None
+    ) -> MergeBuilder:
         self._clauses.append(_Given(op=op, condition=self._condition, values=values))
         return self._builder
 
@@ -164,9 +164,9 @@ class NotMatchedClause:
 
     def insertAll(self) -> MergeBuilder:
         """Insert the source's row, columns by name."""
-        return self._add(_ALL)
+        return self._add(None)
 
-    def _add(self, values: _Values) -> MergeBuilder:
+    def _add(self, values: Mapping[str, str | Column] | None) -> MergeBuilder:
         self._clauses.append(_Given(op=Op.INSERT, condition=self._condition, values=values))
         return self._builder
 

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
+from iceberg_pyspark.table.whole_files import FileSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,15 @@ class Operation(Protocol):
     @property
     def may_run_again(self) -> bool:
         """Whether it means the same on a newer snapshot, so that a conflict can be met that way."""
+        ...
+
+    @property
+    def source(self) -> DataFrame | None:
+        """What it reads besides the table."""
+        ...
+
+    def selection(self, target: Target) -> FileSelection | None:
+        """Which files it is about, where that can be told from metadata."""
         ...
 
     def writes_rows(self, mode: Mode) -> bool:

@@ -22,6 +22,7 @@ from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
 from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spark.write_settings import WriteSettings
 from iceberg_pyspark.spec.metadata_columns import (
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
@@ -29,12 +30,13 @@ from iceberg_pyspark.spec.metadata_columns import (
     ROW_ID,
 )
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.scan import scan_table
+from iceberg_pyspark.table.scan import TableScan, scan_table
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
+from iceberg_pyspark.table.whole_files import FileSelection
 
 LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
 ALIAS = "t"
@@ -62,6 +64,7 @@ class Target:
     io: FileIO
     branch: str
     like: Any = None
+    _selection: FileSelection | None = None
     _handles: list[str] = field(default_factory=list)
     _reads: list[TargetReads] = field(default_factory=list)
 
@@ -83,8 +86,22 @@ class Target:
     @property
     def snapshot_id(self) -> int | None:
         """The snapshot that is read; None where the table has none."""
-        snapshot = select_snapshot(self.metadata, self._selector()).snapshot
+        snapshot = self._snapshot()
         return None if snapshot is None else snapshot.snapshot_id
+
+    @property
+    def has_many_files(self) -> bool:
+        """Whether there are files to choose from."""
+        snapshot = self._snapshot()
+        return snapshot is not None and int(snapshot.summary.get("total-data-files", 2)) > 1
+
+    @property
+    def partition_columns(self) -> frozenset[str]:
+        """The columns that the table is partitioned by."""
+        names = self.schema.name_by_id
+        return frozenset(
+            names[i] for f in self.metadata.default_spec.fields for i in f.source_ids if i in names
+        )
 
     @property
     def lineage(self) -> tuple[NestedField, ...]:
@@ -93,6 +110,8 @@ class Target:
 
     def rows(self, only_files: Collection[str] | None = None) -> DataFrame:
         """The rows, of all files or of some, with place and lineage."""
+        if only_files is None and self._selection is not None:
+            only_files = self._selection.partial
         reads = TargetReads(only_files=None if only_files is None else frozenset(only_files))
         self._reads.append(reads)
         states = self.session.states
@@ -108,7 +127,7 @@ class Target:
         self._handles.append(handle)
         hidden = (FILE, POS, *self.lineage)
         shown = Schema(fields=(*self.schema.fields, *hidden))
-        facts = {
+        facts: dict[str, Any] = {
             "handle": handle,
             "name": self.name,
             "id": self.metadata.table_uuid,
@@ -122,13 +141,19 @@ class Target:
         frame: DataFrame = self.session.bridge.table_frame(facts, self.like)
         return frame if self.like is not None else frame.alias(ALIAS)
 
+    def narrow(self, selection: FileSelection) -> None:
+        """From now on, read only the files of which some rows are selected."""
+        self._selection = selection
+
+    def scan(self) -> TableScan:
+        """A scan of what is read."""
+        return scan_table(self.name, self.metadata, self.io, selector=self._selector())
+
     def files(self, paths: Collection[str]) -> dict[str, ScanTask]:
         """What the snapshot says of data files that were read."""
         if not paths:
             return {}
-        scan = scan_table(self.name, self.metadata, self.io, selector=self._selector()).of_files(
-            frozenset(paths)
-        )
+        scan = self.scan().of_files(frozenset(paths))
         # what was read last was planned with a predicate that keeps all of these
         last = next((s for r in reversed(self._reads) for s in reversed(r.scans)), None)
         if last is not None:
@@ -141,6 +166,8 @@ class Target:
 
     def read_predicate(self) -> Predicate:
         """A bound predicate that every row which was read fulfils."""
+        if self._selection is not None:
+            return self._selection.predicate
         whole = [r for r in self._reads if r.only_files is None]
         read = [s.context.predicate for r in whole for s in r.scans]
         return or_(*read) if read else AlwaysTrue()
@@ -154,15 +181,23 @@ class Target:
         return SnapshotSelector() if self.branch == MAIN else SnapshotSelector(branch=self.branch)
 
     def _size(self) -> int:
-        snapshot = select_snapshot(self.metadata, self._selector()).snapshot
+        snapshot = self._snapshot()
         return 0 if snapshot is None else int(snapshot.summary.get("total-files-size", 2**40))
+
+    def _snapshot(self) -> Snapshot | None:
+        return select_snapshot(self.metadata, self._selector()).snapshot
 
 
 @contextmanager
 def pinned(
-    session: RowLevelSession, loaded: LoadedTable, io: FileIO, branch: str, like: Any = None
+    session: RowLevelSession,
+    loaded: LoadedTable,
+    io: FileIO,
+    settings: WriteSettings,
+    like: Any = None,
 ) -> Iterator[Target]:
     """The table as a target, until the end of the operation."""
+    branch = settings.branch
     metadata = loaded.metadata
     taken = {f.name for f in metadata.current_schema.fields} & {
         f.name for f in (FILE, POS, *LINEAGE)
@@ -172,6 +207,8 @@ def pinned(
             f"table {loaded.identifier} has columns named like metadata columns "
             f"({', '.join(sorted(taken))}), so its rows cannot be told apart; rename them"
         )
+    if settings.creates_branch and branch not in metadata.refs:
+        branch = MAIN
     if branch != MAIN and branch not in metadata.refs:
         raise InvalidRequestError(
             f"table {loaded.identifier} has no branch '{branch}'; create it first"
@@ -188,7 +225,7 @@ def new_write_id() -> str:
     return str(uuid.uuid4())
 
 
-def branch_to_change(state: TableState) -> str:
+def branch_to_change(state: TableState) -> str | None:
     """The branch that a table's name means; tags and metadata tables cannot be changed."""
     name, selector = state.loaded.identifier, state.selector
     if state.metadata_table is not None:
@@ -196,7 +233,7 @@ def branch_to_change(state: TableState) -> str:
             f"{name}.{state.metadata_table} is a metadata table, whose rows cannot be changed"
         )
     if selector in (SnapshotSelector(), SnapshotSelector(branch=selector.branch)):
-        return selector.branch or MAIN
+        return selector.branch
     raise InvalidRequestError(
         f"rows of table {name} at a tag or an earlier snapshot cannot be changed; name the table "
         "or one of its branches"

@@ -7,7 +7,7 @@ of them changes it. Spark's MERGE raises the same error.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyroaring import BitMap64
 
@@ -21,10 +21,10 @@ from iceberg_pyspark.spec.manifests import DataFile
 class TouchedRows:
     """The new files and the rows that go, by data file, of a whole operation."""
 
-    data_files: tuple[DataFile, ...]
-    removed: Mapping[str, BitMap64]
-    met_twice: str | None
-    counts: Mapping[Op, int]
+    data_files: tuple[DataFile, ...] = ()
+    removed: Mapping[str, BitMap64] = field(default_factory=dict)
+    met_twice: str | None = None
+    counts: Mapping[Op, int] = field(default_factory=dict)
 
     def check_met_once(self, table: str) -> None:
         """Raise `InvalidRequestError` if one target row was met by several source rows."""

@@ -24,6 +24,11 @@ class Update:
     may_run_again: bool = True
     name: ClassVar[OperationName] = "update"
     meets_once: ClassVar[bool] = False
+    source: ClassVar[None] = None
+
+    def selection(self, target: Target) -> None:
+        """See `Operation`: which rows change is for Spark to tell."""
+        del target
 
     def writes_rows(self, mode: Mode) -> bool:
         """See `Operation`."""

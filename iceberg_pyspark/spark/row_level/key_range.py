@@ -1,0 +1,90 @@
+"""Which rows of the table a merge's source can meet at all: those in the range of the source's
+keys.
+
+Where the condition equates a column with something of the source, the least and greatest value of
+that, and the values themselves where they are few and the table is partitioned by the column,
+become a filter on the table, by which Spark's scan leaves out files. The source is evaluated once
+more for it, so only one that Spark takes for deterministic and small is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.spark.row_level.target import Target
+
+MOST_SOURCE_BYTES = 256 * 1024 * 1024
+MOST_VALUES = 256
+_RANGED = (
+    spark_types.ByteType,
+    spark_types.ShortType,
+    spark_types.IntegerType,
+    spark_types.LongType,
+    spark_types.DecimalType,
+    spark_types.DateType,
+    spark_types.StringType,
+)
+
+
+@dataclass(frozen=True)
+class _Key:
+    """`column` of the table, or a widened one, is equal to `value` of the source."""
+
+    name: str
+    column: Column
+    value: Column
+
+
+def rows_in_range(
+    target: Target, rows: DataFrame, source: DataFrame, condition: Column
+) -> DataFrame:
+    """The rows without those that no row of the source can meet; all where that is not cheap."""
+    bridge = target.session.bridge
+    if not target.has_many_files or not bridge.is_cheap(source, MOST_SOURCE_BYTES):
+        return rows
+    keys = _keys(bridge, rows, source, condition)
+    if not keys:
+        return rows
+    bounds = source.agg(
+        *(f(k.value).alias(f"{n}{i}") for i, k in enumerate(keys) for n, f in _BOUNDS)
+    ).collect()[0]
+    limits: list[Column] = []
+    for i, key in enumerate(keys):
+        least, greatest = bounds[2 * i], bounds[2 * i + 1]
+        if least is None:
+            return rows.where(sql.lit(False))
+        limits += [key.column >= sql.lit(least), key.column <= sql.lit(greatest)]
+        if key.name in target.partition_columns and least != greatest:
+            limits += _few_values(source, key)
+    return rows.where(reduce(lambda a, b: a & b, limits))
+
+
+_BOUNDS = (("least", sql.min), ("greatest", sql.max))
+
+
+def _keys(bridge: Any, rows: DataFrame, source: DataFrame, condition: Column) -> Sequence[_Key]:
+    found = [_Key(*key) for key in bridge.equated(rows, rows.join(source, condition))]
+    if not found:
+        return ()
+    types = source.select(*(k.value.alias(f"v{i}") for i, k in enumerate(found))).schema.fields
+    return [k for k, f in zip(found, types, strict=True) if _has_range(f.dataType)]
+
+
+def _has_range(type_: spark_types.DataType) -> bool:
+    # collated texts are equal where their bytes are not
+    if isinstance(type_, spark_types.StringType):
+        return type_ == spark_types.StringType()
+    return isinstance(type_, _RANGED)
+
+
+def _few_values(source: DataFrame, key: _Key) -> list[Column]:
+    values = source.select(key.value.alias("v")).distinct().limit(MOST_VALUES + 1).collect()
+    known = [r[0] for r in values if r[0] is not None]
+    return [key.column.isin(known)] if len(values) <= MOST_VALUES else []
