@@ -3,7 +3,9 @@
 It finds columns by field id, but it skips row groups by the names of columns, in any case, and in
 structs whose fields a file all lacks it takes one that has the name. A name that a file may have
 for another field is therefore given up for one that no file has. So is that of a column with
-floats: Parquet's bounds leave NaN out, which Spark holds above all other values.
+floats, since Parquet's bounds leave NaN out, which Spark holds above all other values, and that of
+a decimal that was narrower: Spark cuts off what it compares with to the bits that the file's
+numbers have.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import (
+    DecimalType,
     DoubleType,
     FloatType,
     ListType,
@@ -34,8 +37,12 @@ def hidden_name(field_id: int) -> str:
 
 def may_mislead(f: NestedField, metadata: TableMetadata) -> bool:
     """Whether skipping row groups by the name of a top-level column may skip rows it has."""
-    if any(isinstance(i.type, FloatType | DoubleType) for i in (f, *walk_fields(f.type))):
-        return True
+    for i in (f, *walk_fields(f.type)):
+        if isinstance(i.type, FloatType | DoubleType):
+            return True
+        older = [s.field_by_id[i.field_id] for s in metadata.schemas if i.field_id in s.field_by_id]
+        if isinstance(i.type, DecimalType) and any(o.type != i.type for o in older):
+            return True
     if _schemas_were_removed(metadata):
         return True
     own = {name.lower(): field_id for name, field_id in _names(f, "")}

@@ -6,6 +6,7 @@ prunes nothing, and Spark applies the whole condition to the rows all the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -24,6 +25,7 @@ from iceberg_pyspark.expressions.predicates import (
 )
 from iceberg_pyspark.expressions.rewriting import and_, not_, or_
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import UUIDType
 
 _COMPARISONS: Mapping[str, Comparison] = {
     "EqualTo": "eq",
@@ -39,6 +41,8 @@ _MIRRORED: Mapping[Comparison, Comparison] = {
     "gt": "lt",
     "gt_eq": "lt_eq",
 }
+
+_CANONICAL_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class _NotUnderstoodError(Exception):
@@ -72,20 +76,20 @@ def _inclusive(node: Mapping[str, Any], schema: Schema) -> Predicate:
     if op == "or":
         return or_(*(_inclusive(a, schema) for a in node["args"]))
     try:
-        return bind(_exact(node), schema)
+        return bind(_exact(node, schema), schema)
     except (_NotUnderstoodError, InvalidRequestError):
         return AlwaysTrue()
 
 
-def _exact(node: Mapping[str, Any]) -> Predicate:
+def _exact(node: Mapping[str, Any], schema: Schema) -> Predicate:
     op, args = node.get("op"), node.get("args", ())
     match op:
         case "and":
-            return and_(*(_exact(a) for a in args))
+            return and_(*(_exact(a, schema) for a in args))
         case "or":
-            return or_(*(_exact(a) for a in args))
+            return or_(*(_exact(a, schema) for a in args))
         case "not":
-            return not_(_exact(args[0]))
+            return not_(_exact(args[0], schema))
         case "is_null":
             return UnaryPredicate("is_null", _column(args[0]))
         case "not_null":
@@ -93,29 +97,42 @@ def _exact(node: Mapping[str, Any]) -> Predicate:
         case "is_nan":
             return UnaryPredicate("is_nan", _column(args[0]))
         case "starts_with":
-            return LiteralPredicate("starts_with", _column(args[0]), literal_value(args[1]))
+            return LiteralPredicate("starts_with", *_compared(args[0], args[1], schema))
         case "in":
-            return SetPredicate("in", _column(args[0]), tuple(literal_value(a) for a in args[1:]))
+            values = tuple(_compared(args[0], a, schema)[1] for a in args[1:])
+            return SetPredicate("in", _column(args[0]), values)
         case "EqualNullSafe":
-            return _null_safe(args)
+            return _null_safe(args, schema)
     if node.get("type") == "boolean" and node.get("literal") is not None:
         return AlwaysTrue() if node["literal"] else AlwaysFalse()
     comparison = _COMPARISONS.get(str(op))
     if comparison is not None:
         if "column" in args[1]:
-            return LiteralPredicate(_MIRRORED[comparison], _column(args[1]), literal_value(args[0]))
-        return LiteralPredicate(comparison, _column(args[0]), literal_value(args[1]))
+            return LiteralPredicate(_MIRRORED[comparison], *_compared(args[1], args[0], schema))
+        return LiteralPredicate(comparison, *_compared(args[0], args[1], schema))
     raise _NotUnderstoodError(str(op))
 
 
-def _null_safe(args: list[Mapping[str, Any]]) -> Predicate:
+def _compared(
+    column: Mapping[str, Any], literal: Mapping[str, Any], schema: Schema
+) -> tuple[str, Any]:
+    """A column's name and the value it is compared with."""
+    name, value = _column(column), literal_value(literal)
+    field_id = schema.id_by_name.get(name)
+    is_uuid = field_id is not None and isinstance(schema.field_by_id[field_id].type, UUIDType)
+    if is_uuid and value is not None and not _CANONICAL_UUID.fullmatch(value):
+        raise _NotUnderstoodError("Spark compares uuids as texts, where this is another one")
+    return name, value
+
+
+def _null_safe(args: list[Mapping[str, Any]], schema: Schema) -> Predicate:
     column, literal = (args[0], args[1]) if "column" in args[0] else (args[1], args[0])
     if "literal" in literal and literal["literal"] is None:
         return UnaryPredicate("is_null", _column(column))
     # under a NOT this would keep too few: null <=> 1 is false where null = 1 is unknown
     return and_(
         UnaryPredicate("not_null", _column(column)),
-        LiteralPredicate("eq", _column(column), literal_value(literal)),
+        LiteralPredicate("eq", *_compared(column, literal, schema)),
     )
 
 
