@@ -59,7 +59,7 @@ def predicate_of(condition: Mapping[str, Any] | None, schema: Schema) -> Predica
 def exact_predicate_of(condition: Mapping[str, Any], schema: Schema) -> Predicate:
     """The predicate that selects just the rows of the condition; raises `InvalidRequestError`."""
     try:
-        predicate = _exact(condition)
+        predicate = _exact(condition, schema)
     except _NotUnderstoodError as e:
         raise InvalidRequestError(
             f"the condition of an overwrite is too much: {e} cannot be told from a file's "
