@@ -8,12 +8,11 @@ here: `read_entries` is handed in.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from sys import intern
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Boun
 from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex, equality_field_ids
 from iceberg_pyspark.planning.entry_filter import Mask, matching_metrics, matching_partitions
+from iceberg_pyspark.planning.in_order import in_order
 from iceberg_pyspark.planning.manifest_pruning import SpecFilter, SpecFilters, prune_manifests
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, split_file
@@ -30,11 +30,6 @@ from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, StructType, UUIDType
-
-_READERS = 4
-"""Manifests read at once: decoding leaves Python's lock, and stores answer slowly."""
-
-_T = TypeVar("_T")
 
 
 class ReadEntries(Protocol):
@@ -182,7 +177,7 @@ class ScanPlan:
             table = self._read_entries(manifest, spec_filter.partition_type, metrics=metrics)
             return self._matching(table, spec_filter), table.num_rows
 
-        return zip(manifests, _in_order(read, manifests), strict=True)
+        return zip(manifests, in_order(read, manifests), strict=True)
 
     def _matching(self, table: pa.Table, spec_filter: SpecFilter) -> pa.Table:
         if not isinstance(spec_filter.inclusive, AlwaysTrue):
@@ -300,20 +295,3 @@ def _tasks_from_columns(count: int, columns: Mapping[str, Iterable[object]]) -> 
         set_field = getattr(ScanTask, field.name).__set__
         deque(map(set_field, tasks, columns[field.name]), maxlen=0)
     return tasks
-
-
-def _in_order(
-    function: Callable[[ManifestFile], _T], manifests: Sequence[ManifestFile]
-) -> Iterator[_T]:
-    """`map` in threads, with no more than a few results waiting."""
-    if len(manifests) < 2:
-        yield from map(function, manifests)
-        return
-    with ThreadPoolExecutor(_READERS, thread_name_prefix="read-manifest") as pool:
-        waiting: deque[Future[_T]] = deque()
-        for manifest in manifests:
-            waiting.append(pool.submit(function, manifest))
-            if len(waiting) > _READERS:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()

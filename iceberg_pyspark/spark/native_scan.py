@@ -8,8 +8,7 @@ get wrong goes to the portable part.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,14 +17,20 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.arrow.position_deletes import read_deleted_rows
 from iceberg_pyspark.arrow.read_task import read_group
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
+from iceberg_pyspark.spark import native_bitmaps
 from iceberg_pyspark.spark.batches import compile_to_spark
+from iceberg_pyspark.spark.native_bitmaps import (
+    bitmap_bytes,
+    packed_bitmaps,
+    portions,
+    read_bitmaps,
+)
 from iceberg_pyspark.spark.native_columns import (
     FACT_FILE,
     FACT_FIRST_ROW_ID,
@@ -60,8 +65,6 @@ T = TypeVar("T")
 
 ORDINAL = "__ice_ord"
 POSITION = "__ice_pos"
-MAX_BITMAP_BYTES = 64 * 1024 * 1024
-"""Beyond this, bitmaps do not travel in one broadcast: their files are read portably."""
 
 _FACT_TYPES = {
     ORDINAL: spark_types.IntegerType(),
@@ -129,10 +132,18 @@ class NativeScan:
         """At least one part, without a file if none survives."""
         files = self._sorted_files()
         parts = []
-        for constants, with_keys in self._by_constants(files.with_keys, lambda file: file[0]):
-            parts.append(self._with_keys(with_keys, constants))
-        for constants, with_positions in self._by_constants(files.with_positions, lambda f: f[0]):
-            parts.append(self._with_bitmaps(with_positions, constants))
+        for name, files_with, part_of in (
+            ("keys", files.with_keys, self._with_keys),
+            ("bitmaps", files.with_positions, self._with_bitmaps),
+        ):
+            for constants, alike in self._by_constants(files_with, lambda file: file[0]):
+                portioned = portions(
+                    alike,
+                    lambda file: bitmap_bytes(file[1]),
+                    native_bitmaps.MAX_BROADCAST_BYTES,
+                )
+                for number, portion in enumerate(portioned):
+                    parts.append(part_of(portion, constants, f"{name}{number}"))
         if files.portable:
             parts.append(self._portable(files.portable))
         for constants, plain in self._by_constants(files.plain, lambda task: task):
@@ -158,25 +169,29 @@ class NativeScan:
 
     def _sorted_files(self) -> _Files:
         files = _Files()
-        bitmap_bytes = 0
+        taken = 0
         for planned in self._scan.plan().files():
+            with_deletes: list[ScanTask] = []
             for task in tasks_of(planned, _WHOLE):
                 if not self._is_readable(task):
                     files.portable.append(task)
                 elif not task.deletes:
                     files.plain.append(task)
-                elif self._marks_deleted or bitmap_bytes > MAX_BITMAP_BYTES:
+                elif self._marks_deleted or taken > native_bitmaps.MAX_TOTAL_BYTES:
                     files.portable.append(task)
                 else:
-                    rows = read_deleted_rows(self._scan.io, task, self._scan.context.table)
-                    bitmap = BitMap64() if rows is None else rows.bitmap()
-                    bitmap_bytes += len(bitmap.serialize())
-                    if equality_deletes(task):
-                        files.with_keys.append((task, bitmap))
-                    elif rows is None:
-                        files.plain.append(task)
-                    else:
-                        files.with_positions.append((task, bitmap))
+                    with_deletes.append(task)
+            io, table = self._scan.io, self._scan.context.table
+            for task, bitmap in read_bitmaps(io, with_deletes, table):
+                taken += bitmap_bytes(bitmap)
+                if taken > native_bitmaps.MAX_TOTAL_BYTES:
+                    files.portable.append(task)
+                elif equality_deletes(task):
+                    files.with_keys.append((task, bitmap or BitMap64()))
+                elif bitmap is None:
+                    files.plain.append(task)
+                else:
+                    files.with_positions.append((task, bitmap))
         return files
 
     def _is_readable(self, task: ScanTask) -> bool:
@@ -195,12 +210,12 @@ class NativeScan:
         return Part(plan=self._bridge.analysed(self._bridge.selected(frame, columns.expressions)))
 
     def _with_bitmaps(
-        self, files: Sequence[tuple[ScanTask, BitMap64]], constants: frozenset[int]
+        self, files: Sequence[tuple[ScanTask, BitMap64]], constants: frozenset[int], name: str
     ) -> Part:
         columns = self._columns_of(constants)
         assert columns is not None, "files went to the portable part"
         tasks = [task for task, _ in files]
-        frame = self._relation(columns, tasks, (ORDINAL,), "bitmaps")
+        frame = self._relation(columns, tasks, (ORDINAL,), name)
         plan = self._bridge.analysed(self._bridge.selected(frame, (*columns.expressions, *_AT)))
         return Part(plan=plan, live=self._live(plan, [bitmap for _, bitmap in files]))
 
@@ -209,7 +224,7 @@ class NativeScan:
         return self._bridge.live_rows(plan, blob, wide)
 
     def _with_keys(
-        self, files: Sequence[tuple[ScanTask, BitMap64]], constants: frozenset[int]
+        self, files: Sequence[tuple[ScanTask, BitMap64]], constants: frozenset[int], name: str
     ) -> Part:
         """Files with equality deletes, which may have position deletes too."""
         tasks = [task for task, _ in files]
@@ -230,7 +245,7 @@ class NativeScan:
         if any(bitmaps):
             facts.append(ORDINAL)
             extras += _AT
-        frame = self._relation(columns, tasks, facts, "keys")
+        frame = self._relation(columns, tasks, facts, name)
         made = self._bridge.selected(frame, (*columns.expressions, *extras))
         plan = self._bridge.analysed(made)
         return Part(
@@ -323,20 +338,3 @@ class _GroupRows:
         to_spark = compile_to_spark(self.context.projection)
         for rows in read_group(self.context, group, self.io):
             yield to_spark(rows)
-
-
-def packed_bitmaps(bitmaps: Iterable[BitMap64]) -> tuple[bytes, bool]:
-    """All bitmaps as one blob of (length, bytes), and whether they are of the 64-bit form.
-
-    The 32-bit form is probed faster; it is what the portable 64-bit form holds for key 0.
-    """
-    found = list(bitmaps)
-    wide = any(len(b) and b.max() >= 2**31 for b in found)
-    parts = []
-    for bitmap in found:
-        data = bitmap.serialize()
-        if not wide:
-            count = struct.unpack_from("<q", data)[0]
-            data = data[12:] if count else b""
-        parts.append(struct.pack(">i", len(data)) + data)
-    return b"".join(parts), wide

@@ -94,7 +94,10 @@ class NativeBench:
         def run(catalog: str) -> object:
             return query(*(self.spark.table(f"{catalog}.bench.{t}") for t in (table, *others)))
 
-        found = {"ours": partial(run, "lake"), "jvm": partial(run, "java_hadoop")}
+        found: dict[str, Callable[[], object]] = {
+            "ours": partial(run, "lake"),
+            "jvm": partial(run, "java_hadoop"),
+        }
         if table == "plain":
             found["parquet"] = lambda: query(*(self._parquet(t) for t in (table, *others)))
         return found

@@ -137,7 +137,7 @@ def _running_jvm() -> Any:
     conf = SparkConf(loadDefaults=False)
     conf.set("spark.driver.extraClassPath", os.pathsep.join(str(jar) for jar in oracle_jars()))
     conf.set("spark.driver.memory", "2g")
-    return launch_gateway(conf).jvm
+    return launch_gateway(conf).jvm  # type: ignore[no-untyped-call]
 
 
 LIBRARIES: Mapping[str, Callable[[], Plan]] = {

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from iceberg_pyspark.spark import native_bitmaps
 from iceberg_pyspark.spark.session import install
 from tests.support.oracle import Oracle
 
@@ -48,6 +49,24 @@ def test_one_frame_with_different_filters_is_right(lake: Oracle) -> None:
     assert frame.filter("id = 1").union(frame.filter("id = 2")).count() == 2
     joined = frame.alias("a").join(frame.alias("b"), "id").filter("a.g = 1")
     assert joined.count() == 33
+
+
+def test_many_deleted_rows_travel_in_portions_and_beyond_a_limit_not_at_all(
+    lake: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.sql(
+        "create table java_hadoop.native.portions using iceberg partitioned by (g) tblproperties "
+        "('format-version'='3', 'write.delete.mode'='merge-on-read') as " + ROWS
+    )
+    lake.sql("delete from java_hadoop.native.portions where id % 7 = 0")
+    query = "select * from {t}.native.portions"
+    assert same_rows(lake, query).count("FileScan") == 1
+    monkeypatch.setattr(native_bitmaps, "MAX_BROADCAST_BYTES", 1)
+    assert same_rows(lake, query).count("FileScan") == 3
+    monkeypatch.setattr(native_bitmaps, "MAX_TOTAL_BYTES", 0)
+    plan = same_rows(lake, query)
+    assert "FileScan" not in plan
+    assert "MapInArrow" in plan
 
 
 @pytest.mark.parametrize("version", [2, 3])

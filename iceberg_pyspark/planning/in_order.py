@@ -1,0 +1,28 @@
+"""Files read in threads, their results in order: waiting for stores costs no turn."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+READERS = 4
+
+
+def in_order(function: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R]:
+    """`map` in threads, with no more than a few results waiting."""
+    if len(items) < 2:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(READERS, thread_name_prefix="read-in-order") as pool:
+        waiting: deque[Future[_R]] = deque()
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > READERS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
