@@ -134,8 +134,11 @@ def test_bounds_decode_like_one_bound(data: st.DataObject) -> None:
         # unknown is always safe; what is decoded must be the same
         if value is not None:
             assert value == decode_bound(type_, data_bytes)
-        elif data_bytes and len(data_bytes) <= 16 and not isinstance(type_, TimestampNsType):
-            assert decode_bound(type_, data_bytes) is None
+        elif data_bytes and len(data_bytes) <= 16:
+            alone = decode_bound(type_, data_bytes)
+            # a day that was promoted may be beyond what 64 bits hold in microseconds
+            beyond = isinstance(alone, int) and not -(2**63) <= alone < 2**63
+            assert alone is None or beyond
 
 
 @pytest.mark.parametrize(
