@@ -35,8 +35,12 @@ def race(
     *,
     runs: int = RUNS,
     limit: float | None = None,
+    after: Mapping[str, Callable[[], object]] | None = None,
 ) -> Line:
-    """Run the contestants in turn, once unmeasured, then `runs` times."""
+    """Run the contestants in turn, once unmeasured, then `runs` times.
+
+    `after` undoes what a contestant did, unmeasured.
+    """
     seconds: dict[str, list[float]] = {who: [] for who in contestants}
     for run in range(runs + 1):
         for who, action in contestants.items():
@@ -44,6 +48,8 @@ def race(
             action()
             if run:
                 seconds[who].append(time.perf_counter() - started)
+            if after is not None:
+                after[who]()
     return Line(name=name, seconds=seconds, limit=limit)
 
 

@@ -1,0 +1,319 @@
+"""Writing, DELETE, UPDATE and MERGE beside the JVM connector, in one session, by the same SQL.
+
+`python -m tests.bench.change_bench [--scale 1] [--only MERGE]`. Each statement runs on a table of
+its own for each of the two, rolled back to where it was before the next run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table as TextTable
+
+from tests.bench.races import RUNS, Line, race, text_table
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle, start_oracle
+from tests.support.tpch import tpch
+
+# the JVM as a user has it: tests run one that starts fast and never gets up to speed
+JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "6g"}
+CATALOGS = {"ours": "lake", "jvm": "java_hadoop"}
+MERGE_ON_READ = (
+    "'format-version' = '3', 'write.delete.mode' = 'merge-on-read', "
+    "'write.update.mode' = 'merge-on-read', 'write.merge.mode' = 'merge-on-read'"
+)
+ONE_ROW_APPENDS = 100
+PYICEBERG_UPSERT = """
+import time
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.catalog import load_catalog
+
+def rows(start):
+    ids = pa.array(range(start, start + {rows}), pa.int64())
+    text, half = ids.cast(pa.string()), pc.multiply(ids.cast(pa.float64()), 1.5)
+    rest = pa.array([i % 7 for i in range(start, start + {rows})], pa.int64())
+    return pa.table([ids, text, half, rest], ["id", "a", "b", "c"])
+
+catalog = load_catalog(
+    "up", type="sql", uri="sqlite:///{warehouse}/up.db", warehouse="{warehouse}/up"
+)
+catalog.create_namespace("db")
+table = catalog.create_table("db.t", schema=rows(0).schema)
+table.append(rows(0))
+changed = rows({rows} // 2)
+started = time.perf_counter()
+table.upsert(changed, join_cols=["id"])
+print(time.perf_counter() - started)
+"""
+
+
+class ChangeBench:
+    """Tables of both, and statements on them."""
+
+    def __init__(self, oracle: Oracle, scratch: Path, scale: float) -> None:
+        self.spark = oracle.spark
+        self.sql = oracle.sql
+        oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.bench")
+        for name in ("orders", "lineitem"):
+            rows = self.spark.read.parquet(str(tpch(scale)[name]))
+            path = str(scratch / name)
+            rows.repartition(8).write.parquet(path)
+            self.spark.read.parquet(path).createOrReplaceTempView(name)
+        self.made = 0
+        self._sources()
+
+    def _sources(self) -> None:
+        """What is merged: a hundredth of all orders changed; rows of lineitem, half of them new."""
+        self._view(
+            "changed_orders",
+            "SELECT * EXCEPT (o_comment), 'changed' AS o_comment FROM orders "
+            "WHERE pmod(xxhash64(o_orderkey), 100) = 0",
+        )
+        self._view(
+            "changed_lines",
+            "SELECT * EXCEPT (l_comment), 'changed' AS l_comment FROM lineitem "
+            "WHERE pmod(xxhash64(l_orderkey, l_linenumber), 100) = 1 UNION ALL "
+            "SELECT l_orderkey + 100000000 AS l_orderkey, * EXCEPT (l_orderkey, l_comment), 'new' "
+            "FROM lineitem WHERE pmod(xxhash64(l_orderkey, l_linenumber), 100) = 2",
+        )
+
+    def _view(self, name: str, query: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="iceberg-bench-source-") as folder:
+            self.sql(query).coalesce(1).write.mode("overwrite").parquet(folder)
+            self.spark.read.parquet(folder).cache().createOrReplaceTempView(name)
+            self.spark.table(name).count()
+
+    def create(self, name: str, query: str, layout: str = "") -> None:
+        """A table of each, with the same rows, written by the JVM connector."""
+        for who in CATALOGS:
+            self.sql(
+                f"CREATE TABLE java_hadoop.bench.{name}_{who} USING iceberg {layout} "
+                f"TBLPROPERTIES ({MERGE_ON_READ}) AS {query}"
+            )
+
+    def statement(self, name: str, table: str, text: str, runs: int, limit: float) -> Line:
+        """A statement on {t}, undone after each run."""
+
+        def run(who: str) -> None:
+            full = f"{CATALOGS[who]}.bench.{table}_{who}"
+            self.sql(text.format(t=full))
+
+        def undo(who: str) -> None:
+            full = f"java_hadoop.bench.{table}_{who}"
+            first = self.sql(f"SELECT snapshot_id FROM {full}.history ORDER BY made_current_at")
+            self.sql(
+                f"CALL java_hadoop.system.rollback_to_snapshot('bench.{table}_{who}', "
+                f"{first.first()[0]})"  # type: ignore[index]
+            )
+
+        return race(
+            name,
+            {who: partial(run, who) for who in CATALOGS},
+            runs=runs,
+            limit=limit,
+            after={who: partial(undo, who) for who in CATALOGS},
+        )
+
+    def changes(self, runs: int) -> Iterator[Line]:
+        """MERGE, DELETE, UPDATE."""
+        self.create("orders", "SELECT /*+ REPARTITION(8) */ * FROM orders")
+        self.create("lineitem", "SELECT /*+ REPARTITION(8) */ * FROM lineitem")
+        yield self.statement(
+            "MERGE: 1 % of orders updated",
+            "orders",
+            "MERGE INTO {t} t USING changed_orders s ON t.o_orderkey = s.o_orderkey "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+            runs,
+            1.2,
+        )
+        yield self.statement(
+            "MERGE: 1 % of lineitem updated, 1 % inserted",
+            "lineitem",
+            "MERGE INTO {t} t USING changed_lines s ON t.l_orderkey = s.l_orderkey AND "
+            "t.l_linenumber = s.l_linenumber "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+            runs,
+            1.2,
+        )
+        one_in_100 = "WHERE pmod(xxhash64(l_orderkey), 100) = 3"
+        yield self.statement(
+            "DELETE: 1 % of lineitem", "lineitem", "DELETE FROM {t} " + one_in_100, runs, 1.2
+        )
+        yield self.statement(
+            "UPDATE: 1 % of lineitem",
+            "lineitem",
+            "UPDATE {t} SET l_comment = 'changed', l_tax = l_tax + 1 " + one_in_100,
+            runs,
+            1.2,
+        )
+
+    def appends(self, runs: int) -> Iterator[Line]:
+        """All of lineitem into a new table; rows one by one."""
+        for name, layout in (("", ""), (" by month", "PARTITIONED BY (months(l_shipdate))")):
+            yield race(
+                f"append of lineitem{name}",
+                {who: partial(self._append, who, layout) for who in CATALOGS},
+                runs=runs,
+                limit=1.1,
+            )
+        yield race(
+            f"{ONE_ROW_APPENDS} one-row appends",
+            {who: partial(self._append_rows, who) for who in CATALOGS},
+            runs=1,
+            limit=1.5,
+        )
+
+    def _new(self, who: str, columns: str, layout: str) -> str:
+        self.made += 1
+        full = f"{CATALOGS[who]}.bench.appended{self.made}_{who}"
+        self.sql(f"CREATE TABLE {full} ({columns}) USING iceberg {layout}")
+        return full
+
+    def _append(self, who: str, layout: str) -> None:
+        columns = ", ".join(
+            f"{f.name} {f.dataType.simpleString()}" for f in self.spark.table("lineitem").schema
+        )
+        self.sql(f"INSERT INTO {self._new(who, columns, layout)} SELECT * FROM lineitem")
+
+    def _append_rows(self, who: str) -> None:
+        full = self._new(who, "id BIGINT, v STRING", "")
+        for i in range(ONE_ROW_APPENDS):
+            self.sql(f"INSERT INTO {full} VALUES ({i}, 'v{i}')")
+
+    def files_by_month(self) -> Mapping[str, float]:
+        """Files per partition that an append by months leaves."""
+        found = {}
+        for who in CATALOGS:
+            self._append(who, "PARTITIONED BY (months(l_shipdate))")
+            full = f"java_hadoop.bench.appended{self.made}_{who}"
+            counted = self.sql(f"SELECT avg(file_count) FROM {full}.partitions").first()
+            assert counted is not None
+            found[who] = float(counted[0])
+        return found
+
+    def upsert(self, rows: int) -> float:
+        """Seconds of a MERGE of that many rows into as many, half of them there already."""
+        base = f"SELECT id, CAST(id AS STRING) AS a, id * 1.5D AS b, id % 7 AS c FROM range({rows})"
+        self.sql(
+            "CREATE TABLE lake.bench.upsert USING iceberg "
+            f"TBLPROPERTIES ({MERGE_ON_READ}) AS {base}"
+        )
+        source = base.replace(f"range({rows})", f"range({rows // 2}, {rows // 2 + rows})")
+        started = time.perf_counter()
+        self.sql(
+            f"MERGE INTO lake.bench.upsert t USING ({source}) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+        return time.perf_counter() - started
+
+    def peak_of_a_large_delete(self, rows: int) -> float:
+        """The driver's Python at its largest, in MiB, while a tenth of the rows are deleted."""
+        self.sql(
+            f"CREATE TABLE lake.bench.large USING iceberg TBLPROPERTIES ({MERGE_ON_READ}) AS "
+            f"SELECT id FROM range({rows})"
+        )
+        with driver_peak_mib() as peak:
+            self.sql("DELETE FROM lake.bench.large WHERE pmod(xxhash64(id), 10) = 0")
+        return peak[0]
+
+
+@contextmanager
+def driver_peak_mib() -> Iterator[list[float]]:
+    """The largest resident size of this process meanwhile."""
+    peak = [0.0]
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            peak[0] = max(peak[0], psutil.Process().memory_info().rss / 2**20)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        thread.join()
+
+
+def pyiceberg_upsert(warehouse: Path, rows: int, most_seconds: float) -> float | None:
+    """Seconds of the same upsert by PyIceberg in a process of its own; None: it took longer."""
+    script = PYICEBERG_UPSERT.format(warehouse=warehouse, rows=rows)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=most_seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return float(done.stdout)
+
+
+def compare(scale: float = 1.0, runs: int = RUNS, only: str | None = None) -> list[TextTable]:
+    """Measure everything; the tables to show."""
+    rows = round(1_000_000 * scale)
+    with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
+        oracle = start_oracle(Path(scratch), JVM)
+        try:
+            with native_lake(oracle):
+                bench = ChangeBench(oracle, Path(scratch), scale)
+                        lines: list[Line] = []
+                if only in (None, "changes"):
+                    lines += bench.changes(runs)
+                if only in (None, "appends"):
+                    lines += bench.appends(runs)
+                others = TextTable("what", "ours", "other", "at most", title="others of changes")
+                if only in (None, "others"):
+                    _others(bench, Path(scratch), rows, others)
+        finally:
+            oracle.spark.stop()
+    title = f"changes by SQL: TPC-H SF{scale:g}, local[2], medians of {runs}"
+    return [text_table(title, lines, {"jvm": "JVM connector"}), others]
+
+
+def _others(bench: ChangeBench, scratch: Path, rows: int, text: TextTable) -> None:
+    files = bench.files_by_month()
+    text.add_row(
+        "files per month of lineitem", f"{files['ours']:.2f}", f"{files['jvm']:.2f} (JVM)", "1.1x"
+    )
+    ours = bench.upsert(rows)
+    theirs = pyiceberg_upsert(scratch, rows, 10 * ours + 30)
+    shown = f"more than {10 * ours:.0f} s" if theirs is None else f"{theirs:.1f} s"
+    text.add_row(
+        f"upsert of {rows:,} rows into {rows:,}", f"{ours:.1f} s", f"{shown} (PyIceberg)", "30 s"
+    )
+    deleted = 10 * rows
+    peak = bench.peak_of_a_large_delete(10 * deleted)
+    text.add_row(
+        f"driver's Python, {deleted:,} deleted positions", f"{peak:.0f} MiB", "", "1024 MiB"
+    )
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="tests.bench.change_bench")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--only", choices=("changes", "appends", "others"))
+    arguments = parser.parse_args()
+    for table in compare(arguments.scale, arguments.runs, arguments.only):
+        Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
