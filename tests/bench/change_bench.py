@@ -272,7 +272,7 @@ def compare(scale: float = 1.0, runs: int = RUNS, only: str | None = None) -> li
         try:
             with native_lake(oracle):
                 bench = ChangeBench(oracle, Path(scratch), scale)
-                        lines: list[Line] = []
+                lines: list[Line] = []
                 if only in (None, "changes"):
                     lines += bench.changes(runs)
                 if only in (None, "appends"):
