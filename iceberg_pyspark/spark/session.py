@@ -20,6 +20,7 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.filters import predicate_of
+from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
@@ -180,11 +181,11 @@ def _answer(operation: str, argument: Any) -> Any:
         if operation == "scan.count":
             return _count(**json.loads(argument))
         if operation == "write.run":
-            return _run_write(*argument)
+            return _run_write(*items(argument))
         if operation == "table.truncate":
             return _truncate(**json.loads(argument))
         if operation == "dml.run":
-            return _change_rows(*argument)
+            return _change_rows(*items(argument))
         question = json.loads(argument)
         session_id = question.get("session") or question["catalog"].partition("/")[0]
         return _session(session_id).catalogs.answer(operation, question)

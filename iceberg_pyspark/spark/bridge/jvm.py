@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from iceberg_pyspark.spark.bridge.compiler import load_bridge
+from iceberg_pyspark.spark.bridge.java_lists import items
 
 # the reader finds columns by field id, and only in the relations that say so
 _READ_BY_FIELD_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
@@ -135,7 +136,7 @@ class Bridge:
         """Columns of a frame by ids instead of names, so that they mean the same after a join."""
         numbered = [c.alias(f"c{i}") for i, c in enumerate(columns)]
         analysed = frame.select(*numbered)._jdf.queryExecution().analyzed()
-        return [Column(c) for c in self._rows.selected(analysed)]
+        return [Column(c) for c in items(self._rows.selected(analysed))]
 
     def surroundings(self) -> dict[str, dict[str, str]]:
         """`session`: its settings for writes; `application`: what a snapshot says of it."""
@@ -149,7 +150,8 @@ class Bridge:
     def equated(self, first: DataFrame, joined: DataFrame) -> list[tuple[str, Column, Column]]:
         """The equalities of an inner join: name and column of the first side, the other's value."""
         sides = [f._jdf.queryExecution().analyzed() for f in (first, joined)]
-        return [(n, Column(a), Column(b)) for n, a, b in self._rows.equated(*sides)]
+        found = map(items, items(self._rows.equated(*sides)))
+        return [(n, Column(a), Column(b)) for n, a, b in found]
 
     def statement(self, plan: Any) -> Any:
         """A DELETE, UPDATE or MERGE of Spark's, taken apart (`RowLevel.java`)."""

@@ -6,13 +6,13 @@ the target's rows come with these ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
+from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.delete import Delete
@@ -65,16 +65,17 @@ def read_statement(bridge: Any, plan: Any) -> Statement:
     return Statement(handle=parts["handle"], columns=parts["columns"], operation=operation)
 
 
-def _assignments(given: Iterable[Any]) -> dict[ColumnPath, Column]:
-    return {tuple(path): Column(value) for path, value in given}
+def _assignments(given: Any) -> dict[ColumnPath, Column]:
+    pairs = (items(pair) for pair in items(given))
+    return {tuple(items(path)): Column(value) for path, value in pairs}
 
 
-def _clauses(given: Iterable[Any]) -> tuple[Clause, ...]:
+def _clauses(given: Any) -> tuple[Clause, ...]:
     return tuple(
         Clause(
             op=_OPS[what],
             condition=None if condition is None else Column(condition),
             values=_assignments(assignments),
         )
-        for what, condition, assignments in given
+        for what, condition, assignments in map(items, items(given))
     )
