@@ -30,7 +30,7 @@ help:
 	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: on 4.1)'
 	@echo "make interop     tables of Iceberg's Java runtime and of PyIceberg read by us, and ours by them"
 	@echo 'make unit-oldest make unit on Python 3.10 and the lowest versions of the dependencies (not in make test)'
-	@echo 'make bench       figures, printed and never asserted on a clock'
+	@echo 'make bench       figures, printed and never asserted on a clock (ARGS="planning native": these sections)'
 	@echo 'make env         .venv only (oracle-env: .venv-oracle too)'
 	@echo 'make clean       what tests and demo left behind (distclean: the environments and downloads too)'
 

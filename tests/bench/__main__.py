@@ -1,12 +1,15 @@
 """Every figure the project promises, measured and written to `tests/bench/RESULTS.md`: `make
-bench`.
+bench`, or `make bench ARGS="planning native"` for some sections, which leaves the others be.
 """
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import platform
+import re
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -16,9 +19,19 @@ import pyspark
 from rich.console import Console
 from rich.table import Table as TextTable
 
-from tests.bench import plan_bench, tpch_bench
+from tests.bench import change_bench, native_bench, plan_bench, tpch_bench
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
+SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
+    "planning": lambda: [plan_bench.compare(), plan_bench.growth()],
+    "native": native_bench.compare,
+    "portable": tpch_bench.compare,
+    "changes": change_bench.compare,
+}
+TITLE = (
+    "# Figures\n\nMade by `make bench`, never typed. Ratios are ours over the other's, in one run; "
+    "times move with the machine.\n"
+)
 
 
 def machine() -> str:
@@ -39,17 +52,31 @@ def as_text(table: TextTable) -> str:
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
+def read_sections() -> dict[str, str]:
+    """The sections that stand in the results, by name."""
+    if not RESULTS.exists():
+        return {}
+    _, *sections = re.split(r"^## (\w+)\n", RESULTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {name: text.strip() for name, text in zip(sections[::2], sections[1::2], strict=True)}
+
+
 def main() -> None:
     """Measure, print, write."""
-    tables = [plan_bench.compare(), *tpch_bench.compare()]
-    blocks = "\n\n".join(f"```\n{as_text(t)}\n```" for t in tables)
-    RESULTS.write_text(
-        "# Figures\n\nMade by `make bench`, never typed. Ratios are ours over the other's, in "
-        f"one run; times move with the machine.\n\n{machine()}\n\n{blocks}\n",
-        encoding="utf-8",
-    )
-    for table in tables:
-        Console().print(table)
+    parser = argparse.ArgumentParser(prog="tests.bench")
+    parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
+    asked = parser.parse_args().sections or list(SECTIONS)
+    unknown = [name for name in asked if name not in SECTIONS]
+    if unknown:
+        parser.error(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    found = read_sections()
+    for name in asked:
+        tables = SECTIONS[name]()
+        blocks = "\n\n".join(f"```\n{as_text(t)}\n```" for t in tables)
+        found[name] = f"{machine()}\n\n{blocks}"
+        text = "".join(f"\n## {n}\n\n{found[n]}\n" for n in SECTIONS if n in found)
+        RESULTS.write_text(TITLE + text, encoding="utf-8")
+        for table in tables:
+            Console(width=110).print(table)
 
 
 if __name__ == "__main__":

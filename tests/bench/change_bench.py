@@ -283,7 +283,7 @@ def compare(scale: float = 1.0, runs: int = RUNS, only: str | None = None) -> li
         finally:
             oracle.spark.stop()
     title = f"changes by SQL: TPC-H SF{scale:g}, local[2], medians of {runs}"
-    return [text_table(title, lines, {"jvm": "JVM connector"}), others]
+    return [text_table(title, lines, {"jvm": "JVM"}), others]
 
 
 def _others(bench: ChangeBench, scratch: Path, rows: int, text: TextTable) -> None:

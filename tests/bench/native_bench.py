@@ -160,7 +160,7 @@ def compare(
     tables: list[str] | None = None,
     only: str | None = None,
     small: bool = True,
-) -> TextTable:
+) -> list[TextTable]:
     """Measure everything; the table to show."""
     names = list(SHOWN) if tables is None else tables
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
@@ -173,10 +173,9 @@ def compare(
                     lines.append(bench.small_files(runs))
         finally:
             oracle.spark.stop()
-    title = (
-        f"native scans: TPC-H SF{scale:g}, lineitem in {FILES} files, local[2], medians of {runs}"
-    )
-    return text_table(title, lines, {"jvm": "JVM connector", "parquet": "Spark's Parquet"})
+    title = f"native scans beside the JVM connector and Spark's own Parquet source: SF{scale:g}, "
+    title += f"{FILES} files, local[2], medians of {runs}"
+    return [text_table(title, lines, {"jvm": "JVM", "parquet": "Parquet"})]
 
 
 def main() -> None:
@@ -189,15 +188,14 @@ def main() -> None:
     parser.add_argument("--no-small", action="store_true", help="without the small files")
     arguments = parser.parse_args()
     tables = [t for t in arguments.tables.split(",") if t]
-    Console(width=110).print(
-        compare(
-            arguments.scale,
-            arguments.runs,
-            tables=tables,
-            only=arguments.only,
-            small=not arguments.no_small,
-        )
-    )
+    for table in compare(
+        arguments.scale,
+        arguments.runs,
+        tables=tables,
+        only=arguments.only,
+        small=not arguments.no_small,
+    ):
+        Console(width=110).print(table)
 
 
 if __name__ == "__main__":

@@ -253,8 +253,8 @@ def main() -> None:
         _measure(arguments.library, selected, arguments.metadata)
         return
     if not arguments.growth:
-        Console().print(compare(arguments.files))
-    Console().print(growth())
+        Console(width=110).print(compare(arguments.files))
+    Console(width=110).print(growth())
 
 
 if __name__ == "__main__":

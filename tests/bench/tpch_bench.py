@@ -139,7 +139,7 @@ def compare(scale: float = 1.0, runs: int = RUNS) -> list[TextTable]:
         finally:
             oracle.spark.stop()
     title = f"portable path: TPC-H lineitem SF{scale:g}, {FILES} files, local[2], medians of {runs}"
-    times = text_table(title, lines, {"jvm": "JVM connector"})
+    times = text_table(title, lines, {"jvm": "JVM"})
     sizes = TextTable("worker at its largest", "MiB", "at most", title="Python workers")
     for name, mib in memory.items():
         sizes.add_row(name, f"{mib:.0f}", "512")
