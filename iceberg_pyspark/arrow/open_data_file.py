@@ -8,8 +8,6 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.avro_reader import AvroFileReader
-from iceberg_pyspark.arrow.orc_reader import OrcFileReader
 from iceberg_pyspark.arrow.parquet_reader import ParquetFileReader
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import Predicate
@@ -46,12 +44,17 @@ def open_data_file(
     io: FileIO, location: str, file_format: str
 ) -> AbstractContextManager[DataFileReader]:
     """Open a data or delete file; `UnsupportedFeatureError` names a format that is not read."""
+    # every worker process imports this, and hardly any meets another format than Parquet
     match file_format:
         case "parquet":
             return ParquetFileReader(io, location)
         case "orc":
+            from iceberg_pyspark.arrow.orc_reader import OrcFileReader  # noqa: PLC0415
+
             return OrcFileReader(io, location)
         case "avro":
+            from iceberg_pyspark.arrow.avro_reader import AvroFileReader  # noqa: PLC0415
+
             return AvroFileReader(io, location)
         case _:
             raise UnsupportedFeatureError(

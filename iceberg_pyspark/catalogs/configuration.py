@@ -12,8 +12,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from iceberg_pyspark.errors import InvalidRequestError
 
 DEFAULT_NAME = "default"
@@ -85,19 +83,28 @@ def _file(environment: Mapping[str, str]) -> dict[str, Any]:
         path = os.path.join(folder, _FILE_NAME)
         try:
             with open(path, encoding="utf-8") as file:
-                # the base loader makes nothing but text, lists and mappings
-                content = yaml.load(file, Loader=yaml.BaseLoader)
+                text = file.read()
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, UnicodeDecodeError) as e:
             raise InvalidRequestError(f"cannot read the configuration {path}: {e}") from e
-        except yaml.YAMLError as e:
-            # not chained, and only the place: the text may hold secrets
-            mark = getattr(e, "problem_mark", None)
-            place = f" in line {mark.line + 1}" if mark is not None else ""
-            raise InvalidRequestError(f"configuration {path} is no valid YAML{place}") from None
+        content = _parsed(text, path)
         if content:
             if not isinstance(content, dict):
                 raise InvalidRequestError(f"configuration {path} must be a mapping")
             return {str(k).lower(): v for k, v in content.items()}
     return {}
+
+
+def _parsed(text: str, path: str) -> Any:
+    # Spark's Python processes come here anew for every step, and mostly without a file
+    import yaml  # noqa: PLC0415
+
+    try:
+        # the base loader makes nothing but text, lists and mappings
+        return yaml.load(text, Loader=yaml.BaseLoader)
+    except yaml.YAMLError as e:
+        # not chained, and only the place: the text may hold secrets
+        mark = getattr(e, "problem_mark", None)
+        place = f" in line {mark.line + 1}" if mark is not None else ""
+        raise InvalidRequestError(f"configuration {path} is no valid YAML{place}") from None

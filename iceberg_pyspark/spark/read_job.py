@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructField, StructType
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.errors import NoSuchNamespaceError, NoSuchTableError
-from iceberg_pyspark.spark.metadata_table_read import MetadataTableReadJob
 from iceberg_pyspark.spark.options import (
     ReadOptions,
     TableOptions,
@@ -24,9 +24,11 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.table.metadata_tables import table_of_metadata_table
 from iceberg_pyspark.table.scan import TableScan, scan_table
 from iceberg_pyspark.table.table_storage import table_io
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.metadata_table_read import MetadataTableReadJob
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +97,11 @@ def open_read_job(
     else:
         loaded, metadata_name = _load(table)
     if metadata_name is not None:
+        # the modules of metadata tables are as many as those of all other reads
+        from iceberg_pyspark.spark.metadata_table_read import (  # noqa: PLC0415
+            MetadataTableReadJob,
+        )
+
         return MetadataTableReadJob(table=table, read=read, loaded=loaded, name=metadata_name)
     return ReadJob(table=table, read=read, loaded=loaded)
 
@@ -105,6 +112,8 @@ def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:
     try:
         return load_table(catalog, identifier, table), None
     except (NoSuchTableError, NoSuchNamespaceError):
+        from iceberg_pyspark.table.metadata_tables import table_of_metadata_table  # noqa: PLC0415
+
         named = table_of_metadata_table(identifier)
         if named is None:
             raise

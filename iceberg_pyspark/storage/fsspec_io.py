@@ -17,9 +17,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import fsspec
-from fsspec.spec import AbstractBufferedFile
-
 from iceberg_pyspark.errors import FileAlreadyExistsError, IcebergError, StorageError
 from iceberg_pyspark.storage.file_io import FileInfo
 from iceberg_pyspark.storage.store_properties import file_system_arguments, secret_values
@@ -173,6 +170,9 @@ class FsspecFileIO:
         """
         protocol = _protocol(location)
         try:
+            # a quarter of what a worker process imports, for nothing where all files are local
+            import fsspec  # noqa: PLC0415
+
             kind = fsspec.get_filesystem_class(protocol)
         except ImportError as e:
             package = _PACKAGE.get(protocol)
@@ -353,9 +353,15 @@ class _Output(io.RawIOBase):
             return
         super().close()
         with self._store._errors("write", self._location):
-            if self._failed and isinstance(self._stream, AbstractBufferedFile):
+            if self._failed and _can_be_discarded(self._stream):
                 # closing would publish what has been sent so far as if it were the whole
                 self._stream.closed = True
                 self._stream.discard()
             else:
                 self._stream.close()
+
+
+def _can_be_discarded(stream: Any) -> bool:
+    from fsspec.spec import AbstractBufferedFile  # noqa: PLC0415
+
+    return isinstance(stream, AbstractBufferedFile)
