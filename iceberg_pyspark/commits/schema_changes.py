@@ -345,20 +345,22 @@ class SchemaChanges:
                     )
 
     def _union(self, struct: StructType, parent: str | None) -> None:
+        known = [f for f in struct.fields if _joined(parent, f.name) in self._schema.id_by_name]
+        # what is new inside a column gets its id before what is new beside it, as in Java
+        for theirs in known:
+            self._union_field(theirs, _joined(parent, theirs.name))
         for theirs in struct.fields:
-            name = _joined(parent, theirs.name)
-            if name not in self._schema.id_by_name:
-                # what is there has no value for it, so it can only be optional
-                self._add(
-                    parent,
-                    theirs.name,
-                    theirs.type,
-                    required=False,
-                    doc=theirs.doc,
-                    default=theirs.write_default,
-                )
+            if theirs in known:
                 continue
-            self._union_field(theirs, name)
+            # what is there has no value for it, so it can only be optional
+            self._add(
+                parent,
+                theirs.name,
+                theirs.type,
+                required=False,
+                doc=theirs.doc,
+                default=theirs.write_default,
+            )
 
     def _union_field(self, theirs: NestedField, name: str) -> None:
         ours = self._schema.find(name)

@@ -16,9 +16,10 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.catalogs.properties import storage_properties
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.manifest_changes import RemoveAll
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.commits.replaced_table import replace_table
-from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles, OverwriteFiles, SnapshotAction
 from iceberg_pyspark.errors import ConcurrentChangeError, IcebergError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.write_command import WriteCommand, commit_options, write_rows_of
@@ -27,7 +28,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.table.commit import SYSTEM_CLOCK, MetadataStep, commit_steps
+from iceberg_pyspark.table.commit import SYSTEM_CLOCK, CommitStep, MetadataStep, commit_steps
 from iceberg_pyspark.table.commit_files import CommitOptions
 from iceberg_pyspark.table.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.create_table import create_table_with
@@ -47,7 +48,7 @@ class StagedTable:
     planned: LoadedTable
     existing: LoadedTable | None
     changes: Callable[[TableMetadata], Changes] | None
-    rows: tuple[list[DataFile], CommitOptions] | None = field(default=None)
+    rows: tuple[list[DataFile], SnapshotAction, CommitOptions] | None = field(default=None)
 
     @property
     def name(self) -> str:
@@ -138,22 +139,30 @@ def write_staged(bridge: Bridge, staged: StagedTable, command: WriteCommand) -> 
         )
     io = table_io(staged.planned)
     files = write_rows_of(bridge, command.frame, staged.name, metadata, settings, io)
-    staged.rows = (files, commit_options(command.surroundings, settings, metadata))
+    action: SnapshotAction = AppendFiles(data_files=tuple(files))
+    if command.kind == "overwrite":
+        # Spark replaces a table by overwriting all of the new one
+        action = OverwriteFiles(removal=RemoveAll(), data_files=tuple(files))
+    staged.rows = (files, action, commit_options(command.surroundings, settings, metadata))
 
 
 def commit_staged(staged: StagedTable) -> None:
     """Make the table, with its rows, in one commit."""
     io = table_io(staged.planned)
-    files, options = staged.rows or ([], CommitOptions())
-    step = SnapshotStep(
-        AppendFiles(data_files=tuple(files)),
-        io,
-        table_uuid=staged.planned.metadata.table_uuid,
-        clock=SYSTEM_CLOCK,
-        write_id=options.write_id,
-        snapshot_properties=options.snapshot_properties,
-    )
-    steps = [] if staged.rows is None else [step]
+    files: list[DataFile] = []
+    steps: list[CommitStep] = []
+    if staged.rows is not None:
+        files, action, options = staged.rows
+        steps.append(
+            SnapshotStep(
+                action,
+                io,
+                table_uuid=staged.planned.metadata.table_uuid,
+                clock=SYSTEM_CLOCK,
+                write_id=options.write_id,
+                snapshot_properties=options.snapshot_properties,
+            )
+        )
     try:
         if staged.existing is None:
             identifier, metadata = staged.planned.identifier, staged.planned.metadata
