@@ -324,7 +324,9 @@ class NativeScan:
         schema = to_spark_schema(context.projection)
         groups = pack_tasks(tasks, self._scan.split)
         read = _GroupRows(context, self._scan.io)
-        return Part(plan=self._bridge.analysed(shipped_tasks(self._spark, groups, read, schema)))
+        plan = self._bridge.analysed(shipped_tasks(self._spark, groups, read, schema))
+        size = sum(task.length for task in tasks)
+        return Part(plan=self._bridge.sized(plan, size))
 
 
 @dataclass(frozen=True)

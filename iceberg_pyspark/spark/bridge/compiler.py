@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-_SOURCES = ("Bridge.java", "Commands.java", "Layout.java", "RowLevel.java")
+_SOURCES = ("Bridge.java", "Commands.java", "Layout.java", "RowLevel.java", "Sizes.java")
 _MARKER = "IcebergPyBridge"
 
 

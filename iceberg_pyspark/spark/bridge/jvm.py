@@ -35,6 +35,7 @@ class Bridge:
         self._plans = made("IcebergPyPlans")
         self._rows = made("IcebergPyRowLevel")
         self._layout = made("IcebergPyLayout")
+        self._sizes = made("IcebergPySizes")
 
     @property
     def session_id(self) -> str:
@@ -108,6 +109,10 @@ class Bridge:
     def analysed(self, frame: DataFrame) -> Any:
         """The analysed plan of a frame."""
         return self._plans.analysed(frame._jdf)
+
+    def sized(self, plan: Any, size_in_bytes: int) -> Any:
+        """The plan over shipped tasks with its size said, for Spark to choose joins by."""
+        return self._sizes.sized(plan, size_in_bytes)
 
     def part(self, plan: Any, live: Any, anti_joins: Sequence[Any]) -> Any:
         """A part of a scan, as the rule takes it."""
