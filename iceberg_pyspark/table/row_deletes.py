@@ -27,8 +27,8 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
 
 GRANULARITY = "write.delete.granularity"
-_WRITERS = 8
-"""Delete files written at once: small ones, and stores answer slowly."""
+_FILES_AT_ONCE = 8
+"""Delete files read or written at once: small ones, and stores answer slowly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,8 @@ class _Deleted:
     task: ScanTask
     rows: BitMap64
     replaced: tuple[DeleteFileRef, ...]
+    goes: bool = False
+    """Whether no row is left."""
 
 
 def write_row_deletes(
@@ -66,21 +68,21 @@ def write_row_deletes(
             f"table {table} is of version 1, which has no delete files; its files are rewritten"
         )
     per_file = metadata.format_version >= 3 or _granularity(metadata) == "file"
-    gone: list[str] = []
-    deleted: list[_Deleted] = []
-    for path, rows in sorted(removed.items()):
-        task = files[path]
-        earlier = read_deleted_rows(io, task, table)
-        whole = rows if earlier is None else rows | earlier.bitmap()
+
+    def with_earlier(path: str) -> _Deleted:
+        task, rows = files[path], removed[path]
+        whole = _united(table, io, task, rows)
         if len(whole) == task.record_count:
-            gone.append(path)
-            continue
+            return _Deleted(task, whole, _replaced(io, task), goes=True)
         replaced = _replaced(io, task) if per_file else ()
         if metadata.format_version < 3:
             # what a file for several data files says is said there still
-            earlier = read_deleted_rows(io, replace(task, deletes=replaced), table)
-            whole = rows if earlier is None else rows | earlier.bitmap()
-        deleted.append(_Deleted(task, whole, replaced))
+            whole = _united(table, io, replace(task, deletes=replaced), rows)
+        return _Deleted(task, whole, replaced)
+
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        found = list(pool.map(with_earlier, sorted(removed)))
+    deleted = [d for d in found if not d.goes]
     if not deleted:
         delete_files: tuple[DataFile, ...] = ()
     elif metadata.format_version >= 3:
@@ -89,11 +91,16 @@ def write_row_deletes(
         delete_files = _position_deletes(metadata, io, deleted, write_id, per_file=per_file)
     return RowDeletes(
         delete_files=delete_files,
-        removed_data_paths=frozenset(gone),
+        removed_data_paths=frozenset(d.task.file_path for d in found if d.goes),
         removed_deletes=frozenset(
-            (ref.file_path, ref.content_offset) for d in deleted for ref in d.replaced
+            (ref.file_path, ref.content_offset) for d in found for ref in d.replaced
         ),
     )
+
+
+def _united(table: str, io: FileIO, task: ScanTask, rows: BitMap64) -> BitMap64:
+    earlier = read_deleted_rows(io, task, table)
+    return rows if earlier is None else rows | earlier.bitmap()
 
 
 def deleted_before(io: FileIO, task: ScanTask, table: str) -> int:
@@ -175,7 +182,7 @@ def _position_deletes(
             properties=metadata.properties,
         )
 
-    with ThreadPoolExecutor(_WRITERS) as pool:
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         return tuple(pool.map(write, enumerate(groups.values(), start=1)))
 
 

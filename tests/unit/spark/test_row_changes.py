@@ -1,0 +1,98 @@
+"""What the tasks of a row-level operation note, and the driver makes of it; no Spark runs here."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iceberg_pyspark.arrow.write_context import WriteContext
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, Op
+from iceberg_pyspark.spark.row_level.change_task import TaskChanges, carry_out
+from iceberg_pyspark.spark.row_level.touched_rows import unite
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.storage.memory import MemoryFileIO
+from tests.support.commit_tables import SCHEMA
+
+Row = tuple[Op, str | None, int | None]
+
+
+def batch(rows: Sequence[Row], values: bool = False) -> pa.RecordBatch:
+    columns: dict[str, pa.Array] = {
+        OP: pa.array([int(op) for op, _, _ in rows], pa.int32()),
+        FILE: pa.array([f for _, f, _ in rows], pa.string()),
+        POS: pa.array([p for _, _, p in rows], pa.int64()),
+    }
+    if values:
+        columns["id"] = pa.array(range(len(rows)), pa.int64())
+        columns["part"] = pa.array(["x"] * len(rows))
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def task(*batches: Sequence[Row]) -> TaskChanges:
+    made = carry_out(None, map(batch, batches), MemoryFileIO(), partition_id=0, task_id=0)
+    found: TaskChanges = pickle.loads(pickle.dumps(made))
+    return found
+
+
+def test_rows_are_written_and_places_noted() -> None:
+    io = MemoryFileIO()
+    context = WriteContext(
+        table="t",
+        table_location="mem://t",
+        schema=SCHEMA,
+        spec=PartitionSpec(spec_id=0, fields=()),
+        write_id="w",
+    )
+    rows = [
+        (Op.INSERT, None, None),
+        (Op.DELETE, "f", 3),
+        (Op.UPDATE, "g", 0),
+        (Op.STAY, "g", 1),
+        (Op.COPY, None, None),
+    ]
+    done = unite([carry_out(context, [batch(rows, values=True)], io, partition_id=1, task_id=2)])
+    assert [f.record_count for f in done.data_files] == [3]
+    assert {path: list(bitmap) for path, bitmap in done.removed.items()} == {"f": [3], "g": [0]}
+    assert done.counts == dict.fromkeys(Op, 1)
+    done.check_met_once("t")
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [[[(Op.UPDATE, "f", 1), (Op.UPDATE, "f", 1)]]],
+        [[[(Op.UPDATE, "f", 1)], [(Op.DELETE, "f", 1)]]],
+        [[[(Op.UPDATE, "f", 1)]], [[(Op.DELETE, "f", 1)]]],
+        # rows that stay count: which of two sources leaves one as it is would be chance
+        [[[(Op.STAY, "f", 1), (Op.UPDATE, "f", 1)]]],
+        [[[(Op.STAY, "f", 1)]], [[(Op.STAY, "f", 1)]]],
+        [[[(Op.STAY, "f", 1)]], [[(Op.UPDATE, "f", 1)]]],
+    ],
+)
+def test_a_row_met_twice_is_found(tasks: list[list[list[Row]]]) -> None:
+    found = unite(task(*batches) for batches in tasks)
+    with pytest.raises(InvalidRequestError, match="several rows of the source"):
+        found.check_met_once("db.t")
+
+
+@given(
+    places=st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(0, 2**33)), unique=True, max_size=40
+    ),
+    cuts=st.lists(st.integers(0, 40), max_size=3),
+)
+def test_however_rows_are_cut_into_tasks(places: list[tuple[str, int]], cuts: list[int]) -> None:
+    rows: list[Row] = [(Op.DELETE, f, p) for f, p in places]
+    bounds = [0, *sorted(cuts), len(rows)]
+    tasks = [task(rows[a:b]) for a, b in itertools.pairwise(bounds)]
+    found = unite(tasks)
+    assert found.met_twice is None
+    assert {(f, p) for f, bitmap in found.removed.items() for p in bitmap} == set(places)
+    assert found.counts.get(Op.DELETE, 0) == len(rows)
