@@ -1,0 +1,107 @@
+"""Which distribution and order a table asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.write_layout import WriteLayout, write_layout
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.sorting import UNSORTED, SortField, SortOrder
+from iceberg_pyspark.spec.transforms import parse_transform
+from iceberg_pyspark.spec.types import NestedField, TimestampType
+
+SCHEMA = Schema(
+    fields=tuple(
+        NestedField(field_id=i, name=n, type=TimestampType(), required=False)
+        for i, n in enumerate("ab", 1)
+    )
+)
+
+
+def layout(partitioned: str = "", ordered: str = "", **properties: str) -> WriteLayout:
+    """`a:day b:identity` is a spec, or an order."""
+    pairs = [p.split(":") for p in partitioned.split()]
+    spec = PartitionSpec(
+        spec_id=0,
+        fields=tuple(
+            PartitionField(
+                source_ids=("ab".index(c) + 1,),
+                field_id=1000 + i,
+                name=f"p{i}",
+                transform=parse_transform(t),
+            )
+            for i, (c, t) in enumerate(pairs)
+        ),
+    )
+    fields = tuple(
+        SortField(
+            source_ids=("ab".index(c) + 1,),
+            transform=parse_transform(t),
+            direction="desc",
+            null_order="nulls-last",
+        )
+        for c, t in (p.split(":") for p in ordered.split())
+    )
+    order = SortOrder(order_id=1, fields=fields) if fields else UNSORTED
+    named = {k.replace("_", "."): v for k, v in properties.items()}
+    return write_layout(SCHEMA, spec, order, named)
+
+
+def of_ordering(made: WriteLayout) -> list[str]:
+    return [f"{'ab'[f.source_id - 1]}:{f.transform}:{f.direction}" for f in made.ordering]
+
+
+@pytest.mark.parametrize(
+    ("partitioned", "ordered", "mode", "sorts"),
+    [
+        ("", "", "none", False),
+        ("a:day", "", "hash", False),
+        ("a:void", "", "none", False),
+        ("", "b:identity", "range", True),
+        ("a:day", "b:identity", "range", True),
+    ],
+)
+def test_defaults(partitioned: str, ordered: str, mode: str, sorts: bool) -> None:
+    made = layout(partitioned, ordered)
+    assert (made.mode, made.sorts_rows) == (mode, sorts)
+
+
+def test_a_mode_that_means_nothing_for_the_table_is_none() -> None:
+    def asked(mode: str, **table: str) -> str:
+        spec = PartitionSpec(spec_id=0)
+        return write_layout(SCHEMA, spec, UNSORTED, {**table, "write.distribution-mode": mode}).mode
+
+    assert asked("hash") == asked("RANGE") == "none"
+    with pytest.raises(InvalidRequestError, match="none, hash or range"):
+        asked("random")
+
+
+@pytest.mark.parametrize(
+    ("partitioned", "ordered", "expected"),
+    [
+        ("a:day", "", ["a:day:asc"]),
+        ("a:day b:bucket[4]", "b:identity", ["a:day:asc", "b:bucket[4]:asc", "b:identity:desc"]),
+        ("a:day", "a:hour", ["a:hour:desc"]),
+        ("a:day", "a:identity", ["a:identity:desc"]),
+        ("a:hour", "a:day", ["a:hour:asc", "a:day:desc"]),
+        ("a:void b:day", "", ["b:day:asc"]),
+    ],
+)
+def test_a_task_has_its_rows_by_partition_first(
+    partitioned: str, ordered: str, expected: list[str]
+) -> None:
+    assert of_ordering(layout(partitioned, ordered)) == expected
+
+
+def test_without_fan_out_rows_are_grouped_by_partition() -> None:
+    assert layout("a:day", write_spark_fanout_enabled="false").sorts_rows
+
+
+def test_partitions_are_as_large_as_java_has_them() -> None:
+    assert layout().partition_bytes == 402_653_184
+    plain = {"write_parquet_compression-codec": "snappy"}
+    assert layout(**plain).partition_bytes == 268_435_456
+    given = {"write_spark_advisory-partition-size-bytes": "1000"}
+    assert layout(**given).partition_bytes == 1000

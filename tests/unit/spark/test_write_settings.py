@@ -1,0 +1,83 @@
+"""What a write through Spark is told, and by whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.write_settings import write_settings
+
+WAP = {"write.wap.enabled": "true"}
+
+
+def test_an_option_goes_before_the_session_and_the_session_before_the_table() -> None:
+    table = {"write.distribution-mode": "none", "write.spark.fanout.enabled": "true", "x": "y"}
+    session = {
+        "spark.sql.iceberg.distribution-mode": "hash",
+        "spark.sql.iceberg.fanout-enabled": "false",
+        "spark.sql.iceberg.snapshot-property.a": "session",
+        "spark.sql.iceberg.snapshot-property.B": "session",
+    }
+    options = {"Distribution-Mode": "range", "snapshot-property.a": "option"}
+    settings = write_settings(options, session, table)
+    assert settings.properties == {
+        "write.distribution-mode": "range",
+        "write.spark.fanout.enabled": "false",
+        "x": "y",
+    }
+    assert settings.snapshot_properties == {"a": "option", "B": "session"}
+
+
+def test_a_branch_is_named_once() -> None:
+    assert write_settings({}, {}, {}).branch == "main"
+    assert write_settings({"branch": "b"}, {}, {}).branch == "b"
+    assert write_settings({"branch": "b"}, {}, {}, branch="b").branch == "b"
+    with pytest.raises(InvalidRequestError, match="keep one"):
+        write_settings({"branch": "b"}, {}, {}, branch="c")
+
+
+def test_write_audit_publish_is_for_tables_that_allow_it() -> None:
+    session = {"spark.wap.id": "1"}
+    assert write_settings({}, session, WAP).wap_id == "1"
+    assert write_settings({}, session, {}).wap_id is None
+    on_branch = write_settings({}, {"spark.wap.branch": "audit"}, WAP)
+    assert (on_branch.branch, on_branch.creates_branch) == ("audit", True)
+    with pytest.raises(InvalidRequestError, match="both set"):
+        write_settings({}, {**session, "spark.wap.branch": "audit"}, WAP)
+    with pytest.raises(InvalidRequestError, match="unset one"):
+        write_settings({"branch": "b"}, {"spark.wap.branch": "audit"}, WAP)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target-file-size": "1"}, "unknown write option 'target-file-size'; known: "),
+        ({"isolation-level": "none"}, "serializable or snapshot"),
+        ({"overwrite-mode": "replace"}, "static or dynamic"),
+        ({"txn-app-id": "a"}, "together"),
+        ({"txn-version": "1"}, "together"),
+        ({"txn-app-id": "a", "txn-version": "x"}, "not an integer"),
+        ({"merge-schema": "maybe"}, "neither true nor false"),
+    ],
+)
+def test_what_cannot_be_understood_is_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        write_settings(options, {}, {})
+
+
+def test_the_rest() -> None:
+    options = {
+        "mergeSchema": "true",
+        "isolation-level": "Snapshot",
+        "txn-app-id": "app",
+        "txn-version": "3",
+        "output-spec-id": "0",
+        "check-ordering": "false",
+        "use-table-distribution-and-ordering": "false",
+    }
+    settings = write_settings(options, {}, {})
+    assert settings.merges_schema
+    assert settings.isolation == "snapshot"
+    assert settings.transaction == ("app", 3)
+    assert settings.spec_id == 0
+    assert not settings.uses_layout
