@@ -2,11 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from iceberg_pyspark import install
+from tests.support.data_source_steps import read_by_steps
+from tests.support.read_paths import Read, ReadPath, read_natively
 from tests.support.spark_sessions import start_session
 
 
@@ -39,3 +43,24 @@ def spark(
     session = start_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module", params=["portable", "native"])
+def read_path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[ReadPath]:
+    """Tests that ask for it run twice: where `format("iceberg-py")` is read portably and natively.
+
+    Both see the same tables, and none but the plan may show which it was.
+    """
+    if request.param == "portable":
+        yield "portable"
+        return
+    session = install(spark)
+    assert session.is_native
+    yield "native"
+    session.uninstall()
+
+
+@pytest.fixture(scope="module")
+def read(spark: SparkSession, read_path: ReadPath) -> Read:
+    """Reads a table on the path of the test."""
+    return read_by_steps if read_path == "portable" else partial(read_natively, spark)

@@ -1,4 +1,4 @@
-"""What a read's options choose, and what is refused: the data source called as Spark calls it."""
+"""What a read's options choose, on both paths, and what is refused, by the data source itself."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError, NoSuchSnap
 from iceberg_pyspark.spark.reader import IcebergReader
 from tests.support.data_source_steps import read_by_steps
 from tests.support.frames import append_rows, create_path_table, path_table
+from tests.support.read_paths import Read
 
 SCHEMA = (
     "id BIGINT NOT NULL, name STRING, place STRUCT<x: INT, y: STRING>, tags ARRAY<STRING>, "
@@ -66,39 +67,41 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Table:
     return table
 
 
-def test_a_table_is_named_by_path_location_or_metadata_file(events: Path, history: Table) -> None:
-    assert [row[0] for row in read_by_steps(events).rows] == [1, 2, 3]
-    assert [row[0] for row in read_by_steps(f"file://{events}/").rows] == [1, 2, 3]
+def test_a_table_is_named_by_path_location_or_metadata_file(
+    read: Read, events: Path, history: Table
+) -> None:
+    assert [row[0] for row in read(events).rows] == [1, 2, 3]
+    assert [row[0] for row in read(f"file://{events}/").rows] == [1, 2, 3]
     older = history.metadata.metadata_log[1].metadata_file
-    assert read_by_steps(older).rows == [(1,)]
+    assert read(older).rows == [(1,)]
 
 
-def test_columns_are_chosen_in_the_order_given(events: Path) -> None:
-    read = read_by_steps(events, {"columns": "m, place.y, ID"})
+def test_columns_are_chosen_in_the_order_given(read: Read, events: Path) -> None:
+    found = read(events, {"columns": "m, place.y, ID"})
     shown = "struct<m:map<string,int>,place:struct<y:string>,id:bigint>"
-    assert read.schema.simpleString() == shown
-    assert read.rows[-1] == ((("k", 1),), (None,), 1)
-    assert read_by_steps(events, {"columns": "place.y, place.x"}).rows == [
+    assert found.schema.simpleString() == shown
+    assert found.rows[-1] == ((("k", 1),), (None,), 1)
+    assert read(events, {"columns": "place.y, place.x"}).rows == [
         (None,),
         ((None, "why"),),
         ((10, None),),
     ]
 
 
-def test_metadata_columns_are_read_when_asked_for(events: Path) -> None:
+def test_metadata_columns_are_read_when_asked_for(read: Read, events: Path) -> None:
     names = "id, _file, _pos, _spec_id, _partition, _deleted"
-    read = read_by_steps(events, {"columns": names})
+    found = read(events, {"columns": names})
     files = list(path_table(events).scan().plan_files())
     # partition 2 has a file of each append
     assert sorted(f.partition for f in files) == [(0,), (2,), (2,)]
-    assert {(row[1], row[4]) for row in read.rows} == {(f.file_path, f.partition) for f in files}
-    assert [(row[0], row[2], row[3], row[5]) for row in read.rows] == [
+    assert {(row[1], row[4]) for row in found.rows} == {(f.file_path, f.partition) for f in files}
+    assert [(row[0], row[2], row[3], row[5]) for row in found.rows] == [
         (i, 0, 0, False) for i in (1, 2, 3)
     ]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_row_lineage_is_null_before_version_3(tmp_path: Path, version: int) -> None:
+def test_row_lineage_is_null_before_version_3(read: Read, tmp_path: Path, version: int) -> None:
     properties = {"format-version": str(version)}
     table = create_path_table(
         tmp_path / "t", "id INT", [{"id": 7}, {"id": 8}], properties=properties
@@ -108,7 +111,7 @@ def test_row_lineage_is_null_before_version_3(tmp_path: Path, version: int) -> N
     expected: list[tuple[int | None, ...]] = [(7, 0, 1), (8, 1, 1), (9, 2, 2)]
     if version < 3:
         expected = [(i, None, None) for i in (7, 8, 9)]
-    assert read_by_steps(tmp_path / "t", columns).rows == expected
+    assert read(tmp_path / "t", columns).rows == expected
 
 
 @pytest.mark.parametrize(
@@ -121,12 +124,12 @@ def test_row_lineage_is_null_before_version_3(tmp_path: Path, version: int) -> N
     ],
 )
 def test_a_schema_chooses_columns_order_and_nested_fields(
-    events: Path, wanted: StructType, first: tuple[Any, ...]
+    read: Read, events: Path, wanted: StructType, first: tuple[Any, ...]
 ) -> None:
-    read = read_by_steps(events, schema=wanted)
-    assert read.table.column_names == wanted.names
-    assert first in read.rows
-    assert len(read.rows) == 3
+    found = read(events, schema=wanted)
+    assert found.schema.names == wanted.names
+    assert first in found.rows
+    assert len(found.rows) == 3
 
 
 @pytest.mark.parametrize(
@@ -170,8 +173,10 @@ def test_a_schema_may_not_forbid_the_nulls_of_the_table(events: Path) -> None:
         ("true", [1, 2, 3]),
     ],
 )
-def test_a_filter_keeps_exactly_its_rows(events: Path, text: str, ids: list[int]) -> None:
-    assert read_by_steps(events, {"filter": text, "columns": "id"}).rows == [(i,) for i in ids]
+def test_a_filter_keeps_exactly_its_rows(
+    read: Read, events: Path, text: str, ids: list[int]
+) -> None:
+    assert read(events, {"filter": text, "columns": "id"}).rows == [(i,) for i in ids]
 
 
 def test_a_filter_skips_files(events: Path) -> None:
@@ -212,7 +217,7 @@ def test_what_cannot_be_read_is_refused_by_name(
         read_by_steps(events, options)
 
 
-def test_time_travel_by_every_option(history: Table) -> None:
+def test_time_travel_by_every_option(read: Read, history: Table) -> None:
     first, second = history.snapshots[0], history.snapshots[1]
     old, newer = (("id",), [(1,)]), (("id",), [(1,), (2,)])
     now = (("key", "note"), [(1, None), (2, None), (3, "n")])
@@ -229,8 +234,8 @@ def test_time_travel_by_every_option(history: Table) -> None:
         ({"versionAsOf": "side"}, (("key", "note"), [(1, None), (9, None)])),
     ]
     for options, expected in cases:
-        read = read_by_steps(history.location, options)
-        assert (tuple(read.table.column_names), read.rows) == expected, options
+        found = read(history.location, options)
+        assert (tuple(found.schema.names), found.rows) == expected, options
 
 
 def test_a_tag_is_no_branch_and_the_reverse(history: Table) -> None:
@@ -242,8 +247,8 @@ def test_a_tag_is_no_branch_and_the_reverse(history: Table) -> None:
         read_by_steps(history.location, {"snapshot-id": 1})
 
 
-def test_a_projection_applies_to_the_snapshot_read(history: Table) -> None:
-    assert read_by_steps(history.location, {"tag": "first", "columns": "id"}).rows == [(1,)]
+def test_a_projection_applies_to_the_snapshot_read(read: Read, history: Table) -> None:
+    assert read(history.location, {"tag": "first", "columns": "id"}).rows == [(1,)]
     with pytest.raises(IcebergError, match="note"):
         read_by_steps(history.location, {"tag": "first", "columns": "note"})
 

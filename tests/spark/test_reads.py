@@ -39,6 +39,7 @@ def lake(tmp_path: Path) -> dict[str, str]:
 # a relation that is used again: Spark would keep pushed filters (SPARK-58551)
 
 
+@pytest.mark.usefixtures("read_path")
 def test_a_frame_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> None:
     frame = load(spark, ten)
     assert frame.filter("id = 3").count() == 1
@@ -50,6 +51,7 @@ def test_a_frame_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> 
     assert halves.count() == 2
 
 
+@pytest.mark.usefixtures("read_path")
 def test_a_view_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> None:
     load(spark, ten).createOrReplaceTempView("ten")
     assert spark.sql("SELECT * FROM ten WHERE id = 3").count() == 1
@@ -60,6 +62,7 @@ def test_a_view_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> N
     assert found.collect() == [(10, 4, "n9")]
 
 
+@pytest.mark.usefixtures("read_path")
 def test_filters_that_could_be_pushed_stay_right_when_spark_may_push(
     spark: SparkSession, ten: Path
 ) -> None:
@@ -75,6 +78,7 @@ def test_filters_that_could_be_pushed_stay_right_when_spark_may_push(
 # how a table is named
 
 
+@pytest.mark.usefixtures("read_path")
 def test_tables_are_named_with_the_catalog_in_options(spark: SparkSession, tmp_path: Path) -> None:
     given = {f"catalog.{k}": v for k, v in lake(tmp_path).items()}
     assert load(spark, "db.t", {"catalog": "lake", **given}).count() == 3
@@ -84,10 +88,11 @@ def test_tables_are_named_with_the_catalog_in_options(spark: SparkSession, tmp_p
     assert "db.u" in text
 
 
+@pytest.mark.usefixtures("read_path")
 def test_catalogs_are_found_in_the_environment_and_in_the_file(
     spark: SparkSession, tmp_path: Path, configured: Configured
 ) -> None:
-    save(spark.range(4), "from-env.db.t")
+    save(spark.range(4), "from-env.db.t", mode="overwrite")
     assert load(spark, "db.t", {"catalog": "from-env"}).count() == 4
     assert (configured.warehouse / "db/t/metadata").is_dir()
     file = configured.home / ".pyiceberg.yaml"
@@ -123,6 +128,7 @@ def test_a_filter_is_refused_as_the_user_wrote_it(spark: SparkSession, ten: Path
     assert "SQLSTATE" not in text
 
 
+@pytest.mark.usefixtures("read_path")
 def test_reads_by_option_and_schema(spark: SparkSession, ten: Path) -> None:
     options = {"filter": "id > 6", "columns": "name, _pos"}
     assert rows_of(spark, ten, options) == [("n7", 2), ("n8", 3), ("n9", 4)]
@@ -132,6 +138,7 @@ def test_reads_by_option_and_schema(spark: SparkSession, ten: Path) -> None:
     assert "column 'id' as int, the table has bigint" in text
 
 
+@pytest.mark.usefixtures("read_path")
 def test_an_empty_table_has_its_columns_and_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     create_path_table(tmp_path / "t", "id BIGINT, name STRING")
     frame = load(spark, tmp_path / "t")
@@ -140,6 +147,7 @@ def test_an_empty_table_has_its_columns_and_no_rows(spark: SparkSession, tmp_pat
     assert load(spark, tmp_path / "t", {"columns": "id"}).count() == 0
 
 
+@pytest.mark.usefixtures("read_path")
 def test_a_frame_keeps_the_snapshot_it_was_loaded_with(spark: SparkSession, tmp_path: Path) -> None:
     table = create_path_table(tmp_path / "t", "id BIGINT", [{"id": 1}])
     frame = load(spark, tmp_path / "t")

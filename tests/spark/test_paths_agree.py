@@ -1,0 +1,134 @@
+"""Random tables and conditions: native rows are portable rows are those of a naive model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from iceberg_pyspark import Table, TableCatalog, install, load_catalog
+from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from tests.support.naive_rows import read, shown
+from tests.support.rows import plain_value
+from tests.support.sql_conditions import Column, Condition, both, columns_of, conditions
+from tests.support.table_histories import Moment, a_history
+
+
+@pytest.fixture(scope="module")
+def catalog(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TableCatalog]:
+    """Our catalog `agree`, in Spark too, natively."""
+    warehouse = str(tmp_path_factory.mktemp("agree"))
+    conf = {
+        "spark.sql.catalog.agree": "iceberg_pyspark",
+        "spark.sql.catalog.agree.type": "hadoop",
+        "spark.sql.catalog.agree.warehouse": warehouse,
+        # without it Spark's SQL refuses columns of this type
+        "spark.sql.timeType.enabled": "true",
+    }
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    session = install(spark)
+    assert session.is_native
+    yield load_catalog("agree", type="hadoop", warehouse=warehouse)
+    session.uninstall()
+    for key in conf:
+        spark.conf.unset(key)
+
+
+@dataclass(frozen=True)
+class Query:
+    """Columns of the rows that fulfil a condition, at one moment."""
+
+    table: Table
+    moment: Moment
+    columns: Sequence[Column]
+
+    def expected(self, condition: Condition) -> Counter[str]:
+        """By the naive model."""
+        struct = self.moment.schema.as_struct
+        return self._counted((read(struct, stored) for stored in self.moment.live), condition)
+
+    def without_spark(self, condition: Condition) -> Counter[str]:
+        """By our own reader, which applies the condition itself."""
+        selector = SnapshotSelector(snapshot_id=self.moment.snapshot_id)
+        found = self.table.scan(filter=condition.text, selector=selector).to_arrow()
+        return self._counted(found.to_pylist(), None)
+
+    def _counted(
+        self, rows: Iterable[Mapping[str, Any]], condition: Condition | None
+    ) -> Counter[str]:
+        return Counter(
+            repr(tuple(shown(c.type, c.of(row)) for c in self.columns))
+            for row in rows
+            if condition is None or condition.decide(row) is True
+        )
+
+    def in_catalog(self, spark: SparkSession) -> DataFrame:
+        """Through Spark SQL."""
+        reader = spark.read
+        if self.moment.snapshot_id is not None:
+            reader = reader.option("versionAsOf", self.moment.snapshot_id)
+        return reader.table(f"agree.{self.table.identifier}")
+
+    def as_source(
+        self, spark: SparkSession, condition: Condition | None, *, native: bool
+    ) -> DataFrame:
+        """Through `format("iceberg-py")`, which applies the condition itself."""
+        reader = spark.read.format("iceberg-py").option("native", native)
+        if condition is not None:
+            reader = reader.option("filter", condition.text)
+        if self.moment.snapshot_id is not None:
+            reader = reader.option("snapshot-id", self.moment.snapshot_id)
+        return reader.load(self.table.location)
+
+    def chosen(self, frame: DataFrame) -> DataFrame:
+        """The columns under names of ours: two may be called alike."""
+        return frame.select(*[sql.expr(c.text).alias(f"c{i}") for i, c in enumerate(self.columns)])
+
+
+def collected(frames: Sequence[DataFrame]) -> list[Counter[str]]:
+    """The rows of each, in one job for all."""
+    marked = [frame.select(sql.lit(i).alias("case"), "*") for i, frame in enumerate(frames)]
+    found = [Counter[str]() for _ in frames]
+    for row in reduce(DataFrame.union, marked).collect():
+        case, *values = plain_value(row)
+        found[case][repr(tuple(values))] += 1
+    return found
+
+
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_native_rows_are_portable_rows_are_the_naive_ones(
+    spark: SparkSession, catalog: TableCatalog, data: st.DataObject
+) -> None:
+    history = a_history(data.draw, catalog)
+    moments = st.sampled_from(history.moments) if history.moments else st.nothing()
+    moment = data.draw(st.just(history.now()) | moments, label="moment")
+    struct = moment.schema.as_struct
+    every_column = st.sampled_from(list(columns_of(struct)))
+    columns = data.draw(st.lists(every_column, min_size=1, max_size=4, unique=True))
+    wanted = data.draw(st.lists(conditions(struct), min_size=2, max_size=3))
+    query = Query(history.table, moment, columns)
+    note(f"{moment.snapshot_id}: {[c.text for c in columns]}, {wanted}")
+    frames = [query.in_catalog(spark).where(c.text) for c in wanted]
+    cases = list(wanted)
+    first = wanted[0] if wanted[0].is_filter else None
+    for native in (True, False):
+        frames.append(query.as_source(spark, first, native=native).where(wanted[1].text))
+        cases.append(wanted[1] if first is None else both(first, wanted[1]))
+    found = collected([query.chosen(frame) for frame in frames])
+    for rows, condition in zip(found, cases, strict=True):
+        assert rows == query.expected(condition), condition
+    for condition in wanted:
+        if condition.is_filter:
+            assert query.without_spark(condition) == query.expected(condition), condition
