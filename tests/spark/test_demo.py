@@ -25,6 +25,8 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(tmp_path: Path) -> None:
     assert re.search(r"reads 3 of 83 files, 0\.\d of \d\.\d MB", shown)
     assert "✓ the same from all files and columns" in shown
     assert "15,000 rows then, 16,000 rows now" in shown
+    # every query with both times and their ratio
+    assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", shown)) == 3
     # nothing but its own lines: Spark's are in the log
     assert " WARN " not in shown
     assert " WARN " in (tmp_path / "demo folder/spark.log").read_text(encoding="utf-8")
