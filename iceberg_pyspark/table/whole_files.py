@@ -7,15 +7,20 @@ the filter is false or unknown.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from iceberg_pyspark.expressions.binding import bind
-from iceberg_pyspark.expressions.predicates import Predicate, UnaryPredicate
-from iceberg_pyspark.expressions.rewriting import columns_of, not_, or_
+from iceberg_pyspark.expressions.predicates import (
+    And,
+    BoundLiteral,
+    BoundSet,
+    BoundUnary,
+    Or,
+    Predicate,
+)
+from iceberg_pyspark.expressions.rewriting import and_, not_, or_, push_not
 from iceberg_pyspark.planning.entry_filter import matching_metrics
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.table.scan import TableScan
 
 _WHOLE_FILES = 2**62
@@ -33,7 +38,7 @@ class FileSelection:
 def select_files(scan: TableScan) -> FileSelection:
     """The files of a scan by what its predicate selects of them."""
     predicate = scan.context.predicate
-    left_over = _left_over(predicate, scan.context.schemas[0])
+    left_over = _left_over(push_not(predicate))
     whole: dict[str, ScanTask] = {}
     partial: dict[str, ScanTask] = {}
     for planned in scan.plan().files():
@@ -44,10 +49,20 @@ def select_files(scan: TableScan) -> FileSelection:
     return FileSelection(predicate=predicate, whole=whole, partial=partial)
 
 
-def _left_over(predicate: Predicate, schema: Schema) -> Predicate:
-    """What is true for every row for which the predicate is not; a null makes it unknown."""
-    nulls = [
-        bind(UnaryPredicate("is_null", schema.name_by_id[field_id]), schema)
-        for field_id in sorted(columns_of(predicate))
-    ]
-    return or_(not_(predicate), *nulls)
+def _left_over(predicate: Predicate) -> Predicate:
+    """What is true for every row for which a predicate without `Not` is false or unknown."""
+    match predicate:
+        case And(left, right):
+            return or_(_left_over(left), _left_over(right))
+        case Or(left, right):
+            return and_(_left_over(left), _left_over(right))
+        case BoundLiteral(op="eq", column=column):
+            # bounds tell what is less or greater, and never that something differs
+            others = (replace(predicate, op="lt"), replace(predicate, op="gt"))
+            return or_(*others, BoundUnary("is_null", column))
+        case BoundUnary(op="is_null" | "not_null"):
+            return push_not(not_(predicate))
+        case BoundUnary(column=column) | BoundLiteral(column=column) | BoundSet(column=column):
+            return or_(push_not(not_(predicate)), BoundUnary("is_null", column))
+        case _:
+            return push_not(not_(predicate))

@@ -1,0 +1,64 @@
+"""Which files a filter selects entirely, told by partitions and metrics alone."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import load_catalog
+from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.whole_files import select_files
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    catalog = load_catalog("whole", type="memory", warehouse="memory://whole")
+    made = catalog.create_table(
+        "db.t",
+        schema="id BIGINT NOT NULL, d DOUBLE, day DATE, s STRING",
+        partitioned_by=["bucket(2, s)"],
+    )
+    made.append(_rows([1, 2, 3], [1.0, 2.0, 3.0], "a"))
+    made.append(_rows([4, 5, 6], [4.0, None, 6.0], "b"))
+    made.append(_rows([7, 8, 9], [7.0, math.nan, 9.0], "c"))
+    return made
+
+
+def _rows(ids: list[int], doubles: list[float | None], text: str) -> pa.Table:
+    return pa.table({"id": ids, "d": doubles, "s": [text] * len(ids)})
+
+
+@pytest.mark.parametrize(
+    ("filter_", "whole", "partial"),
+    [
+        ("id <= 3", "a", ""),
+        ("id <= 4", "a", "b"),
+        ("id > 0", "abc", ""),
+        ("id > 100", "", ""),
+        ("id < 3", "", "a"),
+        ("d >= 1", "ac", "b"),
+        # NaN is above all numbers, and a null is selected by nothing
+        ("d > 0", "ac", "b"),
+        ("d is null or d > 0", "ac", "b"),
+        ("d < 100", "a", "bc"),
+        ("d is not null", "ac", "b"),
+        ("d is null", "", "b"),
+        ("day is null", "abc", ""),
+        ("not (id > 3)", "a", ""),
+        ("id in (1, 2, 3)", "", "a"),
+        ("id between 1 and 6 and s < 'z'", "ab", ""),
+        ("s = 'a'", "a", ""),
+        ("s = 'a' or id >= 7", "ac", ""),
+    ],
+)
+def test_files_by_what_is_selected_of_them(
+    table: Table, filter_: str, whole: str, partial: str
+) -> None:
+    found = select_files(table.scan(filter=filter_))
+    names = {t.file_path: "abc"[t.data_sequence_number - 1] for t in table.scan().plan_files()}
+    assert ("".join(sorted(names[p] for p in found.whole))) == whole
+    assert set(partial) <= {names[p] for p in found.partial}
+    selected = set(table.scan(filter=filter_).to_arrow()["s"].to_pylist())
+    assert selected <= {names[p] for p in (*found.whole, *found.partial)}
