@@ -1,0 +1,308 @@
+"""DELETE, UPDATE and MERGE without any jar: what changes, what is read, who may interfere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from iceberg_pyspark import install
+from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
+from iceberg_pyspark.spark.row_level import run as run_module
+from iceberg_pyspark.spark.row_level.job import run_job
+from iceberg_pyspark.spark.row_level.target import Target
+from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
+from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spark.spark_table import SparkTable
+
+PREFIX = "spark.sql.catalog.rows"
+IDS = range(10)
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    folder = tmp_path_factory.mktemp("rows")
+    spark.conf.set(PREFIX, "iceberg_pyspark")
+    spark.conf.set(f"{PREFIX}.type", "sql")
+    spark.conf.set(f"{PREFIX}.uri", f"sqlite:///{folder / 'catalog.db'}")
+    spark.conf.set(f"{PREFIX}.warehouse", str(folder))
+    session = install(spark)
+    spark.sql("create namespace rows.db")
+    yield session
+    session.uninstall()
+    for key in ("", ".type", ".uri", ".warehouse"):
+        spark.conf.unset(PREFIX + key)
+
+
+@pytest.fixture
+def table(session: IcebergSession, request: pytest.FixtureRequest) -> Callable[..., SparkTable]:
+    """Makes a table of ids 0 to 9 in partitions g = id % 2, a file each, named after the test."""
+
+    def make(version: int = 3, mode: str = "merge-on-read", **properties: str) -> SparkTable:
+        name = f"rows.db.{request.node.name.partition('[')[0]}_{version}_{mode[0]}"
+        given = {
+            "format-version": str(version),
+            **{f"write.{op}.mode": mode for op in ("delete", "update", "merge")},
+            **{k.replace("_", "."): v for k, v in properties.items()},
+        }
+        said = ", ".join(f"'{k}'='{v}'" for k, v in given.items())
+        session.spark.sql(
+            f"create table {name} (id bigint, g int, s string) partitioned by (g) "
+            f"tblproperties ({said})"
+        )
+        made = session.table(name)
+        made.append(rows(*IDS))
+        return made
+
+    return make
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "g": pa.array([i % 2 for i in ids], pa.int32()),
+            "s": [str(i) for i in ids],
+        }
+    )
+
+
+def contents(table: SparkTable) -> dict[int, str]:
+    found = table.refresh().to_df().select("id", "s").collect()
+    assert len({r.id for r in found}) == len(found), "a row is there twice"
+    return {r.id: r.s for r in found}
+
+
+def data_files(table: SparkTable) -> set[str]:
+    return {str(p) for p in Path(table.location, "data").rglob("*") if p.suffix != ".crc"}
+
+
+class Interrupted:
+    """Runs the job of an operation and then something else, once, before the commit."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, between: Callable[[], object]) -> None:
+        self.targets: list[Target] = []
+        self._between = between
+        patch.setattr(run_module, "run_job", self)
+
+    def __call__(self, target: Target, frame: DataFrame, *args: object, **kw: object) -> object:
+        done: TouchedRows = run_job(target, frame, *args, **kw)  # type: ignore[arg-type]
+        self.targets.append(target)
+        if len(self.targets) == 1:
+            self._between()
+        return done
+
+
+def nothing() -> None:
+    """Nobody else commits."""
+
+
+@pytest.mark.parametrize(
+    ("version", "mode"),
+    [(3, "merge-on-read"), (2, "merge-on-read"), (1, "merge-on-read"), (3, "copy-on-write")],
+)
+def test_the_three_operations_from_python(
+    session: IcebergSession, table: Callable[..., SparkTable], version: int, mode: str
+) -> None:
+    t = table(version, mode)
+    expected = {i: str(i) for i in IDS}
+    done = t.delete("id in (2, 3)")
+    assert (done.deleted, done.updated, done.inserted) == (2, 0, 0)
+    assert done.snapshot_id == t.metadata.current_snapshot_id
+    done = t.update({"s": "concat(s, '!')"}, sql.col("id") > 7)
+    assert (done.deleted, done.updated, done.inserted) == (0, 2, 0)
+    source = session.spark.createDataFrame(
+        [(4, "four"), (5, "gone"), (20, "new")], "id long, s string"
+    )
+    done = (
+        t.merge_into(source.alias("u"), "t.id = u.id")
+        .whenMatched("u.s = 'gone'")
+        .delete()
+        .whenMatched()
+        .update({"s": "u.s"})
+        .whenNotMatched()
+        .insert({"id": "id", "g": "7", "s": "s"})
+        .whenNotMatchedBySource("id = 0")
+        .update({"s": sql.lit("alone")})
+        .merge()
+    )
+    assert (done.deleted, done.updated, done.inserted) == (1, 2, 1)
+    copied = mode == "copy-on-write" or version == 1
+    assert done.copied == (5 if copied else 0)
+    for gone in (2, 3, 5):
+        del expected[gone]
+    expected |= {8: "8!", 9: "9!", 4: "four", 20: "new", 0: "alone"}
+    assert contents(t) == expected
+    if version == 3:
+        # updated and copied rows are the rows they were (specification, "Row Lineage")
+        seen = session.spark.table(t.name).select("id", "_row_id", "_last_updated_sequence_number")
+        lineage = {r[0]: (r[1], r[2]) for r in seen.collect()}
+        first = {i: (i // 2 + 5 * (i % 2)) for i in IDS}
+        assert {i: lineage[i][0] for i in expected if i != 20} == {
+            i: first[i] for i in expected if i != 20
+        }
+        changed = {0: 4, 4: 4, 20: 4, 8: 3, 9: 3}
+        assert {i: lineage[i][1] for i in expected} == {i: changed.get(i, 1) for i in expected}
+
+
+def test_statements_of_spark(session: IcebergSession, table: Callable[..., SparkTable]) -> None:
+    t, spark = table(), session.spark
+    before = t.metadata.current_snapshot_id
+    spark.sql(f"explain extended delete from {t.name} where id = 1").collect()
+    assert t.refresh().metadata.current_snapshot_id == before, "an EXPLAIN has no side effects"
+    spark.sql(f"delete from {t.name} where id in (select id from range(3)) and g = 0")
+    spark.sql(f"update {t.name} set s = (select max(s) from {t.name}), g = 5 where id = 1")
+    source = spark.createDataFrame([(3, "three"), (30, "thirty")], "id long, s string").alias("u")
+    writer = source.mergeInto(t.name, sql.expr(f"{t.name}.id = u.id"))
+    writer.whenMatched().update({"s": sql.col("u.s")}).whenNotMatched().insert(
+        {"id": sql.col("u.id"), "s": sql.col("u.s")}
+    ).merge()
+    expected = {i: str(i) for i in IDS if i not in (0, 2)} | {1: "9", 3: "three", 30: "thirty"}
+    assert contents(t) == expected
+    assert spark.sql(f"select g from {t.name} where id in (1, 30) order by id").collect() == [
+        (5,),
+        (None,),
+    ]
+    with pytest.raises(PySparkException, match="several rows of the source"):
+        spark.sql(
+            f"merge into {t.name} t using (select explode(array(4L, 4L)) id) s on t.id = s.id "
+            "when matched then update set s = 'x'"
+        )
+    t.refresh().manage_snapshots().create_branch("b").commit()
+    spark.sql(f"delete from {t.name}.branch_b")
+    assert spark.table(f"{t.name}.branch_b").count() == 0
+    assert contents(t) == expected
+    with pytest.raises(PySparkException, match="metadata table"):
+        spark.sql(f"delete from {t.name}.files where record_count > 0")
+
+
+def test_two_source_rows_on_one_row_are_an_error(
+    session: IcebergSession, table: Callable[..., SparkTable]
+) -> None:
+    t = table()
+    files = data_files(t)
+    twice = session.spark.createDataFrame([(4,), (4,), (5,)], "id long")
+    merge = t.merge_into(twice, "t.id = s.id")
+    with pytest.raises(InvalidRequestError, match="several rows of the source match one row"):
+        merge.whenMatched("t.id = 5").update({"s": "'x'"}).merge()
+    assert data_files(t) == files, "what was written for it is gone"
+    # to delete a row twice is to delete it
+    assert t.merge_into(twice, "t.id = s.id").whenMatched().delete().merge().deleted == 2
+
+
+def test_whole_files_go_without_being_read(
+    session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del session
+    t = table()
+    job = Interrupted(monkeypatch, nothing)
+    assert t.delete("g = 1").deleted == 5
+    assert t.delete("id > 100").deleted == 0
+    t.append(rows(10, 12))
+    assert t.delete("id >= 10").deleted == 2, "every row of one file, by its metrics"
+    assert not job.targets
+    # one file goes, of the other a part is read
+    t.append(rows(20, 22))
+    assert t.delete("id > 6").deleted == 3
+    assert [len(list(s.plan_files())) for s in job.targets[0].last_scans()] == [1]
+    assert contents(t) == {0: "0", 2: "2", 4: "4", 6: "6"}
+    assert t.delete("true").deleted == 4
+    assert t.metadata.current_snapshot.summary["total-data-files"] == "0"  # type: ignore[union-attr]
+    assert len(job.targets) == 1
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_a_merge_reads_what_its_source_can_meet(
+    session: IcebergSession,
+    table: Callable[..., SparkTable],
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+) -> None:
+    t = table(mode=mode)
+    t.append(rows(100, 102))
+    job = Interrupted(monkeypatch, nothing)
+    source = session.spark.sql("select id, 'new' s from values (101L), (102L) as v(id)")
+    done = (
+        t.merge_into(source, "t.id = s.id")
+        .whenMatched()
+        .update({"s": "s.s"})
+        .whenNotMatched()
+        .insert({"id": "id", "g": "1", "s": "s"})
+        .merge()
+    )
+    assert (done.updated, done.inserted) == (1, 1)
+    assert [len(list(s.plan_files())) for s in job.targets[0].last_scans()] == [1]
+    assert contents(t) == {**{i: str(i) for i in IDS}, 100: "100", 101: "new", 102: "new"}
+
+
+def test_commits_of_others(
+    session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t, spark = table(), session.spark
+    other = session.table(t.name)
+    with monkeypatch.context() as patch:
+        # rows that this delete does not ask for are no conflict
+        job = Interrupted(patch, lambda: other.append(rows(11)))
+        assert t.delete("g = 0 and s like '%8'").deleted == 1
+        assert len(job.targets) == 1
+    with monkeypatch.context() as patch:
+        # a second vector for one file: run again on the first (conformance 33)
+        job = Interrupted(patch, lambda: session.table(t.name).delete("s = '1'"))
+        assert t.update({"s": "'x'"}, "id in (1, 3)").updated == 1
+        assert len(job.targets) == 3
+    with monkeypatch.context() as patch:
+        # new rows that would have been updated
+        job = Interrupted(patch, lambda: session.table(t.name).append(rows(13)))
+        assert t.update({"s": "'y'"}, "g = 1 and length(s) = 2").updated == 2
+        assert len(job.targets) == 2
+    expected = {i: str(i) for i in (0, 2, 4, 5, 6, 7, 9)} | {3: "x", 11: "y", 13: "y"}
+    assert contents(t) == expected
+    spark.sql(f"alter table {t.name} set tblproperties ('write.update.isolation-level'='snapshot')")
+    with monkeypatch.context() as patch:
+        job = Interrupted(patch, lambda: session.table(t.name).append(rows(15)))
+        assert t.update({"s": "'z'"}, "g = 1 and length(s) = 2").updated == 0
+        assert len(job.targets) == 1
+    with monkeypatch.context() as patch:
+        # the source is pinned to what the table was: the conflict is the user's
+        Interrupted(patch, lambda: session.table(t.name).delete("s = '5'"))
+        statement = (
+            f"update {t.name} set s = 'w' where id in (select max(id) from {t.name} where id < 6)"
+        )
+        with pytest.raises(PySparkException, match=ConcurrentChangeError.__name__):
+            spark.sql(statement)
+    del expected[5]
+    assert contents(t) == {**expected, 15: "15"}
+
+
+def test_values_are_stored_as_ansi_sql_asks(
+    session: IcebergSession, table: Callable[..., SparkTable]
+) -> None:
+    t = table()
+    assert t.update({"G": "1L + 1"}, "id = 1").updated == 1
+    with pytest.raises(InvalidRequestError, match=r"column 'g' of table .* is int, the value is s"):
+        t.update({"g": "'one'"}, "id = 1")
+    with pytest.raises(PySparkException, match="overflow"):
+        t.update({"g": "5000000000"}, "id = 1")
+    with pytest.raises(InvalidRequestError, match="has no column 'h' to assign to"):
+        t.update({"h": "1"}, "id = 1")
+    with pytest.raises(InvalidRequestError, match="assigned twice"):
+        t.update({"g": "1", "G": "2"}, "id = 1")
+    with pytest.raises(InvalidRequestError, match="the source has no column g"):
+        t.merge_into(session.spark.range(1), "t.id = s.id").whenMatched().updateAll().merge()
+
+
+def test_a_merge_brings_columns(session: IcebergSession, table: Callable[..., SparkTable]) -> None:
+    t, spark = table(), session.spark
+    source = spark.sql("select 4L id, 0 g, 'four' s, 4.5D d union all select 40L, 0, 'forty', 0.5D")
+    merge = t.merge_into(source, "t.id = s.id").withSchemaEvolution()
+    done = merge.whenMatched().updateAll().whenNotMatched().insertAll().merge()
+    assert (done.updated, done.inserted) == (1, 1)
+    found = t.to_df().where("d is not null").orderBy("id").collect()
+    assert [tuple(r) for r in found] == [(4, 0, "four", 4.5), (40, 0, "forty", 0.5)]
