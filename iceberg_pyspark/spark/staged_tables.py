@@ -137,7 +137,7 @@ def write_staged(bridge: Bridge, staged: StagedTable, command: WriteCommand) -> 
             f"the rows of {staged.name} go to branch main of the new table; unset spark.wap.id, "
             "spark.wap.branch and the option branch"
         )
-    io = table_io(staged.planned)
+    io = table_io(staged.planned, staged.catalog.properties)
     files = write_rows_of(bridge, command.frame, staged.name, metadata, settings, io)
     action: SnapshotAction = AppendFiles(data_files=tuple(files))
     if command.kind == "overwrite":
@@ -148,7 +148,7 @@ def write_staged(bridge: Bridge, staged: StagedTable, command: WriteCommand) -> 
 
 def commit_staged(staged: StagedTable) -> None:
     """Make the table, with its rows, in one commit."""
-    io = table_io(staged.planned)
+    io = table_io(staged.planned, staged.catalog.properties)
     files: list[DataFile] = []
     steps: list[CommitStep] = []
     if staged.rows is not None:
@@ -182,7 +182,7 @@ def commit_staged(staged: StagedTable) -> None:
 def abort_staged(staged: StagedTable) -> None:
     """Remove the files that were written."""
     if staged.rows is not None:
-        delete_written(table_io(staged.planned), staged.rows[0])
+        delete_written(table_io(staged.planned, staged.catalog.properties), staged.rows[0])
 
 
 def _same_ids(staged: StagedTable, metadata: TableMetadata) -> Changes:

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark.arrow.conform import check_write_schema
 from iceberg_pyspark.arrow.write_context import WriteContext
+from iceberg_pyspark.arrow.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.manifest_changes import RemoveAll
@@ -22,6 +23,7 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.local_rows import local_rows
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.write_frame import write_frame
@@ -94,7 +96,7 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
         return
     mode = _overwrite_mode(command, settings, loaded.metadata)
     schema_change, metadata = _with_schema_of(command, settings, loaded.metadata, table)
-    io = table_io(loaded)
+    io = table_io(loaded, catalog.properties)
     files = write_rows_of(bridge, command.frame, table, metadata, settings, io)
     if mode == "dynamic" and not files:
         return
@@ -118,7 +120,15 @@ def run_truncate(catalog: Catalog, state: TableState, surroundings: Surroundings
     )
     _check_branch(settings, loaded.metadata, table)
     options = commit_options(surroundings, settings, loaded.metadata)
-    _commit(catalog, loaded, table_io(loaded), DeleteFiles(removal=RemoveAll()), options, (), ())
+    _commit(
+        catalog,
+        loaded,
+        table_io(loaded, catalog.properties),
+        DeleteFiles(removal=RemoveAll()),
+        options,
+        (),
+        (),
+    )
 
 
 def write_rows_of(
@@ -144,6 +154,8 @@ def write_rows_of(
         # columns that are left out are null in every row
         layout = as_they_come(schema, layout.spec)
         context = replace(context, sort_order_id=UNSORTED.order_id)
+    if not layout.sorts_rows and (rows := local_rows(frame)) is not None:
+        return write_data_files(context, rows.to_batches(), io, partition_id=0, task_id=0)
     return write_frame(lay_out(bridge, frame, layout), context, io)
 
 
