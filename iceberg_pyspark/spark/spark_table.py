@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -12,6 +13,8 @@ from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.row_level.assignments import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.delete import Delete
+from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes
+from iceberg_pyspark.spark.row_level.merge import Merge
 from iceberg_pyspark.spark.row_level.merge_builder import MergeBuilder, MergeTable
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
 from iceberg_pyspark.spark.row_level.run import Request, run
@@ -99,9 +102,33 @@ class SparkTable(Table):
         steps = MergeTable(
             columns=lambda: tuple(f.name for f in self.schema.fields),
             evolve=self._add_columns_of,
-            run=lambda merge: self._change(merge, branch, snapshot_properties),
+            run=lambda merge: self._merge(merge, branch, snapshot_properties),
         )
         return MergeBuilder(steps, source, condition)
+
+    def _merge(
+        self, merge: Merge, branch: str | None, snapshot_properties: Mapping[str, str] | None
+    ) -> RowChanges:
+        if self._session is not None and self._session.bridge.reads_iceberg(merge.source):
+            # of a state that stays: with a newer one of this table it would mix two
+            merge = replace(merge, may_run_again=False)
+        return self._change(merge, branch, snapshot_properties)
+
+    def write_equality_deletes(
+        self,
+        df: DataFrame,
+        columns: Sequence[str],
+        *,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Delete the rows whose columns equal those of a row of `df`, without reading the table.
+
+        Rows appended afterwards stay. Readers pay for such deletes: prefer `merge_into` where the
+        table can be read.
+        """
+        request = self._request(branch, snapshot_properties)
+        self._loaded = write_equality_deletes(request, df, columns)
 
     def _add_columns_of(self, source: DataFrame) -> None:
         columns = from_spark_schema(source.schema, all_optional=True)
@@ -113,21 +140,25 @@ class SparkTable(Table):
         branch: str | None,
         snapshot_properties: Mapping[str, str] | None,
     ) -> RowChanges:
+        self._loaded, changes = run(self._request(branch, snapshot_properties), operation)
+        return changes
+
+    def _request(
+        self, branch: str | None, snapshot_properties: Mapping[str, str] | None
+    ) -> Request:
         if self._session is None:
             raise UnsupportedFeatureError(
                 f"rows of {self.name} can be changed in a classic Spark session only, in which "
                 "iceberg_pyspark is installed natively; rewrite them with "
                 "df.write.format('iceberg-py').mode('overwrite')"
             )
-        request = Request(
+        return Request(
             session=self._session,
             catalog=self.catalog,
             identifier=self.identifier,
             branch=branch,
             snapshot_properties=snapshot_properties or {},
         )
-        self._loaded, changes = run(request, operation)
-        return changes
 
 
 def spark_table(

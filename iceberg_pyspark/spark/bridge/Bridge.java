@@ -157,7 +157,10 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces 
     for (int i = 0; i < out.length; i++) out[i] = Identifier.of(namespace, (String) names.get(i));
     return out;
   }
-  public Table loadTable(Identifier identifier) { return new IcebergPyTable(IcebergPyBridge.askMap("table.load", on(identifier))); }
+  public Table loadTable(Identifier identifier) {
+    scala.Option branch = ((org.apache.spark.sql.classic.SparkSession) org.apache.spark.sql.classic.SparkSession.active()).conf().getOption("spark.wap.branch");
+    return new IcebergPyTable(IcebergPyBridge.askMap("table.load", with(on(identifier), "wap_branch", branch.isDefined() ? branch.get() : null)));
+  }
   public Table loadTable(Identifier identifier, String version) { return new IcebergPyTable(IcebergPyBridge.askMap("table.load", with(on(identifier), "version", version))); }
   public Table loadTable(Identifier identifier, long timestampMicros) { return new IcebergPyTable(IcebergPyBridge.askMap("table.load", with(on(identifier), "timestamp_us", Long.valueOf(timestampMicros)))); }
   public boolean tableExists(Identifier identifier) { return IcebergPyBridge.askMap("table.exists", on(identifier)).get("exists").equals(Boolean.TRUE); }
@@ -307,6 +310,7 @@ public class IcebergPyTable implements Table, SupportsRead, SupportsMetadataColu
   public Set capabilities() {
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
     if (Boolean.TRUE.equals(facts.get("accept_any_schema"))) all.add(TableCapability.ACCEPT_ANY_SCHEMA);
+    if (!"false".equalsIgnoreCase((String) properties().get("write.spark.auto-schema-evolution.enabled"))) all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
     return all;
   }
   public org.apache.spark.sql.connector.write.WriteBuilder newWriteBuilder(org.apache.spark.sql.connector.write.LogicalWriteInfo info) { return new IcebergPyWrite(this); }

@@ -97,9 +97,10 @@ public class IcebergPyRowLevel {
       out.put("kind", "merge"); out.put("condition", column(merge.mergeCondition())); out.put("source", merge.sourceTable());
       out.put("matched", clauses(merge.matchedActions())); out.put("not_matched", clauses(merge.notMatchedActions())); out.put("not_matched_by_source", clauses(merge.notMatchedBySourceActions()));
     }
-    reads.addAll(scala.jdk.javaapi.CollectionConverters.asJava(((LogicalPlan) plan).subqueriesAll()));
-    boolean ours = false;
-    for (int i = 0; i < reads.size(); i++) ours |= readsIceberg(reads.get(i));
+    boolean ours = !reads.isEmpty() && readsIceberg(reads.get(0));
+    // plans of subqueries are optimized: rows that Python reads for us look like anyone's
+    List subqueries = scala.jdk.javaapi.CollectionConverters.asJava(((LogicalPlan) plan).subqueriesAll());
+    for (int i = 0; i < subqueries.size(); i++) ours |= readsIceberg(subqueries.get(i)) || hasRows((LogicalPlan) subqueries.get(i));
     out.put("reads_iceberg", Boolean.valueOf(ours));
     out.put("columns", target.output());
     LogicalPlan relation = target;
@@ -160,7 +161,12 @@ public class IcebergPyRowLevel {
     return out;
   }
 
-  /** Whether a plan reads a table of ours, or rows of which it cannot be told where they come from. */
+  private static boolean hasRows(LogicalPlan plan) {
+    scala.collection.Iterator it = plan.collectLeaves().iterator();
+    while (it.hasNext()) if (it.next() instanceof LogicalRDD) return true;
+    return false;
+  }
+  /** Whether a plan reads a table of ours. */
   public boolean readsIceberg(Object plan) {
     List plans = new ArrayList(); plans.add(plan);
     plans.addAll(scala.jdk.javaapi.CollectionConverters.asJava(((LogicalPlan) plan).subqueriesAll()));
@@ -170,7 +176,6 @@ public class IcebergPyRowLevel {
         Object leaf = it.next();
         Object relation = leaf instanceof DataSourceV2ScanRelation ? (Object) ((DataSourceV2ScanRelation) leaf).relation() : leaf;
         if (relation instanceof DataSourceV2Relation && ((DataSourceV2Relation) relation).table() instanceof IcebergPyTable) return true;
-        if (leaf instanceof LogicalRDD) return true;
         if (leaf instanceof LogicalRelation && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation && ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location() instanceof IcebergPyFileIndex) return true;
       }
     }

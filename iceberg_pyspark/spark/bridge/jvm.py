@@ -163,7 +163,7 @@ class Bridge:
         return self._rows.statement(plan)
 
     def reads_iceberg(self, frame: DataFrame) -> bool:
-        """Whether a frame reads a table of ours, or one cannot tell."""
+        """Whether a frame reads a table of ours."""
         return bool(self._rows.readsIceberg(frame._jdf.queryExecution().analyzed()))
 
     def stored(self, column: Column, type_: DataType) -> Column:

@@ -27,7 +27,17 @@ from iceberg_pyspark.spark.row_level.store_assignment import stored_values
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec import metadata_columns
-from iceberg_pyspark.spec.types import NestedField, UnknownType
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    FixedType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+from iceberg_pyspark.spec.values import value_to_json
 
 _CHOSEN = "__ice_change"
 
@@ -129,9 +139,24 @@ def _value(
         case Op.INSERT:
             if f.name in assigned:
                 return assigned[f.name]
-            return (
-                None if f.write_default is None else sql.expr(sql_literal(f.type, f.write_default))
-            )
+            return _default(f)
+        case _:
+            return None
+
+
+def _default(f: NestedField) -> Column | None:
+    """The column's write default; None for null."""
+    match f.type:
+        case _ if f.write_default is None:
+            return None
+        case UUIDType() | StringType():
+            return sql.lit(str(value_to_json(f.type, f.write_default)))
+        case BinaryType() | FixedType():
+            return sql.lit(f.write_default)
+        case TimeType():
+            return sql.expr(f"TIME '{value_to_json(f.type, f.write_default)}'")
+        case PrimitiveType():
+            return sql.expr(sql_literal(f.type, f.write_default))
         case _:
             return None
 

@@ -22,6 +22,9 @@ from iceberg_pyspark.spark.row_level.target import Target
 
 MOST_SOURCE_BYTES = 256 * 1024 * 1024
 MOST_VALUES = 256
+LEAST_TABLE_BYTES = 128 * 1024 * 1024
+"""A smaller table is read sooner than the source is asked, unless for partitions."""
+
 _RANGED = (
     spark_types.ByteType,
     spark_types.ShortType,
@@ -50,6 +53,8 @@ def rows_in_range(
     if not target.has_many_files or not bridge.is_cheap(source, MOST_SOURCE_BYTES):
         return rows
     keys = _keys(bridge, rows, source, condition)
+    if target.size_in_bytes < LEAST_TABLE_BYTES:
+        keys = [k for k in keys if k.name in target.partition_columns]
     if not keys:
         return rows
     bounds = source.agg(

@@ -12,6 +12,7 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.row_level.assignments import (
     ColumnPath,
     as_column,
@@ -77,7 +78,7 @@ class MergeBuilder:
         if not (self._matched or self._not_matched or self._not_matched_by_source):
             raise InvalidRequestError("a merge needs a clause: whenMatched().updateAll(), ...")
         if self._evolves:
-            self._table.evolve(self._source)
+            self._table.evolve(self._new_columns())
         source = aliased(self._source)
         return self._table.run(
             Merge(
@@ -88,6 +89,14 @@ class MergeBuilder:
                 not_matched_by_source=self._clauses(self._not_matched_by_source, source),
             )
         )
+
+    def _new_columns(self) -> DataFrame:
+        """The source's columns that the clauses assign to the table."""
+        given = (*self._matched, *self._not_matched, *self._not_matched_by_source)
+        named = {name.lower() for g in given for name in g.values or ()}
+        every = any(g.values is None and g.op is not Op.DELETE for g in given)
+        columns = [c for c in self._source.columns if every or c.lower() in named]
+        return self._source.select(*(self._source[quoted(c)] for c in columns))
 
     def _clauses(self, given: list[_Given], source: DataFrame) -> tuple[Clause, ...]:
         for clause in given[:-1]:
@@ -113,7 +122,7 @@ class MergeBuilder:
                 "update or insert"
             )
         return {
-            (c,): source[f"`{by_name[c.lower()].replace('`', '``')}`"]
+            (c,): source[quoted(by_name[c.lower()])]
             for c in self._table.columns()
             if c.lower() in by_name
         }

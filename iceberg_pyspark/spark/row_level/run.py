@@ -62,7 +62,7 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
     tries = 0
     while True:
         loaded = request.catalog.load_table(request.identifier)
-        settings, options = _settings(request, loaded)
+        settings, options = settings_of(request, loaded)
         io = table_io(loaded, request.catalog.properties)
         with pinned(request.session, loaded, io, settings, request.like) as target:
             try:
@@ -75,7 +75,8 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
                 _log.info("%s of %s runs again: %s", operation.name, target.name, e)
 
 
-def _settings(request: Request, loaded: LoadedTable) -> tuple[WriteSettings, CommitOptions]:
+def settings_of(request: Request, loaded: LoadedTable) -> tuple[WriteSettings, CommitOptions]:
+    """What session, table and request say of the write, and of its snapshot."""
     said = Surroundings(**request.session.bridge.surroundings())
     given = {f"snapshot-property.{k}": v for k, v in request.snapshot_properties.items()}
     settings = write_settings(

@@ -21,7 +21,7 @@ from iceberg_pyspark.expressions.rewriting import or_
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
-from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spark.types import shown_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.write_settings import WriteSettings
 from iceberg_pyspark.spec.metadata_columns import (
     FILE,
@@ -90,6 +90,13 @@ class Target:
         return None if snapshot is None else snapshot.snapshot_id
 
     @property
+    def size_in_bytes(self) -> int:
+        """The size of its files, a lot where it is not known."""
+        snapshot = self._snapshot()
+        size = None if snapshot is None else snapshot.summary.get("total-files-size", _UNKNOWN_SIZE)
+        return 0 if size is None else int(size)
+
+    @property
     def has_many_files(self) -> bool:
         """Whether there are files to choose from."""
         snapshot = self._snapshot()
@@ -132,11 +139,11 @@ class Target:
             "name": self.name,
             "id": self.metadata.table_uuid,
             "version": str(self.snapshot_id),
-            "schema": to_spark_schema(shown).json(),
+            "schema": shown_spark_schema(shown).json(),
             "metadata_columns": to_spark_schema(Schema(fields=())).json(),
             "properties": {},
             "partitioning": [],
-            "size_in_bytes": self._size(),
+            "size_in_bytes": self.size_in_bytes,
         }
         frame: DataFrame = self.session.bridge.table_frame(facts, self.like)
         return frame if self.like is not None else frame.alias(ALIAS)
@@ -154,10 +161,10 @@ class Target:
         if not paths:
             return {}
         scan = self.scan().of_files(frozenset(paths))
-        # what was read last was planned with a predicate that keeps all of these
-        last = next((s for r in reversed(self._reads) for s in reversed(r.scans)), None)
-        if last is not None:
-            scan = scan.pruned_by(last.context.predicate)
+        # what was read last was planned with predicates that keep all of these
+        last = next((r.scans for r in reversed(self._reads) if r.scans), [])
+        if last:
+            scan = scan.pruned_by(or_(*(s.context.predicate for s in last)))
         return {
             task.file_path: task
             for planned in scan.plan().files()
@@ -183,10 +190,6 @@ class Target:
 
     def _selector(self) -> SnapshotSelector:
         return SnapshotSelector() if self.branch == MAIN else SnapshotSelector(branch=self.branch)
-
-    def _size(self) -> int:
-        snapshot = self._snapshot()
-        return 0 if snapshot is None else int(snapshot.summary.get("total-files-size", 2**40))
 
     def _snapshot(self) -> Snapshot | None:
         return select_snapshot(self.metadata, self._selector()).snapshot

@@ -1,0 +1,105 @@
+"""Equality deletes: rows deleted by the values of some columns, without reading the table.
+
+Specification, "Equality Delete Files". They delete from what was committed before, so rows of the
+same keys appended afterwards stay: an upsert for streams that cannot read. In a partitioned table
+a delete holds in its own partition, so the columns must tell which that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.commits.conflicts import ConflictChecks
+from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.spark.read_names import quoted
+from iceberg_pyspark.spark.row_level.assignments import ColumnPath
+from iceberg_pyspark.spark.row_level.run import Request, settings_of
+from iceberg_pyspark.spark.row_level.store_assignment import stored_values
+from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spark.write_command import context_and_layout
+from iceberg_pyspark.spark.write_frame import write_frame
+from iceberg_pyspark.spark.write_layout import lay_out, write_layout
+from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.sorting import UNSORTED
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import NestedField, PrimitiveType
+from iceberg_pyspark.table.commit_files import commit_action
+from iceberg_pyspark.table.table_storage import table_io
+from iceberg_pyspark.table.write_rows import delete_written
+
+
+def write_equality_deletes(
+    request: Request, frame: DataFrame, columns: Sequence[str]
+) -> LoadedTable:
+    """Delete the rows whose columns equal those of a row of the frame, nulls equal to nulls."""
+    loaded = request.catalog.load_table(request.identifier)
+    metadata, table = loaded.metadata, str(request.identifier)
+    keys = _keys(metadata, columns, table)
+    settings, options = settings_of(request, loaded)
+    io = table_io(loaded, request.catalog.properties)
+    context, _ = context_and_layout(table, metadata, settings)
+    schema = Schema(fields=keys)
+    context = replace(context, schema=schema, sort_order_id=UNSORTED.order_id)
+    layout = write_layout(schema, context.spec, UNSORTED, settings.properties)
+    bridge = request.session.bridge
+    types: dict[ColumnPath, DataType] = {
+        (f.name,): f.dataType for f in to_spark_schema(schema).fields
+    }
+    values = stored_values(
+        bridge, frame, {path: frame[quoted(path[0])] for path in types}, types, table
+    )
+    rows = frame.select(*(value.alias(path[0]) for path, value in values.items())).distinct()
+    written = write_frame(lay_out(bridge, rows, layout), context, io)
+    if not written:
+        return loaded
+    ids = tuple(sorted(f.field_id for f in keys))
+    deletes = tuple(
+        replace(f, content=FileContent.EQUALITY_DELETES, equality_ids=ids, sort_order_id=None)
+        for f in written
+    )
+    ref = metadata.refs.get(settings.branch)
+    checks = ConflictChecks(base_snapshot_id=None if ref is None else ref.snapshot_id)
+    try:
+        action = RowDelta(delete_files=deletes, checks=checks)
+        return commit_action(request.catalog, loaded, io, action, options)
+    except IcebergError as e:
+        if e.safe_to_clean_up:
+            delete_written(io, deletes)
+        raise
+
+
+def _keys(metadata: TableMetadata, columns: Sequence[str], table: str) -> tuple[NestedField, ...]:
+    if metadata.format_version < 2:
+        raise InvalidRequestError(
+            f"table {table} is of version 1, which has no delete files: upgrade the table"
+        )
+    found = {f.name: f for f in metadata.current_schema.fields}
+    unknown = [
+        c for c in columns if not isinstance(found[c].type if c in found else None, PrimitiveType)
+    ]
+    if unknown or not columns:
+        raise InvalidRequestError(
+            f"equality deletes of table {table} need one or more columns of a simple type; "
+            f"{', '.join(unknown) or 'none'} given"
+        )
+    ids = {found[c].field_id for c in columns}
+    names = metadata.current_schema.name_by_id
+    missing = [
+        names.get(i, str(i))
+        for f in metadata.default_spec.fields
+        for i in f.source_ids
+        if i not in ids
+    ]
+    if missing:
+        raise InvalidRequestError(
+            f"table {table} is partitioned by {', '.join(missing)}, and an equality delete holds "
+            "in its own partition: name these columns too"
+        )
+    return tuple(found[c] for c in dict.fromkeys(columns))

@@ -1,0 +1,146 @@
+"""DELETE, UPDATE and MERGE on our catalog and on Java's: the same rows, read by Java."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from iceberg_pyspark import install
+from iceberg_pyspark.errors import InvalidRequestError
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle
+from tests.support.rows import PlainRow
+
+SOURCE = (
+    "select id, cast(id % 3 as int) g, concat('n', id) s, named_struct('a', 1, 'b', 'y') st "
+    "from range(90, 120) where id % 2 = 0"
+)
+WHOSE = ("ours", "java")
+STATEMENTS = (
+    "update {t} set s = concat(s, 'x'), g = 7, st.a = 5 where id < 10 or id in (select 50L)",
+    "delete from {t} where exists (select 1 from src where src.id = {t}.id) and id < 94",
+    "merge into {t} t using src u on t.id = u.id when matched and u.id > 96 then delete "
+    "when matched then update set s = u.s, st.b = 'm' when not matched and u.g <> 1 then insert * "
+    "when not matched by source and t.id % 10 = 3 then delete "
+    "when not matched by source and t.id = 5 then update set s = 'five'",
+    "delete from {t} where g = 2 or s like 'n10%'",
+)
+
+
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    with native_lake(oracle) as found:
+        found.sql(SOURCE).createOrReplaceTempView("src")
+        yield found
+        found.spark.catalog.dropTempView("src")
+
+
+def make_pair(lake: Oracle, name: str, version: int, mode: str, **properties: str) -> None:
+    """The same evolved table twice: <name>_ours and <name>_java."""
+    given = {
+        "format-version": str(version),
+        **{f"write.{op}.mode": mode for op in ("delete", "update", "merge")},
+        **{k.replace("_", "."): v for k, v in properties.items()},
+    }
+    said = ", ".join(f"'{k}'='{v}'" for k, v in given.items())
+    for whose in WHOSE:
+        table = f"java_hadoop.{name}_{whose}"
+        lake.sql(
+            f"create table {table} using iceberg partitioned by (g) tblproperties ({said}) as "
+            "select id, cast(id % 3 as int) g, cast(id as string) text from range(100)"
+        )
+        lake.sql(f"alter table {table} rename column text to s")
+        lake.sql(f"alter table {table} add column st struct<a: int, b: string>")
+        lake.sql(f"alter table {table} add partition field bucket(2, id)")
+
+
+def rows(lake: Oracle, name: str, columns: str) -> list[PlainRow]:
+    return sorted(map(tuple, lake.sql(f"select {columns} from java_hadoop.{name}").collect()))
+
+
+@pytest.mark.parametrize(
+    ("version", "mode"), [(3, "merge-on-read"), (2, "merge-on-read"), (3, "copy-on-write")]
+)
+def test_the_same_statements_leave_the_same_rows(lake: Oracle, version: int, mode: str) -> None:
+    name = f"changes.v{version}_{mode[0]}"
+    make_pair(lake, name, version, mode)
+    columns = "id, g, s, st" + (", _last_updated_sequence_number" if version == 3 else "")
+    for statement in STATEMENTS:
+        lake.sql(statement.format(t=f"java_hadoop.{name}_java"))
+        lake.sql(statement.format(t=f"lake.{name}_ours"))
+        assert rows(lake, f"{name}_ours", columns) == rows(lake, f"{name}_java", columns)
+    if version == 3:
+        # later ones were inserted, in whatever order
+        kept = [[r for r in rows(lake, f"{name}_{w}", "id, _row_id") if r[0] < 90] for w in WHOSE]
+        assert kept[0] == kept[1]
+        found = [deletes(lake, f"{name}_{w}") for w in WHOSE]
+        # a file without rows is dropped here, and kept there with a vector of all its rows
+        assert set(found[0]) <= set(found[1])
+
+
+def deletes(lake: Oracle, name: str) -> list[tuple[object, ...]]:
+    """What Java says of live delete files, without their names and sizes."""
+    found = lake.sql(
+        "select d.content, d.file_format, d.spec_id, d.partition, d.record_count, "
+        "d.referenced_data_file is not null, d.content_offset is not null, d.sort_order_id "
+        f"from java_hadoop.{name}.delete_files d"
+    )
+    return sorted(tuple(map(str, r)) for r in found.collect())
+
+
+def test_java_deletes_what_we_have_deleted_from(lake: Oracle) -> None:
+    """Vectors and position deletes of either are merged by the other; an upgrade folds them in."""
+    name = "changes.both"
+    make_pair(lake, name, 2, "merge-on-read")
+    for version in (2, 3):
+        for whose in WHOSE:
+            table = f"{name}_{whose}"
+            if version == 3:
+                lake.sql(
+                    f"alter table java_hadoop.{table} set tblproperties ('format-version'='3')"
+                )
+            lake.sql(f"delete from java_hadoop.{table} where id % 10 = {version}")
+            lake.sql(f"delete from lake.{table} where id % 10 = {version + 3}")
+            lake.sql(f"delete from java_hadoop.{table} where id % 20 = {version + 4}")
+        left = [r[0] for r in rows(lake, f"{name}_ours", "id")]
+        gone = {2, 5} if version == 2 else {2, 5, 3, 6}
+        assert left == [
+            i
+            for i in range(100)
+            if i % 10 not in gone and i % 20 not in ({6} if version == 2 else {6, 7})
+        ]
+        assert rows(lake, f"{name}_java", "id") == rows(lake, f"{name}_ours", "id")
+    formats = {r[1] for r in deletes(lake, f"{name}_ours")}
+    assert formats == {r[1] for r in deletes(lake, f"{name}_java")}
+
+
+def test_a_merge_with_schema_evolution(lake: Oracle) -> None:
+    make_pair(lake, "changes.evolving", 3, "merge-on-read")
+    merge = (
+        "merge with schema evolution into {t} t using (select id, g, s, st, id * 2 more from src) "
+        "u on t.id = u.id when matched then update set * when not matched then insert *"
+    )
+    lake.sql(merge.format(t="java_hadoop.changes.evolving_java"))
+    lake.sql(merge.format(t="lake.changes.evolving_ours"))
+    ours, java = (rows(lake, f"changes.evolving_{whose}", "id, g, s, st, more") for whose in WHOSE)
+    assert ours == java
+
+
+def test_equality_deletes_that_java_applies(lake: Oracle) -> None:
+    name = "changes.keyed"
+    lake.sql(
+        f"create table java_hadoop.{name} using iceberg partitioned by (g) as "
+        "select id, cast(id % 2 as int) g, cast(id as string) s from range(10)"
+    )
+    table = install(lake.spark).table(f"lake.{name}")
+    with pytest.raises(InvalidRequestError, match="is partitioned by g"):
+        table.write_equality_deletes(lake.spark.range(3), ["id"])
+    keys = lake.sql("select cast(id as int) id, cast(id % 2 as int) g from range(3, 6)")
+    table.write_equality_deletes(keys, ["id", "g"])
+    lake.sql(f"insert into lake.{name} values (4, 0, 'again')")
+    expected = [(i, str(i)) for i in (0, 1, 2, 6, 7, 8, 9)] + [(4, "again")]
+    assert rows(lake, name, "id, s") == sorted(expected)
+    assert sorted(map(tuple, lake.sql(f"select id, s from lake.{name}").collect())) == sorted(
+        expected
+    )
