@@ -56,12 +56,16 @@ class Request:
     like: Any = None
     """The columns of the table as a statement of Spark's knows them."""
 
+    schema_id: int | None = None
+    """The schema these columns are of."""
+
 
 def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges]:
     """Run and commit; the table as it is then, and what was done."""
     tries = 0
     while True:
         loaded = request.catalog.load_table(request.identifier)
+        _check_schema(request, loaded)
         settings, options = settings_of(request, loaded)
         io = table_io(loaded, request.catalog.properties)
         with pinned(request.session, loaded, io, settings, request.like) as target:
@@ -73,6 +77,14 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
                 if tries > most or not operation.may_run_again:
                     raise
                 _log.info("%s of %s runs again: %s", operation.name, target.name, e)
+
+
+def _check_schema(request: Request, loaded: LoadedTable) -> None:
+    if request.schema_id not in (None, loaded.metadata.current_schema_id):
+        raise ConcurrentChangeError(
+            f"the schema of table {request.identifier} was changed while the statement was "
+            "analysed; run it again"
+        )
 
 
 def settings_of(request: Request, loaded: LoadedTable) -> tuple[WriteSettings, CommitOptions]:
