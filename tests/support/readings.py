@@ -6,11 +6,13 @@ opened through our own catalog on the same folder or SQLite file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.spark.options import parse_read_options
@@ -182,15 +184,43 @@ def rows_selected(
 
 
 def assert_filters_alike(
-    oracle: Oracle, name: str, filters: Iterable[str], columns: str = "id"
+    oracle: Oracle,
+    name: str,
+    filters: Iterable[str],
+    columns: str = "id",
+    *,
+    natively: bool = False,
 ) -> None:
     """Compare the rows we read by each filter with those that Spark finds to match it.
 
-    A filter that selects nothing tests nothing and fails.
+    They are read without Spark, and `natively` too. A filter that selects nothing tests nothing and
+    fails.
     """
-    for text, expected in rows_selected(oracle, name, filters, columns).items():
+    selected = rows_selected(oracle, name, filters, columns)
+    native = _native_rows_selected(oracle, name, list(selected), columns) if natively else selected
+    for text, expected in selected.items():
         assert our_rows(oracle, name, columns=columns, filter=text) == expected, text
+        assert native[text] == expected, text
         assert expected, text
+
+
+def _native_rows_selected(
+    oracle: Oracle, name: str, filters: Sequence[str], columns: str
+) -> dict[str, list[PlainRow]]:
+    """Read natively by each filter, in one job for all: each prunes a scan of its own."""
+    frames = [
+        native_frame(oracle, name, columns=columns, filter=text).select(lit(i), "*")
+        for i, text in enumerate(filters)
+    ]
+    rows = reduce(DataFrame.union, frames).collect()
+    return {text: spark_rows(r[1:] for r in rows if r[0] == i) for i, text in enumerate(filters)}
+
+
+def rows_alike(oracle: Oracle, name: str, **options: str) -> list[PlainRow]:
+    """Read without Spark and natively, which must be the same."""
+    rows = our_rows(oracle, name, **options)
+    assert spark_rows(native_frame(oracle, name, **options).collect()) == rows
+    return rows
 
 
 def java_planned_files(oracle: Oracle, name: str, filter_text: str) -> int:

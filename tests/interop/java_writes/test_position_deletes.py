@@ -6,7 +6,7 @@ import pytest
 
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_filters_alike, assert_read_alike, our_rows, our_scan
+from tests.support.readings import assert_filters_alike, assert_read_alike, our_scan, rows_alike
 
 METADATA_COLUMNS = ("_file", "_pos")
 
@@ -59,7 +59,7 @@ def test_delete_update_and_merge_on_read(oracle: Oracle, version: int, granulari
     # Splits begin amid a file, and a filter skips row groups: positions stay the file's.
     columns = ", ".join(["id", *METADATA_COLUMNS])
     filters = ["id >= 150", "v < 0", "s.x = 18", "p = 'p1' AND id > 95"]
-    assert_filters_alike(oracle, name, filters, columns)
+    assert_filters_alike(oracle, name, filters, columns, natively=True)
     everything = oracle.sql(f"SELECT {columns} FROM {name}")
     split = {"columns": columns, "split-size": "1"}
     assert_read_alike(oracle, name, everything, through_spark=version == 3, **split)
@@ -102,4 +102,4 @@ def test_position_deletes_written_by_the_java_api(oracle: Oracle, version: int) 
     oracle.sql(f"DELETE FROM {name} WHERE p = 'p0'")
     assert len(assert_read_alike(oracle, name)) == 97
     assert our_scan(oracle, name).count() == 97
-    assert len(our_rows(oracle, name, columns="id", filter="v >= 0")) == 97
+    assert len(rows_alike(oracle, name, columns="id", filter="v >= 0")) == 97

@@ -8,7 +8,7 @@ import pytest
 
 from iceberg_pyspark.errors import IcebergError, NoSuchSnapshotError
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_read_alike, our_frame, our_rows, our_table
+from tests.support.readings import assert_read_alike, our_frame, our_rows, our_table, rows_alike
 from tests.support.rows import spark_rows
 
 NAME = "java_sql.travel.events"
@@ -46,7 +46,7 @@ def assert_times_read_alike(oracle: Oracle, snapshots: list[tuple[int, dt.dateti
         text = at.isoformat(sep=" ")
         java = oracle.sql(f"SELECT * FROM {NAME} TIMESTAMP AS OF '{text}'")
         rows = assert_read_alike(oracle, NAME, java, timestampAsOf=text)
-        assert our_rows(oracle, NAME, as_of_timestamp=str(epoch_ms(at))) == rows
+        assert rows_alike(oracle, NAME, as_of_timestamp=str(epoch_ms(at))) == rows
 
 
 def test_every_snapshot_by_id_and_by_time(
@@ -56,7 +56,7 @@ def test_every_snapshot_by_id_and_by_time(
     for snapshot_id, _ in snapshots:
         java = oracle.sql(f"SELECT * FROM {NAME} VERSION AS OF {snapshot_id}")
         rows = assert_read_alike(oracle, NAME, java, snapshot_id=str(snapshot_id))
-        assert our_rows(oracle, NAME, versionAsOf=str(snapshot_id)) == rows
+        assert rows_alike(oracle, NAME, versionAsOf=str(snapshot_id)) == rows
     assert_times_read_alike(oracle, snapshots)
     [_, (second_id, at), *_] = snapshots
     java = oracle.sql(f"SELECT * FROM {NAME} VERSION AS OF {second_id}")
@@ -70,7 +70,7 @@ def test_branches_and_tags(oracle: Oracle, snapshots: list[tuple[int, dt.datetim
     for ref, kind in {"first": "tag", "2026-01-01 mark": "tag", "side": "branch"}.items():
         java = oracle.sql(f"SELECT * FROM {NAME} VERSION AS OF '{ref}'")
         rows = assert_read_alike(oracle, NAME, java, versionAsOf=ref)
-        assert our_rows(oracle, NAME, **{kind: ref}) == rows
+        assert rows_alike(oracle, NAME, **{kind: ref}) == rows
     java = oracle.sql(f"SELECT * FROM {NAME}.branch_side")
     assert_read_alike(oracle, NAME, java, through_spark=True, branch="side")
     assert {name: ref.type for name, ref in our_table(oracle, NAME).refs.items()} == {
