@@ -26,6 +26,7 @@ from iceberg_pyspark.planning.in_order import in_order
 from iceberg_pyspark.planning.manifest_pruning import SpecFilter, SpecFilters, prune_manifests
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, split_file
+from iceberg_pyspark.planning.without_collection import without_collection
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -236,6 +237,7 @@ def plan_tasks(
     return plan.tasks(split)
 
 
+@without_collection
 def tasks_of(planned: PlannedFiles, target_size: int) -> list[ScanTask]:
     """Planned files as tasks of about the target size."""
     table = planned.entries

@@ -1,0 +1,30 @@
+"""Functions that make many objects at once, with Python's cyclic garbage collector at rest."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def without_collection(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """No cycle is among the new objects, so the collector would look at all of them in vain.
+
+    That took a fifth of the time of a first plan of 100,000 files.
+    """
+
+    @wraps(function)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if enabled:
+                gc.enable()
+
+    return wrapped
