@@ -130,7 +130,10 @@ class _Run:
             if mode == "copy-on-write":
                 touched = self.operation.touched(target)
                 rewritten = None if touched is None else _files_of(touched)
-            rows = self._changes(mode if rewritten is not None else "merge-on-read", rewritten)
+            if rewritten is not None and not rewritten and self.operation.source is None:
+                rows = TouchedRows()
+            else:
+                rows = self._changes(mode if rewritten is not None else "merge-on-read", rewritten)
         return self._commit(_Found(rows=rows, rewritten=rewritten, selection=selection))
 
     def _changes(self, mode: Mode, rewritten: frozenset[str] | None) -> TouchedRows:
