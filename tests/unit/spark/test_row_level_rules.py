@@ -1,0 +1,93 @@
+"""What row-level operations decide without Spark: modes, isolation, what an assignment names."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import Column
+from pyspark.sql.types import (
+    ArrayType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.predicates import AlwaysTrue
+from iceberg_pyspark.spark.row_level.assignments import resolve_paths, type_at
+from iceberg_pyspark.spark.row_level.isolation import conflict_checks, isolation_of, mode_of
+from iceberg_pyspark.spark.row_level.store_assignment import same_names, same_type
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from tests.support.commit_tables import commit_table
+
+VALUE = cast("Column", object())
+INNER = StructType([StructField("a", IntegerType()), StructField("B", LongType(), False)])
+SCHEMA = StructType([StructField("id", LongType()), StructField("St", INNER)])
+
+
+def metadata(version: int = 2, **properties: str) -> TableMetadata:
+    given = {k.replace("__", "-").replace("_", "."): v for k, v in properties.items()}
+    return commit_table(format_version=version, properties=given).metadata
+
+
+def test_files_are_rewritten_unless_the_table_says_else() -> None:
+    assert mode_of(metadata(), "merge") == "copy-on-write"
+    read = {"write_merge_mode": "merge-on-read"}
+    assert mode_of(metadata(**read), "merge") == "merge-on-read"
+    assert mode_of(metadata(**read), "delete") == "copy-on-write"
+    # version 1 has no delete files
+    assert mode_of(metadata(1, **read), "merge") == "copy-on-write"
+    with pytest.raises(InvalidRequestError, match=r"write\.delete\.mode"):
+        mode_of(metadata(write_delete_mode="both"), "delete")
+
+
+def test_isolation_levels() -> None:
+    assert isolation_of(metadata(), "update") == "serializable"
+    snapshot = metadata(write_update_isolation__level="snapshot")
+    assert isolation_of(snapshot, "update") == "snapshot"
+    asked: dict[str, Any] = {"snapshot_id": 1, "read": AlwaysTrue(), "touched": ()}
+    strict = conflict_checks(metadata(), "update", rows_are_kept=True, **asked)
+    assert strict.no_new_data is not None
+    assert conflict_checks(snapshot, "update", rows_are_kept=True, **asked).no_new_data is None
+    with pytest.raises(InvalidRequestError, match="neither serializable nor"):
+        isolation_of(metadata(write_update_isolation__level="none"), "update")
+
+
+def test_assignments_name_columns_and_fields() -> None:
+    found = resolve_paths(
+        {("ID",): VALUE, ("st", "b"): VALUE}, SCHEMA, "db.t", case_sensitive=False
+    )
+    assert list(found) == [("id",), ("St", "B")]
+    assert type_at(SCHEMA, ("St", "B")) == LongType()
+
+
+@pytest.mark.parametrize(
+    ("paths", "case_sensitive", "message"),
+    [
+        ([("x",)], False, "no column 'x'.*it has id, St"),
+        ([("ID",)], True, "no column 'ID'"),
+        ([("st", "c")], False, "St has a, B"),
+        ([("id", "a")], False, "id has no fields"),
+        ([("id",), ("ID",)], False, "'id' of table db.t is assigned twice"),
+        ([("st",), ("st", "a")], False, "'St.a' of table db.t is assigned twice"),
+        ([("st", "a"), ("st",)], False, "'St' of table db.t is assigned twice"),
+    ],
+)
+def test_assignments_that_name_nothing_or_one_twice(
+    paths: list[tuple[str, ...]], case_sensitive: bool, message: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        resolve_paths(dict.fromkeys(paths, VALUE), SCHEMA, "db.t", case_sensitive=case_sensitive)
+
+
+def test_structs_are_stored_by_position_so_their_names_must_agree() -> None:
+    turned = StructType(list(reversed(INNER.fields)))
+    texts = StructType([StructField("A", StringType()), StructField("b", LongType())])
+    assert same_names(INNER, texts)
+    assert not same_type(INNER, texts)
+    assert not same_names(ArrayType(INNER), ArrayType(turned))
+    nullable = StructType([StructField("a", IntegerType(), False), StructField("B", LongType())])
+    assert same_type(ArrayType(INNER, False), ArrayType(nullable, True))
