@@ -183,6 +183,14 @@ def test_statements_of_spark(session: IcebergSession, table: Callable[..., Spark
     spark.sql(f"delete from {t.name}.branch_b")
     assert spark.table(f"{t.name}.branch_b").count() == 0
     assert contents(t) == expected
+    spark.sql(f"alter table {t.name} set tblproperties ('write.wap.enabled'='true')")
+    spark.conf.set("spark.wap.id", "audit")
+    try:
+        spark.sql(f"delete from {t.name} where id > 3")
+    finally:
+        spark.conf.unset("spark.wap.id")
+    assert contents(t) == expected, "a staged snapshot is in no branch"
+    assert [s.summary.get("wap.id") for s in t.snapshots][-1] == "audit"
     with pytest.raises(PySparkException, match="metadata table"):
         spark.sql(f"delete from {t.name}.files where record_count > 0")
 
