@@ -75,6 +75,7 @@ def prepare_write(given: Mapping[str, str], frame: StructType, *, overwrite: boo
         overwrite=_overwrite_mode(options, schema) if overwrite else None,
         table_uuid=metadata.table_uuid,
         new_table=new_table,
+        sort_order=metadata.default_sort_order,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from iceberg_pyspark.arrow.write_context import WriteContext
 from iceberg_pyspark.spark.options import TableOptions, WriteOptions
+from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 class PreparedWrite:
     """`table_uuid` is that of the table the files are written for.
 
-    `new_table` is its metadata if it is still to be created; `overwrite` None is an append.
+    `new_table` is its metadata if it is still to be created; `overwrite` None is an append. Rows
+    are in `sort_order` only where a session lays them out.
     """
 
     table: TableOptions
@@ -29,3 +31,4 @@ class PreparedWrite:
     overwrite: OverwriteMode | None
     table_uuid: str | None
     new_table: TableMetadata | None = field(repr=False)
+    sort_order: SortOrder = UNSORTED

@@ -7,6 +7,7 @@ import logging
 import pickle
 from base64 import b64decode
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -21,11 +22,13 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.filters import predicate_of
 from iceberg_pyspark.spark.bridge.java_lists import items
+from iceberg_pyspark.spark.commit_write import commit_write
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
 from iceberg_pyspark.spark.native_filter import is_exact
 from iceberg_pyspark.spark.native_scan import NativeScan, Part
+from iceberg_pyspark.spark.prepare_write import prepare_write
 from iceberg_pyspark.spark.read_job import ReadJob
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
@@ -40,7 +43,9 @@ from iceberg_pyspark.spark.write_command import (
     WriteCommand,
     run_truncate,
     run_write,
+    write_laid_out,
 )
+from iceberg_pyspark.spark.write_layout import write_layout
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
@@ -182,6 +187,8 @@ def _answer(operation: str, argument: Any) -> Any:
             return _count(**json.loads(argument))
         if operation == "write.run":
             return _run_write(*items(argument))
+        if operation == "source.write":
+            return _write_source(*argument)
         if operation == "table.truncate":
             return _truncate(**json.loads(argument))
         if operation == "dml.run":
@@ -300,6 +307,19 @@ def _run_write(session_id: str, described: str, frame: Any) -> None:
     run_write(session.bridge, _catalog_of(state), state, command)
 
 
+def _write_source(session_id: str, described: str, rows: Any) -> None:
+    """A `df.write.format("iceberg-py")`, laid out as the table asks."""
+    session = _session(session_id)
+    assert session.bridge is not None, "only the bridge asks for writes"
+    said = json.loads(described)
+    frame = DataFrame(rows, session.spark)
+    prepared = prepare_write(said["options"], frame.schema, overwrite=said["overwrite"])
+    context = prepared.context
+    layout = write_layout(context.schema, context.spec, prepared.sort_order, context.properties)
+    context = replace(context, sort_order_id=layout.sort_order.order_id)
+    commit_write(prepared, write_laid_out(session.bridge, frame, context, layout, prepared.io))
+
+
 def _truncate(handle: str, session: Mapping[str, str], application: Mapping[str, str]) -> None:
     state = _state_of(handle)
     run_truncate(_catalog_of(state), state, Surroundings(session=session, application=application))
@@ -316,6 +336,7 @@ def _change_rows(session_id: str, plan: Any) -> None:
         identifier=state.loaded.identifier,
         branch=branch_to_change(state),
         like=statement.columns,
+        schema_id=state.loaded.metadata.current_schema_id,
     )
     run(request, statement.operation)
 

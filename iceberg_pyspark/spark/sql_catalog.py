@@ -34,7 +34,7 @@ from iceberg_pyspark.spark.types import (
     shown_spark_schema,
     to_spark_schema,
 )
-from iceberg_pyspark.spark.write_settings import ACCEPT_ANY_SCHEMA
+from iceberg_pyspark.spark.write_settings import ACCEPT_ANY_SCHEMA, WAP_ENABLED
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.spec.schema import Schema
@@ -109,6 +109,8 @@ class CatalogAnswers:
             if found is None:
                 raise
             loaded, selector = found
+        if selector == SnapshotSelector() and _reads_branch(q.get("wap_branch"), loaded.metadata):
+            selector = SnapshotSelector(branch=q["wap_branch"])
         return self._facts(q["catalog"], catalog, loaded, selector)
 
     def _facts(
@@ -282,6 +284,11 @@ class CatalogAnswers:
 
 def _identifier(q: Mapping[str, Any]) -> TableIdentifier:
     return TableIdentifier(namespace=tuple(q["namespace"]), name=q["name"])
+
+
+def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
+    """Whether a session that writes to a branch to be audited (`spark.wap.branch`) reads it too."""
+    return branch in metadata.refs and bool_property(metadata.properties, WAP_ENABLED, False)
 
 
 def _with_ref(

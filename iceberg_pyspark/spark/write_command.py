@@ -144,6 +144,13 @@ def write_rows_of(
     check_write_schema(
         from_spark_schema(frame.schema), metadata.current_schema, table=table, case_sensitive=False
     )
+    return write_laid_out(bridge, frame, context, layout, io)
+
+
+def write_laid_out(
+    bridge: Bridge, frame: DataFrame, context: WriteContext, layout: WriteLayout, io: FileIO
+) -> list[DataFile]:
+    """The rows as data files; where columns that `layout` needs are left out, as they come."""
     present = {name.lower() for name in frame.columns}
     schema = layout.schema
     needed = {f.source_id for f in layout.ordering} | {f.source_id for f in layout.spec.fields}

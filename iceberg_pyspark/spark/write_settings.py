@@ -42,7 +42,7 @@ _OTHERS = {
 _WITHOUT_EFFECT = {"check-ordering", "check-nullability"}
 _SNAPSHOT_PROPERTY = "snapshot-property."
 _SESSION = "spark.sql.iceberg."
-_WAP_ENABLED = "write.wap.enabled"
+WAP_ENABLED = "write.wap.enabled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def write_settings(
     properties = {**table_properties, **overrides}
     named = _named_branch(branch, given.get("branch"))
     wap_id, wap_branch = _write_audit_publish(session, properties)
-    if named is not None and wap_branch is not None:
+    if named is not None and wap_branch not in (None, named):
         raise InvalidRequestError(
             f"the session writes to the branch '{wap_branch}' (spark.wap.branch), but the "
             f"statement names the branch '{named}'; unset one of them"
@@ -128,7 +128,7 @@ def _named_branch(named: str | None, option: str | None) -> str | None:
 def _write_audit_publish(
     session: Mapping[str, str], properties: Mapping[str, str]
 ) -> tuple[str | None, str | None]:
-    if not bool_property(properties, _WAP_ENABLED, False):
+    if not bool_property(properties, WAP_ENABLED, False):
         return None, None
     wap_id, branch = session.get("spark.wap.id"), session.get("spark.wap.branch")
     if wap_id is not None and branch is not None:

@@ -250,6 +250,7 @@ def test_branches_and_staged_snapshots(lake: Oracle) -> None:
         lake.spark.conf.set("spark.wap.branch", "audited")
         lake.sql(f"insert into {table} values (6)")
         lake.sql(f"insert overwrite {table} values (7)")
+        assert lake.table_rows(table) == [(7,)]
         lake.spark.conf.unset("spark.wap.branch")
 
     both(

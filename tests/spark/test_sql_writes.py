@@ -86,6 +86,28 @@ def test_values_are_the_same_without_a_job(spark: SparkSession, lake: IcebergSes
     assert files[1][0] in files[0]
 
 
+def test_format_iceberg_py_is_laid_out_as_the_table_asks(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    table = str(tmp_path / "laid-out")
+    rows_of_each = spark.range(0, 40, 1, 4).selectExpr("id", "id % 3 g")
+
+    def write(mode: str = "append", **options: str) -> int:
+        """Write, and count the files of the table."""
+        rows_of_each.write.format("iceberg-py").options(**options).mode(mode).save(table)
+        return spark.read.format("iceberg-py").load(f"{table}#files").count()
+
+    assert write(**{"partitioned-by": "g"}) == 3
+    assert write("overwrite", **{"overwrite-mode": "dynamic"}) == 3
+    assert write(native="false") == 3 + 12
+    assert spark.read.format("iceberg-py").load(table).count() == 80
+    open_table = lake.table(table)
+    open_table.replace_sort_order().desc("id").commit()
+    assert write("overwrite", **{"overwrite-mode": "static"}) >= 3
+    files = spark.read.format("iceberg-py").load(f"{table}#files")
+    assert {r.sort_order_id for r in files.select("sort_order_id").collect()} == {1}
+
+
 def test_a_cached_table_is_read_anew_after_a_write(
     spark: SparkSession, lake: IcebergSession
 ) -> None:

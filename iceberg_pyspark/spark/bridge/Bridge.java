@@ -545,9 +545,11 @@ class IcebergPySubqueries extends scala.runtime.AbstractPartialFunction {
 /** Relations of `spark.read.format("iceberg-py")`: Spark's own Python data source. */
 class IcebergPySource {
   static boolean isOurs(DataSourceV2ScanRelation relation) {
-    if (IcebergPyBridge.python == null || !(relation.scan() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonScan)) return false;
-    if (!(relation.relation().table() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonTable)) return false;
-    return relation.relation().table().name().equalsIgnoreCase("iceberg-py") && !"false".equalsIgnoreCase(relation.relation().options().get("native"));
+    return relation.scan() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonScan && isOurs((DataSourceV2Relation) (Object) relation.relation());
+  }
+  static boolean isOurs(DataSourceV2Relation relation) {
+    if (IcebergPyBridge.python == null || !(relation.table() instanceof org.apache.spark.sql.execution.datasources.v2.python.PythonTable)) return false;
+    return relation.table().name().equalsIgnoreCase("iceberg-py") && !"false".equalsIgnoreCase(relation.options().get("native"));
   }
   /** The Python object that Spark made and pickled for the relation: it holds the pinned snapshot. Null if there is none yet. */
   static Object pickled(DataSourceV2ScanRelation relation) {

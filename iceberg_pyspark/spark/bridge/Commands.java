@@ -52,11 +52,12 @@ public class IcebergPyStrategy extends org.apache.spark.sql.execution.SparkStrat
   private static boolean isOurs(LogicalPlan plan) {
     if (!(plan instanceof V2WriteCommand || plan instanceof DeleteFromTable || plan instanceof UpdateTable || plan instanceof MergeIntoTable)) return false;
     Object target = IcebergPyCommand.target(plan);
-    return target instanceof DataSourceV2Relation && ((DataSourceV2Relation) target).table() instanceof IcebergPyTable;
+    if (!(target instanceof DataSourceV2Relation)) return false;
+    return ((DataSourceV2Relation) target).table() instanceof IcebergPyTable || plan instanceof V2WriteCommand && IcebergPySource.isOurs((DataSourceV2Relation) target);
   }
 }
 
-/** Runs a statement by asking Python: "write.run" for rows that a query gives, "dml.run" for changes of the rows there are. */
+/** Runs a statement by asking Python: "write.run" and "source.write" for rows that a query gives, "dml.run" for changes of the rows there are. */
 public class IcebergPyCommand extends V2CommandExec {
   private final LogicalPlan plan;
   public IcebergPyCommand(LogicalPlan plan) { super(); this.plan = plan; }
@@ -65,8 +66,9 @@ public class IcebergPyCommand extends V2CommandExec {
     List question = new ArrayList();
     question.add(IcebergPyBridge.session());
     if (plan instanceof V2WriteCommand) {
-      write((V2WriteCommand) plan, question);
-      IcebergPyBridge.ask("write.run", question);
+      boolean ours = ((DataSourceV2Relation) target(plan)).table() instanceof IcebergPyTable;
+      write((V2WriteCommand) plan, ours, question);
+      IcebergPyBridge.ask(ours ? "write.run" : "source.write", question);
     } else {
       question.add(plan);
       IcebergPyBridge.ask("dml.run", question);
@@ -76,7 +78,7 @@ public class IcebergPyCommand extends V2CommandExec {
   }
 
   /** What a write is: its kind, the table, the options, the condition of the rows to replace, the settings; and the rows. */
-  private static void write(V2WriteCommand write, List question) {
+  private static void write(V2WriteCommand write, boolean ours, List question) {
     DataSourceV2Relation relation = (DataSourceV2Relation) write.table();
     org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) org.apache.spark.sql.classic.SparkSession.active();
     scala.Option analyzed = scala.Option.empty(); Object condition = null; String kind = "overwrite_partitions"; Map options;
@@ -86,8 +88,14 @@ public class IcebergPyCommand extends V2CommandExec {
       kind = "overwrite"; analyzed = overwrite.analyzedQuery(); options = asJava(overwrite.writeOptions());
       condition = IcebergPyFilters.describe(overwrite.deleteExpr());
     } else options = asJava(((OverwritePartitionsDynamic) write).writeOptions());
-    Map described = IcebergPyBridge.arguments(new Object[] {"kind", kind, "handle", ((IcebergPyTable) relation.table()).handle, "options", options, "condition", condition});
-    try { question.add(IcebergPyBridge.JSON.writeValueAsString(surroundings(described))); }
+    Map described;
+    if (ours) described = surroundings(IcebergPyBridge.arguments(new Object[] {"kind", kind, "handle", ((IcebergPyTable) relation.table()).handle, "options", options, "condition", condition}));
+    else {
+      // a view has the options of its inserts
+      Map all = new HashMap(relation.options().asCaseSensitiveMap()); all.putAll(options);
+      described = IcebergPyBridge.arguments(new Object[] {"options", all, "overwrite", Boolean.valueOf(!kind.equals("append"))});
+    }
+    try { question.add(IcebergPyBridge.JSON.writeValueAsString(described)); }
     catch (com.fasterxml.jackson.core.JsonProcessingException e) { throw new IllegalStateException(e); }
     LogicalPlan query = analyzed.isDefined() ? (LogicalPlan) analyzed.get() : (LogicalPlan) (Object) write.query();
     question.add(org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, query));
