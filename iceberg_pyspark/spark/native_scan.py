@@ -287,6 +287,7 @@ class NativeScan:
             facts=schema,
             columns=columns.read_schema,
             options=self._storage.options,
+            rows=sum(t.record_count for t in tasks),
         )
         if isinstance(self._filter, AlwaysTrue):
             return relation
@@ -325,8 +326,7 @@ class NativeScan:
         groups = pack_tasks(tasks, self._scan.split)
         read = _GroupRows(context, self._scan.io)
         plan = self._bridge.analysed(shipped_tasks(self._spark, groups, read, schema))
-        size = sum(task.length for task in tasks)
-        return Part(plan=self._bridge.sized(plan, size))
+        return Part(plan=self._bridge.sized(plan, sum(t.record_count for t in tasks)))
 
 
 @dataclass(frozen=True)

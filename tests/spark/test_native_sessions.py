@@ -216,11 +216,14 @@ def test_what_is_left_after_pruning_is_broadcast(lake: Lake) -> None:
     table = create(lake.session, "lake.db.parts", "partitioned by (g)")
     table.append(arrow(range(30)))
     frame = lake.spark.table("lake.db.parts")
-    sizes = [f.file_size_in_bytes for f in table.scan().plan_files()]
+    one = frame.filter("g = 1")
     other = lake.spark.range(10**6).withColumnRenamed("id", "x")
-    limit = str((max(sizes) + sum(sizes)) // 2)
+    part, whole = (
+        int(f._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()) for f in (one, frame)
+    )
+    assert 0 < part < whole
+    limit = str((part + whole) // 2)
     with configured(lake.spark, {"spark.sql.autoBroadcastJoinThreshold": limit}):
-        one = frame.filter("g = 1")
         assert "BroadcastHashJoin" in plan_of(other.join(one, other.x == one.id))
         assert "BroadcastHashJoin" not in plan_of(other.join(frame, other.x == frame.id))
 

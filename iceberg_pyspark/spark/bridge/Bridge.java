@@ -616,19 +616,18 @@ class IcebergPyFilters {
 /** Files chosen by Python, each a partition of its own whose values are facts about the file. */
 public class IcebergPyFileIndex implements FileIndex {
   private final String key, root; private final String[] paths; private final long[] sizes; private final InternalRow[] facts; private final StructType factSchema; private final long total;
-  public IcebergPyFileIndex(String key, String root, String table, StructType factSchema) {
+  public IcebergPyFileIndex(String key, String root, String table, StructType factSchema, long total) {
     String[] lines = table.length() == 0 ? new String[0] : table.split("\n");
     this.key = key; this.root = root; this.factSchema = factSchema;
-    paths = new String[lines.length]; sizes = new long[lines.length]; facts = new InternalRow[lines.length]; long sum = 0L;
+    paths = new String[lines.length]; sizes = new long[lines.length]; facts = new InternalRow[lines.length]; this.total = total;
     StructField[] fields = factSchema.fields();
     for (int i = 0; i < lines.length; i++) {
       String[] cells = lines[i].split("\t", -1);
-      paths[i] = unescaped(cells[0]); sizes[i] = Long.parseLong(cells[1]); sum += sizes[i];
+      paths[i] = unescaped(cells[0]); sizes[i] = Long.parseLong(cells[1]);
       Object[] values = new Object[fields.length];
       for (int f = 0; f < fields.length; f++) values[f] = fact(cells[f + 2], fields[f].dataType());
       facts[i] = new GenericInternalRow(values);
     }
-    total = sum;
   }
   private static String unescaped(String cell) {
     if (cell.indexOf('\\') < 0) return cell;
@@ -686,12 +685,13 @@ public class IcebergPyPlans {
   public void answerWith(BiFunction python) { IcebergPyBridge.python = python; }
 
   /** A DataFrame over chosen Parquet files; the reader finds columns by field id, set for this relation alone. */
-  public Object parquetRelation(Object session, String key, String root, String files, String factsJson, String columnsJson, String optionsJson) throws com.fasterxml.jackson.core.JsonProcessingException {
+  public Object parquetRelation(Object session, String key, String root, String files, String factsJson, String columnsJson, String optionsJson, long rows) throws com.fasterxml.jackson.core.JsonProcessingException {
     org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) session;
     StructType facts = (StructType) DataType.fromJson(factsJson);
     StructType columns = (StructType) DataType.fromJson(columnsJson);
     Map options = (Map) IcebergPyBridge.JSON.readValue(optionsJson, Map.class);
-    FileIndex index = new IcebergPyFileIndex(key, root, files, facts);
+    // by rows and what of them is read, as Iceberg's own connector says it: files have columns that no one asked for
+    FileIndex index = new IcebergPyFileIndex(key, root, files, facts, rows * (8L + columns.defaultSize()));
     HadoopFsRelation relation = new HadoopFsRelation(index, facts, columns, scala.Option.empty(), new ParquetFileFormat(), (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(scala.jdk.javaapi.CollectionConverters.asScala(options)), spark);
     return spark.baseRelationToDataFrame(relation);
   }

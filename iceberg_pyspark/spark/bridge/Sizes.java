@@ -1,6 +1,7 @@
 // How large the rows of a plan are that Python made over an RDD: Spark takes what it does not know for too large to broadcast.
 
 import java.util.*;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.LogicalRDD;
@@ -8,11 +9,14 @@ import scala.jdk.javaapi.CollectionConverters;
 
 public class IcebergPySizes {
   /** The plan with its size said, if it stands on an RDD. */
-  public Object sized(Object plan, long bytes) throws ReflectiveOperationException {
+  public Object sized(Object plan, long count) throws ReflectiveOperationException {
     LogicalPlan top = (LogicalPlan) plan;
     if (top.children().size() != 1 || !(top.children().head() instanceof LogicalRDD)) return plan;
     LogicalRDD rows = (LogicalRDD) top.children().head();
-    Object statistics = new org.apache.spark.sql.catalyst.plans.logical.Statistics(scala.math.BigInt.apply(bytes), scala.Option.empty(), AttributeMap$.MODULE$.empty(), false);
+    long width = 8L;
+    scala.collection.Iterator it = top.output().iterator();
+    while (it.hasNext()) width += ((Attribute) it.next()).dataType().defaultSize();
+    Object statistics = new org.apache.spark.sql.catalyst.plans.logical.Statistics(scala.math.BigInt.apply(count * width), scala.Option.empty(), AttributeMap$.MODULE$.empty(), false);
     List arguments = new ArrayList(CollectionConverters.asJava(rows.productIterator().toSeq()));
     int session = arguments.size();
     arguments.addAll(CollectionConverters.asJava(rows.otherCopyArgs()));

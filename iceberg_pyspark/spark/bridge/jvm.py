@@ -85,10 +85,11 @@ class Bridge:
         facts: StructType,
         columns: StructType,
         options: Mapping[str, str],
+        rows: int,
     ) -> DataFrame:
         """A DataFrame over chosen files: `columns` by field id, and `facts` about each file.
 
-        `options` are Hadoop's, for these files alone.
+        `options` are Hadoop's, for these files alone; `rows` is how many they hold.
         """
         frame = self._plans.parquetRelation(
             self._spark._jsparkSession,
@@ -98,6 +99,7 @@ class Bridge:
             facts.json(),
             columns.json(),
             json.dumps({**options, **_READ_BY_FIELD_ID}),
+            rows,
         )
         return DataFrame(frame, self._spark)
 
@@ -110,9 +112,9 @@ class Bridge:
         """The analysed plan of a frame."""
         return self._plans.analysed(frame._jdf)
 
-    def sized(self, plan: Any, size_in_bytes: int) -> Any:
+    def sized(self, plan: Any, rows: int) -> Any:
         """The plan over shipped tasks with its size said, for Spark to choose joins by."""
-        return self._sizes.sized(plan, size_in_bytes)
+        return self._sizes.sized(plan, rows)
 
     def part(self, plan: Any, live: Any, anti_joins: Sequence[Any]) -> Any:
         """A part of a scan, as the rule takes it."""
