@@ -1,10 +1,18 @@
 // How rows come to the tasks that write them; compiled together with Bridge.java, and as free of Iceberg's rules.
 
-import java.util.*;
-import org.apache.spark.sql.catalyst.expressions.*;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Length;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Murmur3Hash;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions;
-import org.apache.spark.sql.types.*;
+import org.apache.spark.sql.types.BinaryType$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.IntegerType$;
+import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.ObjectType;
 
 public class IcebergPyLayout {
   /** The rows of a DataFrame in partitions of about a size: by range where the columns have an order, else by hash. */

@@ -1,6 +1,7 @@
 // How large the rows of a plan are that Python made over an RDD: Spark takes what it does not know for too large to broadcast.
 
-import java.util.*;
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
