@@ -35,11 +35,11 @@ def metadata(version: int = 2, **properties: str) -> TableMetadata:
 
 def test_files_are_rewritten_unless_the_table_says_else() -> None:
     assert mode_of(metadata(), "merge") == "copy-on-write"
-    read = {"write_merge_mode": "merge-on-read"}
-    assert mode_of(metadata(**read), "merge") == "merge-on-read"
-    assert mode_of(metadata(**read), "delete") == "copy-on-write"
+    read = metadata(write_merge_mode="merge-on-read")
+    assert mode_of(read, "merge") == "merge-on-read"
+    assert mode_of(read, "delete") == "copy-on-write"
     # version 1 has no delete files
-    assert mode_of(metadata(1, **read), "merge") == "copy-on-write"
+    assert mode_of(metadata(1, write_merge_mode="merge-on-read"), "merge") == "copy-on-write"
     with pytest.raises(InvalidRequestError, match=r"write\.delete\.mode"):
         mode_of(metadata(write_delete_mode="both"), "delete")
 
