@@ -25,7 +25,8 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
 )
 from iceberg_pyspark.expressions.rewriting import not_bound
-from iceberg_pyspark.spark.native_columns import quoted, sql_literal
+from iceberg_pyspark.spark.native_columns import sql_literal
+from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spec.types import (
     BooleanType,
     DateType,
