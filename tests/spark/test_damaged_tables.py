@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructType
 
@@ -251,8 +252,9 @@ def test_users_see_our_message_for_damage_on_driver_and_executor(
     error, text = refusal(lambda: load(spark, table.location))
     assert "format-version 4 is not supported" in text
     before = sorted(Path(table.location).rglob("*"))
-    error, text = refusal(lambda: save(spark.range(1), table.location))
-    assert "format-version 4 is not supported" in text
+    # where writes go by the bridge, Spark's own class of it has our words
+    with pytest.raises(PySparkException, match="format-version 4 is not supp"):
+        save(spark.range(1), table.location)
     assert sorted(Path(table.location).rglob("*")) == before
 
 
