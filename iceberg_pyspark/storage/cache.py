@@ -12,8 +12,6 @@ import contextlib
 import hashlib
 import os
 import re
-import stat
-import tempfile
 import threading
 import uuid
 import zlib
@@ -22,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.storage.user_folder import user_folder
 
 _ENABLED = "io.manifest.cache-enabled"
 _MAX_TOTAL_BYTES = "io.manifest.cache.max-total-bytes"
@@ -57,7 +56,7 @@ class MetadataCache:
         data = _memory.get(key)
         if data is not None:
             return data
-        folder = self.folder if self.folder is not None else _user_folder()
+        folder = self.folder if self.folder is not None else user_folder("iceberg-pyspark")
         data = _load(folder, key)
         if data is None:
             data = read(location)
@@ -143,20 +142,6 @@ def _bytes(properties: Mapping[str, str], name: str, default: int) -> int:
         return int(text)
     except ValueError as e:
         raise InvalidRequestError(f"{name} = {text}: must be a number of bytes") from e
-
-
-def _user_folder() -> str | None:
-    """A folder that is this user's alone; None where none can be had."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    temporary = os.path.join(tempfile.gettempdir(), f"iceberg-pyspark-{os.getuid()}")
-    for folder in (os.path.join(home, "iceberg-pyspark"), temporary):
-        with contextlib.suppress(OSError):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            status = os.lstat(folder)
-            private = stat.S_IMODE(status.st_mode) & 0o077 == 0 and status.st_uid == os.getuid()
-            if stat.S_ISDIR(status.st_mode) and private and os.access(folder, os.W_OK):
-                return folder
-    return None
 
 
 def _load(folder: str | None, key: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Compiles the Java sources of this folder with the Janino inside Spark, once per JVM.
+"""Compiles the Java sources of this folder with the Janino inside Spark, once on a machine.
 
 The classes go to a folder that is added to the class loader Spark's driver resolves names with, so
 that the catalog class is found by its name however late a catalog is configured.
@@ -6,9 +6,11 @@ that the catalog class is found by its name however late a catalog is configured
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from iceberg_pyspark.spark.bridge.class_folder import class_folder
+from iceberg_pyspark.storage.user_folder import user_folder
 
 _SOURCES = ("Bridge.java", "Commands.java", "Layout.java", "RowLevel.java", "Sizes.java")
 _MARKER = "IcebergPyBridge"
@@ -28,16 +30,35 @@ def load_bridge(gateway: Any) -> Any:
         raise BridgeUnavailableError(
             f"the driver's class loader is a {loader.getClass().getName()}, which takes no classes"
         )
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
-    compiler.setSourceVersion(8)
-    compiler.setTargetVersion(8)
-    compiler.cook(_source())
-    folder = Path(tempfile.mkdtemp(prefix="iceberg-pyspark-bridge-"))
-    for name, code in compiler.getBytecodes().items():
-        (folder / f"{name}.class").write_bytes(bytes(code))
+    source = _source()
+
+    def compiled() -> dict[str, bytes]:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        compiler.setSourceVersion(8)
+        compiler.setTargetVersion(8)
+        compiler.cook(source)
+        return {name: bytes(code) for name, code in compiler.getBytecodes().items()}
+
+    folder = class_folder(
+        user_folder("iceberg-pyspark-bridge"),
+        f"{_compiled_against(jvm, loader)}\n{source}",
+        compiled,
+    )
     loader.addURL(jvm.java.io.File(str(folder)).toURI().toURL())
     return loader
+
+
+def _compiled_against(jvm: Any, loader: Any) -> str:
+    """Which Spark, and where it lies, and which Java."""
+    spark = loader.loadClass("org.apache.spark.sql.catalyst.plans.logical.LogicalPlan")
+    where = spark.getProtectionDomain().getCodeSource()
+    found = (
+        getattr(getattr(jvm.org.apache.spark, "package$"), "MODULE$").SPARK_VERSION(),
+        "" if where is None else where.getLocation().toString(),
+        jvm.java.lang.System.getProperty("java.version"),
+    )
+    return " ".join(map(str, found))
 
 
 def _source() -> str:
