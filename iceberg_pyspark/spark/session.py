@@ -6,11 +6,11 @@ import json
 import logging
 import pickle
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import wraps
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,6 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.filters import predicate_of
-from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.commit_write import commit_write
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.error_text import iceberg_error_in
@@ -56,6 +55,8 @@ from iceberg_pyspark.table.table_storage import table_io
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _sessions: dict[str, IcebergSession] = {}
@@ -186,13 +187,13 @@ def _answer(operation: str, argument: Any) -> Any:
         if operation == "scan.count":
             return _count(**json.loads(argument))
         if operation == "write.run":
-            return _run_write(*items(argument))
+            return _run_write(*argument)
         if operation == "source.write":
             return _write_source(*argument)
         if operation == "table.truncate":
             return _truncate(**json.loads(argument))
         if operation == "dml.run":
-            return _change_rows(*items(argument))
+            return _change_rows(*argument)
         question = json.loads(argument)
         session_id = question.get("session") or question["catalog"].partition("/")[0]
         return _session(session_id).catalogs.answer(operation, question)
@@ -231,25 +232,28 @@ def _plan(
     struct = spark_types.StructType.fromJson(json.loads(wanted))
     key = f"{handle or sha256(str(source).encode()).hexdigest()}{wanted}{json.dumps(condition)}"
     if handle is None:
-        return _plan_source(_session(session), struct, condition, source or "", key)
+        return _left_to_portable(
+            lambda: _plan_source(_session(session), struct, condition, source or "", key)
+        )
     return _plan_table(_session(session), struct, condition, handle, key)
 
 
 def _count(session: str, handle: str | None = None, source: str | None = None) -> str | None:
     """How many rows a table has, where metadata and positions of deletes tell; else None."""
-    _session(session)
-    if handle is None:
-        job = _read_job(source or "")
-        rows = None if job is None else job.scan_of(spark_types.StructType()).known_count()
-    else:
+    wanted = spark_types.StructType()
+    if handle is not None:
+        _session(session)
         state = _state_of(handle)
-        if state.metadata_table is not None:
-            return None
-        scan = _scan_of(state, spark_types.StructType())
-        rows = scan.known_count()
-        if state.reads is not None:
-            state.reads.noted(scan)
+        rows = None if state.metadata_table else _scan_of(state, wanted, None).known_count()
+    else:
+        rows = _left_to_portable(lambda: _count_source(session, source or "", wanted))
     return None if rows is None else str(rows)
+
+
+def _count_source(session: str, source: str, wanted: spark_types.StructType) -> int | None:
+    _session(session)
+    job = _read_job(source)
+    return None if job is None else job.scan_of(wanted).known_count()
 
 
 def _plan_table(
@@ -268,24 +272,23 @@ def _plan_table(
             selector=state.selector,
         )
         return session.parts_of_frame(metadata_table_frame(session.spark, opened, struct))
-    pruned = _pruned(_scan_of(state, struct), condition)
-    if state.reads is not None:
-        pruned = state.reads.noted(pruned)
-    return session.parts_of(pruned, key, state.loaded.config)
+    return session.parts_of(_scan_of(state, struct, condition), key, state.loaded.config)
 
 
 def _io_of(state: TableState) -> FileIO:
     return state.io or table_io(state.loaded, _catalog_of(state).properties)
 
 
-def _scan_of(state: TableState, struct: spark_types.StructType) -> TableScan:
-    return scan_table(
+def _scan_of(state: TableState, struct: spark_types.StructType, condition: Any) -> TableScan:
+    scan = scan_table(
         str(state.loaded.identifier),
         state.loaded.metadata,
         _io_of(state),
         selector=state.selector,
         projection=lambda schema: _projected(schema, struct, partition_of(state.loaded.metadata)),
     )
+    pruned = _pruned(scan, condition)
+    return pruned if state.reads is None else state.reads.noted(pruned)
 
 
 def _run_write(session_id: str, described: str, frame: Any) -> None:
@@ -362,17 +365,21 @@ def _plan_source(
     key: str,
 ) -> Any:
     """None where it stays as it is."""
+    job = _read_job(source)
+    if job is None:
+        return None
+    scan = job.scan_of(struct)
+    if not is_exact(scan.context.predicate):
+        return None
+    selected = scan.context.predicate
+    return session.parts_of(_pruned(scan, condition), key, job.loaded.config, selected)
+
+
+def _left_to_portable(answer: Callable[[], T]) -> T | None:
+    """None for an error: the portable source will meet the same, and say it in its own words."""
     try:
-        job = _read_job(source)
-        if job is None:
-            return None
-        scan = job.scan_of(struct)
-        if not is_exact(scan.context.predicate):
-            return None
-        selected = scan.context.predicate
-        return session.parts_of(_pruned(scan, condition), key, job.loaded.config, selected)
+        return answer()
     except IcebergError as e:
-        # the portable source will meet the same, and say it in its own words
         _log.info("a scan of iceberg-py is left to the portable path: %s", e)
         return None
 

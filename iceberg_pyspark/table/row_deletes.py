@@ -106,7 +106,9 @@ def _united(table: str, io: FileIO, task: ScanTask, rows: BitMap64) -> BitMap64:
 def deleted_before(io: FileIO, task: ScanTask, table: str) -> int:
     """How many rows of a data file are deleted by position already."""
     rows = read_deleted_rows(io, task, table)
-    return 0 if rows is None else len(rows.bitmap())
+    if rows is None or not task.record_count:
+        return 0
+    return int(rows.bitmap().rank(task.record_count - 1))
 
 
 def _granularity(metadata: TableMetadata) -> str:

@@ -12,13 +12,13 @@ from functools import partial
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.position_deletes import read_deleted_rows
 from iceberg_pyspark.arrow.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.identifiers import parse_levels
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_
+from iceberg_pyspark.planning.in_order import in_order
 from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
@@ -38,6 +38,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
 from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.table.given_filter import predicate_of
+from iceberg_pyspark.table.row_deletes import deleted_before
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
 
 NAME_MAPPING = "schema.name-mapping.default"
@@ -125,32 +126,31 @@ class TableScan:
         counting = replace(self.context, projection=Schema(fields=()))
         rows = 0
         for task in self.plan().tasks(SplitOptions(target_size=_WHOLE_FILES)):
-            known = self._known_count(task)
-            if known is None:
-                rows += sum(b.num_rows for b in read_task(counting, task, self.io))
+            if self._is_countable(task):
+                rows += task.record_count - self._deleted(task)
             else:
-                rows += known
+                rows += sum(b.num_rows for b in read_task(counting, task, self.io))
         return rows
 
     def known_count(self) -> int | None:
         """How many rows there are, or None where values of data files must be looked at."""
         rows = 0
+        with_deletes = []
         for task in self.plan().tasks(SplitOptions(target_size=_WHOLE_FILES)):
-            known = self._known_count(task)
-            if known is None:
+            if not self._is_countable(task):
                 return None
-            rows += known
-        return rows
+            rows += task.record_count
+            if task.deletes:
+                with_deletes.append(task)
+        # only now: a table that cannot be counted so has its deletes read when it is scanned
+        return rows - sum(in_order(self._deleted, with_deletes))
 
-    def _known_count(self, task: ScanTask) -> int | None:
-        if not (isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied):
-            return None
-        if any(d.content is FileContent.EQUALITY_DELETES for d in task.deletes):
-            return None
-        deleted = read_deleted_rows(self.io, task, self.context.table) if task.deletes else None
-        if deleted is None or not task.record_count:
-            return task.record_count
-        return task.record_count - int(deleted.bitmap().rank(task.record_count - 1))
+    def _is_countable(self, task: ScanTask) -> bool:
+        selected = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied
+        return selected and all(d.content is not FileContent.EQUALITY_DELETES for d in task.deletes)
+
+    def _deleted(self, task: ScanTask) -> int:
+        return deleted_before(self.io, task, self.context.table) if task.deletes else 0
 
 
 def scan_table(

@@ -757,8 +757,7 @@ public class IcebergPyPlans {
     StructType facts = (StructType) DataType.fromJson(factsJson);
     StructType columns = (StructType) DataType.fromJson(columnsJson);
     Map options = (Map) IcebergPyBridge.JSON.readValue(optionsJson, Map.class);
-    // by rows and what of them is read, as Iceberg's own connector says it: files have columns that no one asked for
-    FileIndex index = new IcebergPyFileIndex(key, root, files, facts, rows * (8L + columns.defaultSize()));
+    FileIndex index = new IcebergPyFileIndex(key, root, files, facts, IcebergPySizes.estimate(rows, columns));
     HadoopFsRelation relation = new HadoopFsRelation(index, facts, columns, scala.Option.empty(), new ParquetFileFormat(), (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(scala.jdk.javaapi.CollectionConverters.asScala(options)), spark);
     return spark.baseRelationToDataFrame(relation);
   }

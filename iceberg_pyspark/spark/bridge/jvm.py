@@ -207,7 +207,7 @@ class _Answering:
 
     def apply(self, operation: str, argument: Any) -> Any:
         """Called by the JVM."""
-        answer = self._answer(operation, argument)
+        answer = self._answer(operation, argument if isinstance(argument, str) else items(argument))
         return json.dumps(answer) if isinstance(answer, dict) else answer
 
     class Java:

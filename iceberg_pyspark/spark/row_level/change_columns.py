@@ -7,6 +7,7 @@ and the values of the row to write, if one is written.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal, TypeAlias
 
 OP = "__ice_op"
 FILE = "__ice_file"
@@ -27,3 +28,6 @@ class Op(IntEnum):
 
 WRITTEN = (Op.UPDATE, Op.INSERT, Op.COPY)
 REMOVED = (Op.DELETE, Op.UPDATE)
+
+ClauseOp: TypeAlias = Literal[Op.UPDATE, Op.DELETE, Op.INSERT]
+"""What a clause of a merge may do."""

@@ -5,7 +5,6 @@ Runs on executors. Only file names, bitmaps and counts leave a task (`TaskChange
 
 from __future__ import annotations
 
-import pickle
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
-from pyspark import Accumulator, TaskContext
 
 from iceberg_pyspark.arrow.write_context import WriteContext
 from iceberg_pyspark.arrow.write_files import write_data_files
@@ -40,30 +38,19 @@ class TaskChanges:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeTask:
-    """The function of `mapInArrow`; `context` None where no rows are written.
-
-    `written` takes the paths of the files of every finished task.
-    """
+    """The part of one task; `context` None where no rows are written."""
 
     context: WriteContext | None
     io: FileIO
-    written: Accumulator[list[str]]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Carry out the changes of one partition; one row comes out, a pickled `TaskChanges`."""
-        task = TaskContext.get()
-        assert task is not None, "Spark runs this in a task"
+    def __call__(
+        self, batches: Iterable[pa.RecordBatch], partition_id: int, task_id: int
+    ) -> tuple[tuple[DataFile, ...], TaskChanges]:
+        """Carry out the changes of one partition: its files, and all it has to say."""
         changes = carry_out(
-            self.context,
-            batches,
-            self.io,
-            partition_id=task.partitionId(),
-            task_id=task.taskAttemptId(),
+            self.context, batches, self.io, partition_id=partition_id, task_id=task_id
         )
-        self.written.add([f.file_path for f in changes.data_files])
-        yield pa.RecordBatch.from_pydict(
-            {"changes": pa.array([pickle.dumps(changes)], pa.binary())}
-        )
+        return changes.data_files, changes
 
 
 def carry_out(

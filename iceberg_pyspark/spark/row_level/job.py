@@ -1,25 +1,19 @@
-"""The one Spark job of a row-level operation: new rows laid out and written, old ones noted.
-
-If it fails, what its finished tasks have written is removed; a task removes its own.
-"""
+"""The one Spark job of a row-level operation: new rows laid out and written, old ones noted."""
 
 from __future__ import annotations
 
-import contextlib
-import pickle
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.spark.row_level.change_task import ChangeTask
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows, unite
 from iceberg_pyspark.spark.write_command import context_and_layout
-from iceberg_pyspark.spark.write_frame import WrittenPaths
 from iceberg_pyspark.spark.write_layout import DISTRIBUTION_MODE, lay_out
 from iceberg_pyspark.spark.write_settings import WriteSettings
+from iceberg_pyspark.spark.writing_job import run_writing_job
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 _ADVISORY_BYTES = 64 * 1024 * 1024
@@ -48,20 +42,8 @@ def run_job(
             # few rows of many files: not a file for each task that has one
             frame = bridge.rebalanced(frame, [], layout.partition_bytes or _ADVISORY_BYTES)
         frame = lay_out(bridge, frame, layout)
-    written = target.session.spark.sparkContext.accumulator([], WrittenPaths())
-    task = ChangeTask(context=context, io=target.io, written=written)
-    try:
-        results = frame.mapInArrow(task, "changes binary").collect()
-    except BaseException:
-        for path in written.value:
-            # the failure that led here is the one to report; what stays is an orphan
-            with contextlib.suppress(StorageError):
-                target.io.delete(path)
-        raise
-    finally:
-        # Spark keeps the accumulator for as long as the process lives
-        written.value = []
-    return unite(pickle.loads(r.changes) for r in results)
+    task = ChangeTask(context=context, io=target.io)
+    return unite(run_writing_job(frame, task, target.io))
 
 
 def _distribution(

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.spark.row_level.assignments import Assignments
-from iceberg_pyspark.spark.row_level.change_columns import Op
+from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.key_range import rows_in_range
@@ -29,7 +29,7 @@ _FROM_SOURCE = "__ice_source"
 class Clause:
     """WHEN ... THEN: `condition` None holds always; `values` of an update or insert."""
 
-    op: Literal[Op.UPDATE, Op.DELETE, Op.INSERT]
+    op: ClauseOp
     condition: Column | None = None
     values: Assignments | None = None
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 
@@ -18,7 +17,7 @@ from iceberg_pyspark.spark.row_level.assignments import (
     as_column,
     parse_assignments,
 )
-from iceberg_pyspark.spark.row_level.change_columns import Op
+from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spark.row_level.operation import RowChanges
 
@@ -38,7 +37,7 @@ class MergeTable:
 class _Given:
     """A clause as it was given."""
 
-    op: Literal[Op.UPDATE, Op.DELETE, Op.INSERT]
+    op: ClauseOp
     condition: Column | None
     values: Mapping[str, str | Column] | None = None
     """What is assigned; None for every column the source's of its name."""
@@ -128,8 +127,8 @@ class MergeBuilder:
         }
 
 
-class MatchedClause:
-    """What becomes of rows of the table."""
+class _Clause:
+    """One `when...` of a merge, until it is said what is done."""
 
     def __init__(
         self, builder: MergeBuilder, clauses: list[_Given], condition: str | Column | None
@@ -137,6 +136,14 @@ class MatchedClause:
         self._builder = builder
         self._clauses = clauses
         self._condition = None if condition is None else as_column(condition)
+
+    def _add(self, op: ClauseOp, values: Mapping[str, str | Column] | None) -> MergeBuilder:
+        self._clauses.append(_Given(op=op, condition=self._condition, values=values))
+        return self._builder
+
+
+class MatchedClause(_Clause):
+    """What becomes of rows of the table."""
 
     def update(self, assignments: Mapping[str, str | Column]) -> MergeBuilder:
         """Assign values to columns."""
@@ -150,34 +157,17 @@ class MatchedClause:
         """Delete the row."""
         return self._add(Op.DELETE, None)
 
-    def _add(
-        self, op: Literal[Op.UPDATE, Op.DELETE], values: Mapping[str, str | Column] | None
-    ) -> MergeBuilder:
-        self._clauses.append(_Given(op=op, condition=self._condition, values=values))
-        return self._builder
 
-
-class NotMatchedClause:
+class NotMatchedClause(_Clause):
     """What becomes of rows of the source alone."""
-
-    def __init__(
-        self, builder: MergeBuilder, clauses: list[_Given], condition: str | Column | None
-    ) -> None:
-        self._builder = builder
-        self._clauses = clauses
-        self._condition = None if condition is None else as_column(condition)
 
     def insert(self, assignments: Mapping[str, str | Column]) -> MergeBuilder:
         """Insert a row of these values; other columns get their defaults."""
-        return self._add(assignments)
+        return self._add(Op.INSERT, assignments)
 
     def insertAll(self) -> MergeBuilder:
         """Insert the source's row, columns by name."""
-        return self._add(None)
-
-    def _add(self, values: Mapping[str, str | Column] | None) -> MergeBuilder:
-        self._clauses.append(_Given(op=Op.INSERT, condition=self._condition, values=values))
-        return self._builder
+        return self._add(Op.INSERT, None)
 
 
 def aliased(source: DataFrame) -> DataFrame:

@@ -7,20 +7,20 @@ the target's rows come with these ids.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
-from iceberg_pyspark.spark.row_level.change_columns import Op
+from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.delete import Delete
 from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spark.row_level.operation import Operation
 from iceberg_pyspark.spark.row_level.update import Update
 
-_OPS: dict[str, Literal[Op.UPDATE, Op.DELETE, Op.INSERT]] = {
+_OPS: dict[str, ClauseOp] = {
     "update": Op.UPDATE,
     "delete": Op.DELETE,
     "insert": Op.INSERT,
