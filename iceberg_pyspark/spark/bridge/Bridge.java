@@ -578,9 +578,18 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     if (condition != null) plan = new Filter(fresh ? substituted(condition, exchanged) : condition, plan);
     if (live != null) plan = new Filter(live, plan);
     for (int i = 0; i < antiJoins.size(); i++) plan = antiJoin(plan, (Join) antiJoins.get(i));
-    if (!deletes) return plan;
+    if (!deletes && !hasMetadata(made)) return plan;
     // Spark's own pruning is over by now; without it every row would get a struct with all that Spark knows of its file
     return org.apache.spark.sql.execution.datasources.SchemaPruning$.MODULE$.apply((LogicalPlan) new Project(IcebergPyBridge.seq(outputs), plan));
+  }
+
+  private static boolean hasMetadata(LogicalPlan plan) {
+    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+    while (leaves.hasNext()) {
+      scala.collection.Iterator it = ((LogicalPlan) leaves.next()).output().iterator();
+      while (it.hasNext()) if (((Attribute) it.next()).name().equals("_metadata")) return true;
+    }
+    return false;
   }
 
   /** The right side and condition of an analysed join on another left side; a broadcast, which nothing after this rule would choose. */
