@@ -7,9 +7,10 @@ with its first byte. Files of other formats stay whole.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import ScanTask, ScanTaskGroup
@@ -17,6 +18,7 @@ from iceberg_pyspark.planning.scan_tasks import ScanTask, ScanTaskGroup
 _DEFAULT_TARGET_SIZE = 128 * 1024 * 1024
 _DEFAULT_LOOKBACK = 10
 _DEFAULT_OPEN_FILE_COST = 4 * 1024 * 1024
+_FEW_GROUPS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +90,14 @@ def _are_usable(offsets: Sequence[int], file_size: int) -> bool:
 def pack_tasks(
     tasks: Iterable[ScanTask], options: SplitOptions = DEFAULT_SPLIT
 ) -> list[ScanTaskGroup]:
-    """Groups of about the target size, in the order of tasks as far as the lookback allows."""
-    return [ScanTaskGroup(tasks=tuple(_merged(bin_))) for bin_ in _pack(tasks, options)]
+    """Groups of about the target size, in the order of tasks as far as the lookback allows.
+
+    A few groups are evened out: all wait for the largest.
+    """
+    bins = list(_pack(tasks, options))
+    if 1 < len(bins) <= _FEW_GROUPS:
+        bins = _evened(bins, options)
+    return [ScanTaskGroup(tasks=tuple(_merged(bin_))) for bin_ in bins]
 
 
 @dataclass(slots=True)
@@ -114,6 +122,22 @@ def _pack(tasks: Iterable[ScanTask], options: SplitOptions) -> Iterator[list[Sca
             yield bins.pop(largest).tasks
     for remaining in bins:
         yield remaining.tasks
+
+
+def _evened(bins: list[list[ScanTask]], options: SplitOptions) -> list[list[ScanTask]]:
+    """The tasks of as many bins, the heaviest first to the lightest bin, where that is better."""
+    tasks = list(chain.from_iterable(bins))
+    weights = [_weight(task, options) for task in tasks]
+    lightest = [(0, i) for i in range(len(bins))]
+    chosen: list[list[int]] = [[] for _ in bins]
+    for task in sorted(range(len(tasks)), key=weights.__getitem__, reverse=True):
+        weight, bin_ = lightest[0]
+        heapq.heapreplace(lightest, (weight + weights[task], bin_))
+        chosen[bin_].append(task)
+    before = max(sum(_weight(t, options) for t in bin_) for bin_ in bins)
+    if max(weight for weight, _ in lightest) >= before:
+        return bins
+    return [[tasks[i] for i in sorted(bin_)] for bin_ in chosen]
 
 
 def _weight(task: ScanTask, options: SplitOptions) -> int:

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from pyspark.sql.types import StructType
 
 from iceberg_pyspark.spark.pinned_table import PinnedTable
+from iceberg_pyspark.spark.worker_imports import worker_step
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.metadata_table_read import MetadataTableReadJob
@@ -41,9 +42,10 @@ class IcebergDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The schema of what will be read; pins the snapshot."""
-        job = self.read_job()
-        self._pinned = job.pinned
-        return job.schema()
+        with worker_step():
+            job = self.read_job()
+            self._pinned = job.pinned
+            return job.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the pinned snapshot; with a user-given schema, of just its columns."""
@@ -57,7 +59,8 @@ class IcebergDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer for one job; the table is created by its commit if there is none."""
-        from iceberg_pyspark.spark.prepare_write import prepare_write  # noqa: PLC0415
-        from iceberg_pyspark.spark.writer import IcebergWriter  # noqa: PLC0415
+        with worker_step():
+            from iceberg_pyspark.spark.prepare_write import prepare_write  # noqa: PLC0415
+            from iceberg_pyspark.spark.writer import IcebergWriter  # noqa: PLC0415
 
-        return IcebergWriter(prepare_write(self.options, schema, overwrite=overwrite))
+            return IcebergWriter(prepare_write(self.options, schema, overwrite=overwrite))

@@ -11,6 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from iceberg_pyspark.spark.worker_imports import worker_step
+
 
 def shipped_tasks(
     spark: SparkSession,
@@ -35,6 +37,7 @@ class _ReadShipped:
     rows: Callable[[Any], Iterator[pa.RecordBatch]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for data in batch.column(0).to_pylist():
-                yield from self.rows(pickle.loads(data))
+        with worker_step():
+            for batch in batches:
+                for data in batch.column(0).to_pylist():
+                    yield from self.rows(pickle.loads(data))

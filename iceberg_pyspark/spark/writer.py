@@ -19,6 +19,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from iceberg_pyspark.arrow.write_files import write_data_files
 from iceberg_pyspark.spark.prepared_write import PreparedWrite
+from iceberg_pyspark.spark.worker_imports import worker_step
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.write_rows import delete_written
 
@@ -40,20 +41,22 @@ class IcebergWriter(DataSourceArrowWriter):
         """Write the rows of one task, on an executor; a failure leaves none of its files."""
         task = TaskContext.get()
         assert task is not None, "Spark runs write() in a task"
-        files = write_data_files(
-            self._prepared.context,
-            iterator,
-            self._prepared.io,
-            partition_id=task.partitionId(),
-            task_id=task.taskAttemptId(),
-        )
+        with worker_step():
+            files = write_data_files(
+                self._prepared.context,
+                iterator,
+                self._prepared.io,
+                partition_id=task.partitionId(),
+                task_id=task.taskAttemptId(),
+            )
         return WrittenFiles(tuple(files))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit all files as one snapshot; a refused commit leaves none of them."""
-        from iceberg_pyspark.spark.commit_write import commit_write  # noqa: PLC0415
+        with worker_step():
+            from iceberg_pyspark.spark.commit_write import commit_write  # noqa: PLC0415
 
-        commit_write(self._prepared, _files_of(messages))
+            commit_write(self._prepared, _files_of(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete the files of a job whose commit never ran.

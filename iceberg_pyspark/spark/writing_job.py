@@ -19,6 +19,7 @@ from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.spark.worker_imports import worker_step
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO
 
@@ -52,7 +53,8 @@ class _Task:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
         assert task is not None, "Spark runs this in a task"
-        files, result = self.write(batches, task.partitionId(), task.taskAttemptId())
+        with worker_step():
+            files, result = self.write(batches, task.partitionId(), task.taskAttemptId())
         self.written.add([f.file_path for f in files])
         yield pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(result)], pa.binary())})
 

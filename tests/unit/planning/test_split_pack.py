@@ -126,18 +126,40 @@ def test_groups_fill_up_to_the_target() -> None:
 
 
 def test_a_later_small_task_fills_an_earlier_group_within_the_lookback() -> None:
-    tasks = [a_task(str(n), length=n) for n in (80, 90, 20, 10)]
+    # the last task fills a group alone, so that evening out can make nothing better
+    tasks = [a_task(str(n), length=n) for n in (80, 90, 20, 10, 100)]
     options = SplitOptions(target_size=100, open_file_cost=0)
     assert ranges(pack_tasks(tasks, options)) == [
         [("80", 0, 80), ("20", 0, 20)],
         [("90", 0, 90), ("10", 0, 10)],
+        [("100", 0, 100)],
     ]
     narrow = SplitOptions(target_size=100, open_file_cost=0, lookback=1)
     assert ranges(pack_tasks(tasks, narrow)) == [
         [("90", 0, 90)],
         [("80", 0, 80), ("20", 0, 20)],
+        [("100", 0, 100)],
         [("10", 0, 10)],
     ]
+
+
+def test_few_groups_are_evened_out() -> None:
+    tasks = [a_task(str(i), length=25) for i in range(8)]
+    options = SplitOptions(target_size=130, open_file_cost=0)
+    assert ranges(pack_tasks(tasks, options)) == [
+        [(str(i), 0, 25) for i in (0, 2, 4, 6)],
+        [(str(i), 0, 25) for i in (1, 3, 5, 7)],
+    ]
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=40))
+def test_packing_keeps_every_group_within_the_target(lengths: list[int]) -> None:
+    tasks = [a_task(str(i), length=length) for i, length in enumerate(lengths)]
+    groups = pack_tasks(tasks, SplitOptions(target_size=100, open_file_cost=0))
+    assert sorted(t.file_path for g in groups for t in g.tasks) == sorted(
+        map(str, range(len(lengths)))
+    )
+    assert all(sum(t.length for t in g.tasks) <= 100 for g in groups)
 
 
 def test_opening_a_file_has_a_price() -> None:
