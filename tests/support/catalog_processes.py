@@ -20,6 +20,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import LocalFileIO
 from tests.support.catalog_contract import create, set_property
 from tests.support.hooked_storage import HookedFileIO, Moment
+from tests.support.row_commits import Row, RowCommitter
 
 T = TypeVar("T")
 
@@ -57,6 +58,18 @@ def commit_properties(kind: str, folder: str, worker: int, commits: int) -> list
                 time.sleep(chance.random() * 0.02)
         acknowledged.append(key)
     return acknowledged
+
+
+MIX = ("append", "append", "delete", "update", "replace_files", "compact")
+
+
+def commit_rows(kind: str, folder: str, worker: int, commits: int) -> dict[int, Row]:
+    """Carry that many operations on rows out; the rows of this worker that are left."""
+    committer = RowCommitter(open_catalog(kind, folder), EVENTS, worker)
+    chance = random.Random(worker)
+    for n in range(commits):
+        committer.run("append" if n == 0 else chance.choice(MIX))
+    return committer.rows
 
 
 def create_events(kind: str, folder: str) -> str | None:

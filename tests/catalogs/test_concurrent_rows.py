@@ -1,0 +1,54 @@
+"""Many processes changing the rows of one table: none is lost, doubled, or back from the dead.
+
+Eight processes do 200 commits together where ICEBERG_COMMITS=200 says so, and fewer by default.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark import Table, TableCatalog
+from tests.support.catalog_processes import EVENTS, commit_rows, open_catalog, run_together
+from tests.support.row_commits import COLUMNS, LINEAGE
+from tests.support.table_integrity import table_problems, unreferenced_files
+
+COMMITS = int(os.environ.get("ICEBERG_COMMITS", "48"))
+PROCESSES = 8
+
+
+@pytest.mark.parametrize(("kind", "version"), [("sql", 3), ("hadoop", 3), ("sql", 2)])
+def test_every_acknowledged_row_is_there_once(kind: str, version: int, tmp_path: Path) -> None:
+    catalog = open_catalog(kind, str(tmp_path))
+    catalog.create_namespace(EVENTS.namespace)
+    TableCatalog(catalog).create_table(
+        str(EVENTS),
+        COLUMNS,
+        partitioned_by=["p"],
+        properties={
+            "format-version": str(version),
+            "commit.retry.num-retries": "20",
+            "commit.retry.max-wait-ms": "300",
+            "commit.manifest.min-count-to-merge": "8",
+            "write.metadata.previous-versions-max": "10000",
+        },
+    )
+    work = [(kind, str(tmp_path), n, COMMITS // PROCESSES) for n in range(PROCESSES)]
+    expected = {id_: row for rows in run_together(commit_rows, work) for id_, row in rows.items()}
+    table = Table(catalog, catalog.load_table(EVENTS))
+    assert table_problems(table) == []
+    assert unreferenced_files(table) == set(), "refused tries removed what they had written"
+    lineage = LINEAGE if version == 3 else ()
+    found = table.scan(columns=["id", "v", *lineage]).to_arrow().to_pylist()
+    assert Counter(r["id"] for r in found) == Counter(expected.keys())
+    assert {r["id"]: r["v"] for r in found} == {i: row.v for i, row in expected.items()}
+    if version == 3:
+        assert len({r["_row_id"] for r in found}) == len(found)
+        seen = {i: (row.row_id, row.sequence_number) for i, row in expected.items()}
+        for r in found:
+            row_id, number = seen[r["id"]]
+            assert row_id in (None, r["_row_id"])
+            assert number == r["_last_updated_sequence_number"]

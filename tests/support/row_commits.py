@@ -1,0 +1,280 @@
+"""Commits of every kind on one table, without Spark: what its row-level code calls, and no more.
+
+`RowCommitter` changes the rows that it put in itself, in files that it shares with others:
+merge-on-read by vectors or position deletes, copy-on-write by other files, and rewrites of files as
+compaction makes them. A change that another commit is in the way of is made again on the newest
+state. `rows` is what the table must hold of these rows then.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
+from iceberg_pyspark.commits.file_filter import compile_may_match
+from iceberg_pyspark.commits.manifest_changes import RemoveFiles
+from iceberg_pyspark.commits.snapshot_changes import (
+    AppendFiles,
+    OverwriteFiles,
+    RewriteFiles,
+    RowDelta,
+    SnapshotAction,
+)
+from iceberg_pyspark.commits.summary import WRITE_ID
+from iceberg_pyspark.errors import CommitConflictError, ConcurrentChangeError, IcebergError
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.commit_files import CommitOptions, commit_action
+from iceberg_pyspark.table.given_filter import predicate_of
+from iceberg_pyspark.table.new_data import write_context_of
+from iceberg_pyspark.table.row_deletes import write_row_deletes
+from iceberg_pyspark.table.write_rows import delete_written
+
+COLUMNS = "id BIGINT, p INT, v STRING"
+PLACE = ("_file", "_pos")
+LINEAGE = (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
+PARTITIONS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What an acknowledged commit left of a row; `row_id` None: not looked at yet."""
+
+    v: str
+    sequence_number: int
+    row_id: int | None = None
+
+
+@dataclass
+class RowCommitter:
+    """One client; `number` tells its rows, whose ids are `number` * 10**6 and more."""
+
+    catalog: Catalog
+    identifier: TableIdentifier
+    number: int
+    io: FileIO | None = None
+    rows: dict[int, Row] = field(default_factory=dict)
+    runs_again: int = 0
+    _next: int = 0
+
+    def __post_init__(self) -> None:
+        self._choose = random.Random(self.number)
+        self._loaded: LoadedTable | None = None
+
+    @property
+    def table(self) -> Table:
+        """The table as this client saw it last."""
+        assert self._loaded is not None
+        return Table(self.catalog, self._loaded, io=self.io)
+
+    def run(self, operation: str) -> None:
+        """Carry one operation out, by its name, until it is acknowledged."""
+        change: Callable[[], None] = getattr(self, operation)
+        while True:
+            self._loaded = self.catalog.load_table(self.identifier)
+            try:
+                change()
+                return
+            except (ConcurrentChangeError, CommitConflictError):
+                self.runs_again += 1
+                time.sleep(self._choose.random() * 0.05)
+
+    def append(self) -> None:
+        """Add three rows."""
+        ids = [self.number * 10**6 + self._next + i for i in range(3)]
+        self._next += 3
+        rows = pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "p": pa.array([i % PARTITIONS for i in ids], pa.int32()),
+                "v": [f"v{i}" for i in ids],
+            }
+        )
+        files, write_id = self._write(rows)
+        number = self._commit(AppendFiles(data_files=files), write_id, files)
+        for id_ in ids:
+            self.rows[id_] = Row(v=f"v{id_}", sequence_number=number)
+
+    def delete(self) -> None:
+        """Merge-on-read: some rows go."""
+        chosen = self._some()
+        found = self._read(f"id in ({', '.join(map(str, chosen))})")
+        if chosen:
+            self._by_deletes(found, None, chosen)
+            for id_ in chosen:
+                del self.rows[id_]
+
+    def update(self) -> None:
+        """Merge-on-read: some rows get another value."""
+        chosen = self._some()
+        found = self._read(f"id in ({', '.join(map(str, chosen))})")
+        if chosen:
+            value = f"u{uuid.uuid4().hex[:8]}"
+            number = self._by_deletes(found, self._with_value(found, value), chosen)
+            for id_ in chosen:
+                self.rows[id_] = replace(self.rows[id_], v=value, sequence_number=number)
+
+    def replace_files(self) -> None:
+        """Copy-on-write: of some rows one goes, the others get another value."""
+        chosen = self._some()
+        if not chosen:
+            return
+        value = f"c{uuid.uuid4().hex[:8]}"
+        condition = f"id in ({', '.join(map(str, chosen))})"
+        paths = set(self._read(condition)["_file"].to_pylist())
+        rows = self._read(None, paths)
+        touched = pc.is_in(rows["id"], value_set=pa.array(chosen, pa.int64()))
+        changed = rows.filter(pc.and_(touched, pc.not_equal(rows["id"], chosen[0])))
+        parts = [rows.filter(pc.invert(touched)), self._with_value(changed, value)]
+        files, write_id = self._write(pa.concat_tables(parts).drop_columns(list(PLACE)))
+        tasks = self._tasks(paths)
+        checks = self._checks(tasks, condition, rows_are_kept=True)
+        action = OverwriteFiles(
+            removal=RemoveFiles(data_paths=frozenset(tasks)), data_files=files, checks=checks
+        )
+        number = self._commit(action, write_id, files)
+        del self.rows[chosen[0]]
+        for id_ in chosen[1:]:
+            self.rows[id_] = replace(self.rows[id_], v=value, sequence_number=number)
+
+    def compact(self) -> None:
+        """Write the rows of one partition's files anew, whoever put them in; their deletes go."""
+        partition = (self._choose.randrange(PARTITIONS),)
+        tasks = {t.file_path: t for t in self._tasks(None).values() if t.partition == partition}
+        if not tasks:
+            return
+        rows = self._read(None, set(tasks))
+        files, write_id = self._write(rows.drop_columns(list(PLACE)))
+        deletes = {
+            (d.file_path, d.content_offset)
+            for t in tasks.values()
+            for d in t.deletes
+            if d.referenced_data_file is not None
+        }
+        action = RewriteFiles(
+            removed_data_paths=frozenset(tasks),
+            removed_deletes=frozenset(deletes),
+            data_files=files,
+            checks=replace(self._checks(tasks, None, rows_are_kept=True), no_new_data=None),
+        )
+        self._commit(action, write_id, files)
+
+    def _some(self) -> list[int]:
+        """Up to three of the client's own rows."""
+        known = sorted(self.rows)
+        return self._choose.sample(known, min(len(known), self._choose.randrange(1, 4)))
+
+    def _read(self, condition: str | None, paths: Iterable[str] | None = None) -> pa.Table:
+        """Live rows with their place and lineage; those of the client's own are checked."""
+        metadata = self.table.metadata
+        lineage = LINEAGE if metadata.format_version >= 3 else ()
+        if condition is not None and "()" in condition:
+            condition = "false"
+        columns = ["id", "p", "v", *PLACE, *lineage]
+        scan = self.table.scan(columns=columns, filter=condition)
+        rows = (scan if paths is None else scan.of_files(frozenset(paths))).to_arrow()
+        if lineage:
+            for id_, row_id in zip(
+                *(rows[c].to_pylist() for c in ("id", ROW_ID.name)), strict=True
+            ):
+                own = self.rows.get(id_)
+                if own is not None:
+                    assert own.row_id in (None, row_id), f"{id_} was {own.row_id}, is {row_id}"
+                    self.rows[id_] = replace(own, row_id=row_id)
+        return rows
+
+    def _with_value(self, rows: pa.Table, value: str) -> pa.Table:
+        """The rows with another value, updated: the sequence number is the commit's."""
+        at = rows.column_names.index("v")
+        rows = rows.set_column(at, "v", pa.array([value] * len(rows), rows["v"].type))
+        if LINEAGE[1] in rows.column_names:
+            at = rows.column_names.index(LINEAGE[1])
+            rows = rows.set_column(at, LINEAGE[1], pa.nulls(len(rows), pa.int64()))
+        return rows
+
+    def _by_deletes(self, found: pa.Table, written: pa.Table | None, chosen: list[int]) -> int:
+        assert sorted(found["id"].to_pylist()) == sorted(chosen), "acknowledged rows are not there"
+        removed: dict[str, BitMap64] = {}
+        for path, pos in zip(*(found[c].to_pylist() for c in PLACE), strict=True):
+            removed.setdefault(path, BitMap64()).add(pos)
+        tasks = self._tasks(removed)
+        files: tuple[DataFile, ...] = ()
+        write_id = str(uuid.uuid4())
+        if written is not None:
+            files, write_id = self._write(written.drop_columns(list(PLACE)))
+        table = self.table
+        deletes = write_row_deletes(
+            str(self.identifier), table.metadata, table.io, removed, tasks, write_id=write_id
+        )
+        condition = f"id in ({', '.join(map(str, chosen))})"
+        action = RowDelta(
+            data_files=files,
+            delete_files=deletes.delete_files,
+            removed_data_paths=deletes.removed_data_paths,
+            removed_deletes=deletes.removed_deletes,
+            checks=self._checks(tasks, condition, rows_are_kept=written is not None),
+        )
+        return self._commit(action, write_id, (*files, *deletes.delete_files))
+
+    def _tasks(self, paths: Iterable[str] | None) -> dict[str, ScanTask]:
+        scan = self.table.scan()
+        scan = scan if paths is None else scan.of_files(frozenset(paths))
+        return {t.file_path: t for t in scan.plan_files()}
+
+    def _checks(
+        self, tasks: Mapping[str, ScanTask], condition: str | None, *, rows_are_kept: bool
+    ) -> ConflictChecks:
+        """Those of `spark/row_level/isolation.py`, serializable."""
+        metadata = self.table.metadata
+        read = bind(predicate_of(condition or "true"), metadata.current_schema)
+        touched = tuple(
+            TouchedFile(file_path=t.file_path, spec_id=t.spec_id, partition=t.partition)
+            for t in tasks.values()
+        )
+        return ConflictChecks(
+            base_snapshot_id=metadata.current_snapshot_id,
+            no_new_data=compile_may_match(read, metadata),
+            still_live=frozenset(tasks),
+            no_new_deletes_for=touched if rows_are_kept else (),
+        )
+
+    def _write(self, rows: pa.Table) -> tuple[tuple[DataFile, ...], str]:
+        write_id = str(uuid.uuid4())
+        metadata = self.table.metadata
+        context: Any = write_context_of(str(self.identifier), metadata, write_id=write_id)
+        if LINEAGE[0] in rows.column_names:
+            fields = (*context.schema.fields, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+            context = replace(context, schema=replace(context.schema, fields=fields))
+        batches = rows.combine_chunks().to_batches()
+        files = write_data_files(context, batches, self.table.io, partition_id=0, task_id=0)
+        return tuple(files), write_id
+
+    def _commit(self, action: SnapshotAction, write_id: str, written: tuple[DataFile, ...]) -> int:
+        """The sequence number of the snapshot that was acknowledged."""
+        io = self.table.io
+        options = CommitOptions(write_id=write_id)
+        assert self._loaded is not None
+        try:
+            loaded = commit_action(self.catalog, self._loaded, io, action, options)
+        except IcebergError as e:
+            if e.safe_to_clean_up:
+                delete_written(io, written)
+            raise
+        made = [s for s in loaded.metadata.snapshots if s.summary.get(WRITE_ID) == write_id]
+        assert len(made) == 1
+        return made[0].sequence_number

@@ -1,0 +1,180 @@
+"""Whether a table is whole: what its metadata says of itself and of its files is so.
+
+`table_problems` looks at every snapshot that the metadata has, without reading a row: numbers that
+must grow do, every file that is listed is there, no data file has two deletion vectors, ranges of
+row ids do not overlap, totals of summaries add up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.commits.manifest_changes import DeleteFileId, delete_file_id
+from iceberg_pyspark.spec.manifests import DataFile, EntryStatus, FileContent, ManifestEntry
+from iceberg_pyspark.spec.partitioning import partition_type
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_files import read_manifest_entries, read_snapshot_manifests
+
+
+def table_problems(table: Table) -> list[str]:
+    """Everything about the table that cannot be, as sentences; none of a table that is whole."""
+    m, io = table.metadata, table.io
+    found = [*_wrong_numbers(m), *_wrong_log(m)]
+    for entry in m.metadata_log:
+        if not io.exists(entry.metadata_file):
+            found.append(f"previous metadata {entry.metadata_file} is not there")
+    there: dict[str, bool] = {}
+    for snapshot in m.snapshots:
+        found += [f"snapshot {snapshot.snapshot_id}: {p}" for p in _of_snapshot(m, io, snapshot)]
+        for e in live_entries(m, io, snapshot):
+            path = e.data_file.file_path
+            if path not in there:
+                there[path] = io.exists(path)
+                if not there[path]:
+                    found.append(f"live file {path} of {snapshot.snapshot_id} is not there")
+    return found
+
+
+def live_entries(m: TableMetadata, io: FileIO, snapshot: Snapshot) -> Iterator[ManifestEntry]:
+    """The live files of a snapshot, with inherited numbers."""
+    for manifest in read_snapshot_manifests(io, snapshot):
+        type_ = partition_type(m.spec_by_id[manifest.partition_spec_id], m.schemas_newest_first)
+        yield from (e for e in read_manifest_entries(io, manifest, type_) if e.is_live)
+
+
+def unreferenced_files(table: Table) -> set[str]:
+    """Files in the table's folder that no snapshot and no log knows."""
+    m, io = table.metadata, table.io
+    known = {e.metadata_file for e in m.metadata_log} | {table.loaded.metadata_location}
+    for snapshot in m.snapshots:
+        assert snapshot.manifest_list is not None
+        known.add(snapshot.manifest_list)
+        for manifest in read_snapshot_manifests(io, snapshot):
+            known.add(manifest.manifest_path)
+        known |= {e.data_file.file_path for e in live_entries(m, io, snapshot)}
+    plain = {location.removeprefix("file:") for location in known}
+    found = {f.location.removeprefix("file:") for f in io.list_files(table.location)}
+    return {f for f in found - plain if not f.endswith(("version-hint.text", ".crc"))}
+
+
+def _wrong_numbers(m: TableMetadata) -> Iterator[str]:
+    if len(m.snapshot_by_id) != len(m.snapshots):
+        yield "two snapshots have one id"
+    numbers = [s.sequence_number for s in m.snapshots]
+    if m.format_version >= 2:
+        fresh = [n for n in numbers if n]
+        if any(a >= b for a, b in pairwise(fresh)):
+            yield f"sequence numbers do not grow: {numbers}"
+        if numbers and max(numbers) > m.last_sequence_number:
+            yield f"last sequence number {m.last_sequence_number} is below {max(numbers)}"
+    if m.format_version >= 3:
+        ends = 0
+        for s in m.snapshots:
+            if s.first_row_id is None:
+                continue
+            if s.first_row_id < ends:
+                yield f"row ids of snapshot {s.snapshot_id} begin at {s.first_row_id} below {ends}"
+            ends = s.first_row_id + (s.added_rows or 0)
+        if ends > m.next_row_id:
+            yield f"next row id {m.next_row_id} is below {ends}"
+    for name, ref in m.refs.items():
+        if ref.snapshot_id not in m.snapshot_by_id:
+            yield f"reference {name} is to a snapshot {ref.snapshot_id} that is not there"
+
+
+def _wrong_log(m: TableMetadata) -> Iterator[str]:
+    times = [e.timestamp_ms for e in m.snapshot_log]
+    if times != sorted(times):
+        yield "the snapshot log goes back in time"
+    if m.current_snapshot_id is not None and (
+        not m.snapshot_log or m.snapshot_log[-1].snapshot_id != m.current_snapshot_id
+    ):
+        yield "the snapshot log does not end with the current snapshot"
+    if any(e.snapshot_id not in m.snapshot_by_id for e in m.snapshot_log):
+        yield "the snapshot log names snapshots that are not there"
+
+
+def _of_snapshot(m: TableMetadata, io: FileIO, s: Snapshot) -> Iterator[str]:
+    counted = Counter[DeleteFileId]()
+    for manifest in read_snapshot_manifests(io, s):
+        type_ = partition_type(m.spec_by_id[manifest.partition_spec_id], m.schemas_newest_first)
+        entries = list(read_manifest_entries(io, manifest, type_))
+        counts = Counter(e.status for e in entries)
+        said = {
+            EntryStatus.ADDED: manifest.added_files_count,
+            EntryStatus.EXISTING: manifest.existing_files_count,
+            EntryStatus.DELETED: manifest.deleted_files_count,
+        }
+        if any(n is not None and n != counts[status] for status, n in said.items()):
+            yield f"{manifest.manifest_path} holds {counts}, the list says {said}"
+        if manifest.sequence_number > s.sequence_number:
+            yield f"{manifest.manifest_path} is of a later commit"
+        for e in entries:
+            if e.sequence_number is None or e.sequence_number > manifest.sequence_number:
+                yield f"{e.data_file.file_path} has sequence number {e.sequence_number}"
+            if e.is_live:
+                counted[delete_file_id(e.data_file)] += 1
+    if any(n > 1 for n in counted.values()):
+        yield f"files are listed twice: {[f for f, n in counted.items() if n > 1]}"
+    files = [e.data_file for e in live_entries(m, io, s)]
+    yield from _wrong_vectors(io, files)
+    if m.format_version >= 3 and s.first_row_id is not None:
+        yield from _wrong_row_ids(m, files)
+    yield from _wrong_totals(s, files)
+
+
+def _wrong_vectors(io: FileIO, files: list[DataFile]) -> Iterator[str]:
+    data = {f.file_path: f for f in files if f.content is FileContent.DATA}
+    vectors = [f for f in files if f.is_deletion_vector]
+    targets = Counter(f.referenced_data_file for f in vectors)
+    for path, n in targets.items():
+        if n > 1:
+            yield f"{path} has {n} deletion vectors"
+    for f in vectors:
+        target = data.get(f.referenced_data_file or "")
+        if target is None:
+            yield f"the vector of {f.referenced_data_file} is of no live file"
+            continue
+        assert f.content_offset is not None
+        assert f.content_size_in_bytes is not None
+        rows = read_deletion_vector(
+            io, f.file_path, f.content_offset, f.content_size_in_bytes, f.record_count, "vector"
+        )
+        if len(rows) and rows.max() >= target.record_count:
+            yield f"the vector of {target.file_path} goes beyond its end"
+
+
+def _wrong_row_ids(m: TableMetadata, files: list[DataFile]) -> Iterator[str]:
+    data = [f for f in files if f.content is FileContent.DATA]
+    missing = [f.file_path for f in data if f.first_row_id is None]
+    if missing:
+        yield f"files without row ids: {missing}"
+        return
+    ranges = sorted((f.first_row_id or 0, (f.first_row_id or 0) + f.record_count) for f in data)
+    if any(end > start for (_, end), (start, _) in pairwise(ranges)):
+        yield f"ranges of row ids overlap: {ranges}"
+    if ranges and ranges[-1][1] > m.next_row_id:
+        yield f"row ids go up to {ranges[-1][1]}, the next one is {m.next_row_id}"
+
+
+def _wrong_totals(s: Snapshot, files: list[DataFile]) -> Iterator[str]:
+    data = [f for f in files if f.content is FileContent.DATA]
+    positions = [f for f in files if f.content is FileContent.POSITION_DELETES]
+    keys = [f for f in files if f.content is FileContent.EQUALITY_DELETES]
+    counted = {
+        "total-data-files": len(data),
+        "total-records": sum(f.record_count for f in data),
+        "total-delete-files": len(positions) + len(keys),
+        "total-position-deletes": sum(f.record_count for f in positions),
+        "total-equality-deletes": sum(f.record_count for f in keys),
+    }
+    for key, count in counted.items():
+        said = s.summary.get(key)
+        if said is not None and int(said) != count:
+            yield f"{key} is {said}, there are {count}"
