@@ -8,6 +8,7 @@ NaN counts, and bounds of texts too long for its statistics. Which columns get w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -59,7 +60,7 @@ class FileMetrics(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
+class Leaf:
     """A primitive column, at the position that Parquet gives it: depth first."""
 
     index: int
@@ -82,16 +83,16 @@ class _Leaf:
 
 
 class MetricsCollector:
-    """Gathers the metrics of one file: row groups as they are written, then the footer."""
+    """Gathers the metrics of one file: row groups as they are written, then the footer.
 
-    def __init__(self, schema: Schema, properties: Mapping[str, str]) -> None:
-        modes = metrics_modes(schema, properties)
-        self._leaves = [
-            _Leaf(i, field_id, type_, path, modes[field_id], repeated)
-            for i, (field_id, type_, path, repeated) in enumerate(
-                _leaves(stored_schema(schema).as_struct, (), repeated=False)
-            )
-        ]
+    One that does not see rows knows of NaNs what the footer's statistics tell.
+    """
+
+    def __init__(
+        self, schema: Schema, properties: Mapping[str, str], *, sees_rows: bool = True
+    ) -> None:
+        self._sees_rows = sees_rows
+        self._leaves = metric_leaves(schema, properties)
         self._floats = [
             leaf
             for leaf in self._leaves
@@ -111,10 +112,10 @@ class MetricsCollector:
     def observe(self, row_group: pa.Table) -> None:
         """Take the rows of the row group that is written next."""
         for leaf in self._floats:
-            nans = pc.sum(pc.is_nan(_column(row_group, leaf))).as_py()
+            nans = pc.sum(pc.is_nan(leaf_column(row_group, leaf))).as_py()
             self._nan_counts[leaf.field_id] += nans or 0
         for leaf in self._texts:
-            column = _column(row_group, leaf)
+            column = leaf_column(row_group, leaf)
             if (pc.max(pc.binary_length(column)).as_py() or 0) >= _FOOTER_LIMIT:
                 bounds = pc.min_max(column.cast(pa.large_binary())).as_py()
                 self._long_texts[self._row_groups, leaf.index] = (bounds["min"], bounds["max"])
@@ -138,11 +139,16 @@ class MetricsCollector:
             statistics = [c.statistics for c in chunks]
             if all(s is not None and s.has_null_count for s in statistics):
                 nulls[leaf.field_id] = sum(s.null_count for s in statistics)
+            unseen = not self._sees_rows and leaf.field_id in self._nan_counts
+            if unseen and any(map(_may_have_nan, chunks)):
+                del self._nan_counts[leaf.field_id]
+                continue
             if leaf.bounds and (bounds := self._bounds(leaf, chunks)) is not None:
-                low, high = _cut(leaf, *bounds)
-                lower[leaf.field_id] = value_to_bytes(leaf.type, low)
+                low, high = bounds_to_bytes(leaf, *bounds)
+                if low is not None:
+                    lower[leaf.field_id] = low
                 if high is not None:
-                    upper[leaf.field_id] = value_to_bytes(leaf.type, high)
+                    upper[leaf.field_id] = high
         metrics = FileMetrics(
             record_count=footer.num_rows,
             column_sizes=sizes,
@@ -156,7 +162,7 @@ class MetricsCollector:
         self.clear()
         return metrics
 
-    def _bounds(self, leaf: _Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
+    def _bounds(self, leaf: Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
         """The least and greatest value, None if there is none or it is not known."""
         lows, highs = [], []
         for i, chunk in enumerate(chunks):
@@ -171,14 +177,20 @@ class MetricsCollector:
                 continue
             else:
                 return None
-            lows.append(_value(leaf.type, low))
-            highs.append(_value(leaf.type, high))
-        if not lows:
-            return None
-        low, high = min(lows), max(highs)
-        if isinstance(leaf.type, UUIDType) and not may_bound_uuids(low, high):
-            return None
-        return low, high
+            lows.append(_value(leaf.type, low, least=True))
+            highs.append(_value(leaf.type, high, least=False))
+        return (min(lows), max(highs)) if lows else None
+
+
+def metric_leaves(schema: Schema, properties: Mapping[str, str]) -> list[Leaf]:
+    """The primitive columns of a file of that schema, with what the properties ask for each."""
+    modes = metrics_modes(schema, properties)
+    return [
+        Leaf(i, field_id, type_, path, modes[field_id], repeated)
+        for i, (field_id, type_, path, repeated) in enumerate(
+            _leaves(stored_schema(schema).as_struct, (), repeated=False)
+        )
+    ]
 
 
 def _leaves(
@@ -200,7 +212,8 @@ def _leaves(
             yield f.field_id, f.type, (*path, f.name), repeated
 
 
-def _column(table: pa.Table, leaf: _Leaf) -> pa.ChunkedArray:
+def leaf_column(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
+    """A column that is in no list or map; null where a struct around it is."""
     column = table.column(leaf.path[0])
     return column if len(leaf.path) == 1 else pc.struct_field(column, list(leaf.path[1:]))
 
@@ -213,9 +226,21 @@ def _first_byte(row_group: pq.RowGroupMetaData) -> int:
     return first
 
 
-def _value(type_: Type, raw: Any) -> Any:
-    """A value of `spec/values.py` from what Parquet stores."""
+def _may_have_nan(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether a chunk of floats may hold a NaN: its writer takes them for greater than the rest."""
+    s = chunk.statistics
+    if s is None:
+        return True
+    if s.has_min_max:
+        return bool(math.isnan(s.min_raw) or math.isnan(s.max_raw))
+    return not (s.has_null_count and s.null_count == chunk.num_values)
+
+
+def _value(type_: Type, raw: Any, *, least: bool) -> Any:
+    """A value of `spec/values.py` from what Parquet stores; a zero bounds zeros of either sign."""
     match type_:
+        case FloatType() | DoubleType() if raw == 0:
+            return -0.0 if least else 0.0
         case StringType():
             return raw if isinstance(raw, str) else raw.decode("utf-8")
         case DecimalType(scale=scale):
@@ -225,7 +250,15 @@ def _value(type_: Type, raw: Any) -> Any:
             return raw
 
 
-def _cut(leaf: _Leaf, low: Any, high: Any) -> tuple[Any, Any]:
+def bounds_to_bytes(leaf: Leaf, low: Any, high: Any) -> tuple[bytes | None, bytes | None]:
+    """A column's bounds from its least and greatest value; None where there is none."""
+    if isinstance(leaf.type, UUIDType) and not may_bound_uuids(low, high):
+        return None, None
+    low, high = _cut(leaf, low, high)
+    return value_to_bytes(leaf.type, low), None if high is None else value_to_bytes(leaf.type, high)
+
+
+def _cut(leaf: Leaf, low: Any, high: Any) -> tuple[Any, Any]:
     if leaf.mode.kind != "truncate" or not isinstance(leaf.type, _CUT):
         return low, high
     return low[: leaf.mode.length], high_cut(high, leaf.mode.length)

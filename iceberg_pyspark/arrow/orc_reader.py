@@ -22,6 +22,7 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.storage.file_io import FileIO
 
 _ID_ATTRIBUTE = b"iceberg.id"
+_LONG_ATTRIBUTE = b"iceberg.long-type"
 _CHECKS_TIMESTAMPS = 26
 """The Arrow release from which on a timestamp out of range is an error, not another time."""
 _NO_PREDICATE = AlwaysTrue()
@@ -120,7 +121,7 @@ def _leaf_count(type_: pa.DataType) -> int:
 
 
 def _with_field_ids(field: pa.Field) -> pa.Field:
-    """The field with its ORC attribute as a Parquet field id, at every level."""
+    """The field with its ORC attributes as a Parquet field id and its type, at every level."""
     type_ = field.type
     children = [_with_field_ids(f) for f in _children(type_)]
     if pa.types.is_map(type_):
@@ -129,6 +130,10 @@ def _with_field_ids(field: pa.Field) -> pa.Field:
         type_ = pa.struct(children)
     elif children:
         type_ = pa.list_(*children)
-    field_id = (field.metadata or {}).get(_ID_ATTRIBUTE)
+    attributes = field.metadata or {}
+    if attributes.get(_LONG_ATTRIBUTE) == b"TIME":
+        # the numbers stay as they are until they are brought to the column's type
+        type_ = pa.time64("us")
+    field_id = attributes.get(_ID_ATTRIBUTE)
     metadata = None if field_id is None else {FIELD_ID_KEY: field_id}
     return pa.field(field.name, type_, field.nullable, metadata)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec, check_writable
 from iceberg_pyspark.spec.schema import Schema
@@ -25,7 +24,8 @@ class WriteContext:
     `schemas` are the table's other schemas, which type partition sources. `properties` are the
     table's, with the write's options already laid over them. `write_id` is in every file name.
     Each task keeps at most `max_open_files` files open and buffers about `buffer_bytes` of
-    rows; `sort_order_id` is what the rows are known to be sorted by, data files always say one.
+    rows; `bytes_per_row` is what a row of the table takes on disk, as far as its newest snapshot
+    says it; `sort_order_id` is what the rows are known to be sorted by, data files always say one.
     """
 
     table: str
@@ -40,15 +40,10 @@ class WriteContext:
     target_file_size_in_bytes: int = DEFAULT_TARGET_FILE_SIZE
     max_open_files: int = 100
     buffer_bytes: int = 100_663_296
+    bytes_per_row: float | None = None
     case_sensitive: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
     storage_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         check_writable(self.spec)
-        if self.file_format != "parquet":
-            raise UnsupportedFeatureError(
-                f"table '{self.table}': data files are written as parquet only, not "
-                f"{self.file_format}; set write.format.default to parquet or pass the option "
-                "write-format=parquet"
-            )

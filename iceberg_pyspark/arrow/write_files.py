@@ -2,7 +2,8 @@
 
 Decides when a file begins and ends: one per partition, of about the target size on disk, with
 bounded memory and a bounded number of files open at once. How rows are checked is `conform.py`, how
-they are split `partition_batches.py`, how a file is laid out `parquet_files.py`.
+they are split `partition_batches.py`, how a file is laid out its format's writer
+(`data_file_writer.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.conform import compile_conform
-from iceberg_pyspark.arrow.metrics import MetricsCollector
-from iceberg_pyspark.arrow.parquet_files import ROW_GROUP_SIZE, ParquetFile, ParquetOptions
+from iceberg_pyspark.arrow.data_file_writer import DataFileWriter, file_writers
 from iceberg_pyspark.arrow.partition_batches import PartitionTuple, partition_batch
 from iceberg_pyspark.arrow.write_context import WriteContext
 from iceberg_pyspark.errors import StorageError
@@ -34,6 +34,9 @@ _FEWEST_ROWS = 1000
 
 _PIECE_COST = 400
 """Bytes that a column of a piece takes besides its values, however few rows it has."""
+
+_MOST_SHRUNK = 0.001
+"""The least that rows are taken to shrink to: a file of constants would never be full."""
 
 _CLOSE_ENOUGH = 0.95
 """Part of the target size at which a file is full: what is left would make a poor row group."""
@@ -86,8 +89,8 @@ class _Partition:
     values: PartitionTuple
     waiting: list[pa.RecordBatch] = field(default_factory=list)
     waiting_bytes: int = 0
-    file: ParquetFile | None = None
-    metrics: MetricsCollector | None = None
+    file: DataFileWriter | None = None
+    location: str = ""
 
 
 class _TaskWriter:
@@ -101,9 +104,15 @@ class _TaskWriter:
         self._partition_id = partition_id
         self._task_id = task_id
         self._schemas = (context.schema, *context.schemas)
-        self._options = ParquetOptions.of(context.properties)
-        self._row_group_bytes = min(
-            ROW_GROUP_SIZE.of(context.properties), max(context.buffer_bytes, 1)
+        self._writers = file_writers(
+            context.file_format,
+            context.schema,
+            context.properties,
+            target_file_size_in_bytes=context.target_file_size_in_bytes,
+        )
+        self._row_group_bytes = min(self._writers.bytes_at_once, max(context.buffer_bytes, 1))
+        self._max_open_files = min(
+            context.max_open_files, self._writers.max_open_files or context.max_open_files
         )
         self._locations = location_provider(context.table_location, context.properties)
         self._partitions: dict[Hashable, _Partition] = {}
@@ -190,18 +199,15 @@ class _TaskWriter:
             if self._arrow_bytes_flushed
             else 1.0
         )
-        return min(self._row_group_bytes, (target - written) / shrinks_to)
+        return min(self._row_group_bytes, (target - written) / max(shrinks_to, _MOST_SHRUNK))
 
     def _flush(self, key: Hashable, partition: _Partition) -> None:
         if not partition.waiting:
             return
         rows = pa.Table.from_batches(partition.waiting)
-        file, metrics = partition.file, partition.metrics
-        if file is None or metrics is None:
-            file, metrics = self._open_file(key, partition)
+        file = partition.file or self._open_file(key, partition)
         before = file.bytes_written
-        metrics.observe(rows)
-        file.write_row_group(rows)
+        file.write(rows)
         self._arrow_bytes_flushed += partition.waiting_bytes
         self._file_bytes_flushed += file.bytes_written - before
         partition.waiting, partition.waiting_bytes = [], 0
@@ -229,10 +235,8 @@ class _TaskWriter:
                 self._flush(key, partition)
         self._held_bytes = left
 
-    def _open_file(
-        self, key: Hashable, partition: _Partition
-    ) -> tuple[ParquetFile, MetricsCollector]:
-        while len(self._open) >= self._context.max_open_files:
+    def _open_file(self, key: Hashable, partition: _Partition) -> DataFileWriter:
+        while len(self._open) >= self._max_open_files:
             oldest, other = next(iter(self._open.items()))
             self._close_file(oldest, other)
         self._file_count += 1
@@ -248,28 +252,27 @@ class _TaskWriter:
             None if spec.is_unpartitioned else partition_path(spec, self._schemas, partition.values)
         )
         location = self._locations.new_data_location(name, path)
-        file = ParquetFile(self._io, location, self._context.schema, self._options)
-        metrics = MetricsCollector(self._context.schema, self._context.properties)
-        partition.file, partition.metrics = file, metrics
+        partition.file = file = self._writers.create(self._io, location)
+        partition.location = location
         self._open[key] = partition
-        return file, metrics
+        return file
 
     def _close_file(self, key: Hashable, partition: _Partition) -> None:
-        if partition.file is None or partition.metrics is None:
+        if partition.file is None:
             return
         written = partition.file.close()
         self._done.append(
             DataFile(
-                file_path=written.location,
+                file_path=partition.location,
                 file_format=self._context.file_format,
                 spec_id=self._context.spec.spec_id,
                 partition=partition.values,
                 file_size_in_bytes=written.file_size_in_bytes,
                 sort_order_id=self._context.sort_order_id,
-                **partition.metrics.finish(written.footer),
+                **written.metrics,
             )
         )
-        partition.file = partition.metrics = None
+        partition.file = None
         del self._open[key]
         if not partition.waiting:
             del self._partitions[key]

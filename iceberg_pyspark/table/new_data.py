@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iceberg_pyspark.arrow.write_context import DEFAULT_TARGET_FILE_SIZE, WriteContext
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.properties import int_property
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 _TARGET_FILE_SIZE = "write.target-file-size-bytes"
 _FORMAT = "write.format.default"
+_TELLING_ROWS = 10_000
+_DELETE_FORMAT = "write.delete.format.default"
 
 
 def write_context_of(
@@ -23,12 +26,6 @@ def write_context_of(
 ) -> WriteContext:
     """How to write new data files; `overrides` are table properties for this write alone."""
     properties = {**metadata.properties, **(overrides or {})}
-    file_format = properties.get(_FORMAT, "parquet").lower()
-    if file_format != "parquet":
-        raise UnsupportedFeatureError(
-            f"table {table}: data files are written as parquet only, not {file_format}; set "
-            f"{_FORMAT} to parquet or pass the option write-format=parquet"
-        )
     return WriteContext(
         table=table,
         table_location=metadata.location,
@@ -36,10 +33,45 @@ def write_context_of(
         schemas=metadata.schemas_newest_first[1:],
         spec=metadata.default_spec,
         write_id=write_id,
+        file_format=data_format(properties),
         format_version=metadata.format_version,
         target_file_size_in_bytes=int_property(
             properties, _TARGET_FILE_SIZE, DEFAULT_TARGET_FILE_SIZE
         ),
+        bytes_per_row=_bytes_per_row(metadata),
         case_sensitive=case_sensitive,
         properties=properties,
     )
+
+
+def _bytes_per_row(metadata: TableMetadata) -> float | None:
+    """None where the table has too few rows to tell."""
+    snapshot = metadata.current_snapshot
+    if snapshot is None:
+        return None
+    # for some writers both are optional, and none need be true
+    rows, size = (snapshot.summary.get(n, "") for n in ("total-records", "total-files-size"))
+    if not (rows.isdecimal() and size.isdecimal()) or int(rows) < _TELLING_ROWS:
+        return None
+    return int(size) / int(rows)
+
+
+def data_format(properties: Mapping[str, str]) -> FileFormat:
+    """The format of new data files."""
+    return _format(properties, _FORMAT, "parquet")
+
+
+def delete_format(properties: Mapping[str, str]) -> FileFormat:
+    """The format of new delete files that are no vectors: that of data files unless one is said."""
+    return _format(properties, _DELETE_FORMAT, data_format(properties))
+
+
+def _format(properties: Mapping[str, str], name: str, default: FileFormat) -> FileFormat:
+    chosen = properties.get(name, default).strip().lower()
+    match chosen:
+        case "parquet" | "orc" | "avro":
+            return chosen
+        case _:
+            raise InvalidRequestError(
+                f"property '{name}': '{chosen}' is none of parquet, orc, avro"
+            )

@@ -458,8 +458,8 @@ def test_a_context_pickles_and_hides_secrets() -> None:
 
 
 def test_formats_that_are_not_written_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="not orc"):
-        a_context(file_format="orc")
+    with pytest.raises(UnsupportedFeatureError, match="not puffin"):
+        write(a_context(file_format="puffin"), [numbers([1])])
 
 
 def test_line_64_a_spec_with_an_unknown_transform_is_not_written_with() -> None:

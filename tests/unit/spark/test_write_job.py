@@ -183,7 +183,7 @@ def test_a_job_without_rows_makes_the_table(tmp_path: Path) -> None:
         (False, {"format-version": "3"}, "has format version 2, not 3"),
         (False, {"partitioned-by": "id"}, "partitioned by nothing, not by id"),
         (False, {"branch": "b"}, "has no branch 'b'"),
-        (False, {"write-format": "orc"}, "parquet only"),
+        (False, {"write-format": "csv"}, "none of parquet, orc, avro"),
         (True, {"overwrite-filter": "nam = 'a'"}, "nam"),
         (True, {"overwrite-filter": "name = "}, "cannot be parsed"),
     ],

@@ -1,0 +1,153 @@
+"""Record batches as the records an Avro encoder takes, made column by column.
+
+Specification, Appendix A "Avro". Values are those under the logical types: days, microseconds,
+bytes of decimals.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.spec.avro_types import decimal_bytes
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+)
+
+ToValues: TypeAlias = Callable[[pa.Array], list[Any]]
+"""From an array to one value per row, None for nulls."""
+
+
+def compile_avro_records(
+    schema: Schema, avro_schema: Mapping[str, Any]
+) -> Callable[[pa.RecordBatch], list[dict[str, Any]]]:
+    """A function from batches to records under the names that the Avro schema has."""
+    to_records = _struct(schema.as_struct, avro_schema)
+
+    def records(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+        return to_records(batch.columns, batch.num_rows)
+
+    return records
+
+
+def _struct(
+    struct: StructType, avro_schema: Mapping[str, Any]
+) -> Callable[[list[pa.Array], int], list[dict[str, Any]]]:
+    # by position: two names may become one in Avro, and one of them another
+    names = [f["name"] for f in avro_schema["fields"]]
+    converters = [
+        _values(f.type, _branch(avro["type"]))
+        for f, avro in zip(struct.fields, avro_schema["fields"], strict=True)
+    ]
+
+    def records(columns: list[pa.Array], rows: int) -> list[dict[str, Any]]:
+        if not names:
+            return [{} for _ in range(rows)]
+        values = [convert(c) for convert, c in zip(converters, columns, strict=True)]
+        return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+    return records
+
+
+def _branch(avro_type: Any) -> Any:
+    """The type beside null."""
+    if isinstance(avro_type, list):
+        return next(branch for branch in avro_type if branch != "null")
+    return avro_type
+
+
+def _values(type_: Type, avro_type: Any) -> ToValues:
+    match type_:
+        case StructType():
+            to_records = _struct(type_, avro_type)
+
+            def structs(array: pa.StructArray) -> list[Any]:
+                columns = [array.field(i) for i in range(array.type.num_fields)]
+                return _with_nulls(to_records(columns, len(array)), array)
+
+            return structs
+        case ListType():
+            element = _values(type_.element_type, _branch(avro_type["items"]))
+            return lambda array: _sliced(array, element(_reached(array, array.values)))
+        case MapType():
+            entries = _struct(StructType((type_.key, type_.value)), avro_type["items"])
+
+            def maps(array: pa.MapArray) -> list[Any]:
+                keys, items = _reached(array, array.keys), _reached(array, array.items)
+                return _sliced(array, entries([keys, items], len(keys)))
+
+            return maps
+        case DecimalType(precision=precision):
+            size = decimal_bytes(precision)
+            return lambda array: _with_nulls(_big_endian(array, size), array)
+        case BooleanType() | IntegerType() | LongType() | FloatType() | DoubleType():
+            return _numbers
+        case DateType():
+            return lambda array: _numbers(array.view(pa.int32()))
+        case (
+            TimeType()
+            | TimestampType()
+            | TimestamptzType()
+            | TimestampNsType()
+            | TimestamptzNsType()
+        ):
+            return lambda array: _numbers(array.view(pa.int64()))
+        case _:
+            return lambda array: array.to_pylist()  # type: ignore[no-any-return]
+
+
+def _numbers(array: pa.Array) -> list[Any]:
+    filled = pc.fill_null(array, False if pa.types.is_boolean(array.type) else 0)
+    return _with_nulls(filled.to_numpy(zero_copy_only=False).tolist(), array)
+
+
+def _with_nulls(values: list[Any], array: pa.Array) -> list[Any]:
+    if array.null_count:
+        for i in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist():
+            values[i] = None
+    return values
+
+
+def _reached(array: pa.Array, values: pa.Array) -> pa.Array:
+    """The values of a list or map array that its rows reach."""
+    first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
+    return values.slice(first, last - first)
+
+
+def _sliced(array: pa.Array, values: list[Any]) -> list[Any]:
+    if not len(array):
+        return []
+    offsets = array.offsets.to_numpy()
+    ends = (offsets - offsets[0]).tolist()
+    return _with_nulls([values[a:b] for a, b in itertools.pairwise(ends)], array)
+
+
+def _big_endian(array: pa.Decimal128Array, size: int) -> list[bytes]:
+    """The last bytes of each decimal's two's complement, anything for nulls."""
+    little = np.frombuffer(array.buffers()[1], dtype=np.uint8).reshape(-1, 16)
+    mine = little[array.offset : array.offset + len(array)]
+    big = np.ascontiguousarray(mine[:, size - 1 :: -1] if size < 16 else mine[:, ::-1])
+    bytes_type = pa.binary(size)
+    buffers = [None, pa.py_buffer(big)]
+    return pa.Array.from_buffers(bytes_type, len(array), buffers).to_pylist()  # type: ignore[no-any-return]
