@@ -19,13 +19,14 @@ import pyspark
 from rich.console import Console
 from rich.table import Table as TextTable
 
-from tests.bench import change_bench, native_bench, plan_bench, tpch_bench
+from tests.bench import change_bench, fixed_bench, native_bench, plan_bench, tpch_bench
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "planning": lambda: [plan_bench.compare(), plan_bench.growth()],
     "native": native_bench.compare,
     "portable": tpch_bench.compare,
+    "fixed": fixed_bench.compare,
     "changes": change_bench.compare,
 }
 TITLE = (

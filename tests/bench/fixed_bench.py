@@ -1,0 +1,172 @@
+"""What every query costs before its first row: small reads and writes, and the bridge's start.
+
+`python -m tests.bench.fixed_bench`. Beside ours stands an idle Python data source, which gives three
+rows out of nothing: what Spark's own machinery takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+from rich.console import Console
+from rich.table import Table as TextTable
+
+from tests.bench.races import RUNS, Line, race, text_table
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle, start_oracle
+
+# the JVM as a user has it: tests run one that starts fast and never gets up to speed
+JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "2g"}
+STARTS = 3
+_START = """
+import sys, time
+from pyspark.sql import SparkSession
+from iceberg_pyspark import install
+
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+if sys.argv[1] == "warm":
+    spark.range(100).selectExpr("sum(id * 2)").collect()
+started = time.perf_counter()
+install(spark)
+print(time.perf_counter() - started)
+"""
+
+
+class _NoReader(DataSourceReader):
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"id": [1, 2, 3]})
+
+
+class _NoSource(DataSource):
+    """Three rows out of nothing."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "nothing"
+
+    def schema(self) -> str:
+        return "id bigint"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return _NoReader()
+
+
+class FixedBench:
+    """One small table of each kind."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.spark: SparkSession = oracle.spark
+        self.spark.dataSource.register(_NoSource)
+        oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.bench")
+        for name in ("small", "grows", "grows_native", "grows_portable"):
+            oracle.sql(f"CREATE TABLE java_hadoop.bench.{name} (id BIGINT) USING iceberg")
+        oracle.sql("INSERT INTO java_hadoop.bench.small VALUES (1), (2), (3)")
+        self.folder = oracle.warehouse / "bench"
+
+    def sources(self) -> dict[str, Callable[[], DataFrame]]:
+        """The table of three rows as each reads it."""
+        spark = self.spark
+        portable = spark.read.format("iceberg-py").option("native", "false")
+        return {
+            "ours": lambda: portable.load(str(self.folder / "small")),
+            "native": lambda: spark.table("lake.bench.small"),
+            "nothing": lambda: spark.read.format("nothing").load(),
+            "jvm": lambda: spark.table("java_hadoop.bench.small"),
+        }
+
+    def lines(self, runs: int) -> Iterator[Line]:
+        """Every line, measured."""
+        sources = self.sources()
+        yield race("a DataFrame", sources, runs=runs)
+        yield race("three rows", _each(sources, lambda frame: frame.collect()), runs=runs)
+        none = {who: source for who, source in sources.items() if who != "nothing"}
+        yield race("no row", _each(none, lambda f: f.where("id = 9").collect()), runs=runs)
+        yield race("one row appended", self._appends(), runs=runs)
+
+    def _appends(self) -> Mapping[str, Callable[[], object]]:
+        row = self.spark.createDataFrame([(1,)], "id bigint")
+        portable = row.write.format("iceberg-py").option("native", "false").mode("append")
+        return {
+            "ours": lambda: portable.save(str(self.folder / "grows_portable")),
+            "native": lambda: row.writeTo("lake.bench.grows_native").append(),
+            "jvm": lambda: row.writeTo("java_hadoop.bench.grows").append(),
+        }
+
+
+def _each(
+    sources: Mapping[str, Callable[[], DataFrame]], action: Callable[[DataFrame], object]
+) -> dict[str, Callable[[], object]]:
+    def of(source: Callable[[], DataFrame]) -> Callable[[], object]:
+        return lambda: action(source())
+
+    return {who: of(source) for who, source in sources.items()}
+
+
+def starts() -> TextTable:
+    """How long `install()` takes in new processes, with the bridge to compile and without."""
+    text = TextTable("install()", "seconds", title=f"start of the bridge, medians of {STARTS}")
+    with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
+        for name, state, keep in (
+            ("compiled in a new JVM", "cold", False),
+            ("compiled after Spark's first query", "warm", False),
+            ("with the classes that an earlier session has kept", "cold", True),
+        ):
+            seconds = []
+            for run in range(STARTS):
+                cache = str(Path(scratch) / ("kept" if keep else f"{state}{run}"))
+                if keep and not run:
+                    _start(state, cache)
+                seconds.append(_start(state, cache))
+            text.add_row(name, f"{statistics.median(seconds):.2f}")
+    return text
+
+
+def _start(state: str, cache: str) -> float:
+    found = subprocess.run(
+        [sys.executable, "-c", _START, state],
+        env={**os.environ, "XDG_CACHE_HOME": cache},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(found.stdout.split()[-1])
+
+
+def compare(runs: int = RUNS) -> list[TextTable]:
+    """Measure everything; the tables to show."""
+    with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
+        oracle = start_oracle(Path(scratch), JVM)
+        try:
+            with native_lake(oracle):
+                lines = list(FixedBench(oracle).lines(runs))
+        finally:
+            oracle.spark.stop()
+    others = {"native": "native", "nothing": "idle", "jvm": "JVM"}
+    title = f"fixed costs: portable path, native path, an idle Python data source, JVM connector;, medians of {runs}"
+    return [text_table(title, lines, others), starts()]
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="tests.bench.fixed_bench")
+    parser.add_argument("--runs", type=int, default=RUNS)
+    for table in compare(parser.parse_args().runs):
+        Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
