@@ -209,6 +209,17 @@ def test_two_source_rows_on_one_row_are_an_error(
     assert t.merge_into(twice, "t.id = s.id").whenMatched().delete().merge().deleted == 2
 
 
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_rows_that_a_source_meets_stay_where_clauses_are_about_others(
+    session: IcebergSession, table: Callable[..., SparkTable], mode: str
+) -> None:
+    t = table(mode=mode)
+    source = session.spark.createDataFrame([(4,), (4,), (5,), (70,)], "id long")
+    merge = t.merge_into(source, "t.id = s.id").whenNotMatchedBySource("id > 1").delete()
+    assert merge.merge().deleted == 6
+    assert contents(t) == {i: str(i) for i in (0, 1, 4, 5)}
+
+
 def test_whole_files_go_without_being_read(
     session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:

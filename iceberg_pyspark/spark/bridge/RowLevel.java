@@ -7,17 +7,12 @@ import java.util.LinkedList;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Cast;
-import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.EvalMode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.optimizer.ConstantFolding$;
 import org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison$;
 import org.apache.spark.sql.catalyst.plans.logical.Assignment;
@@ -25,7 +20,6 @@ import org.apache.spark.sql.catalyst.plans.logical.DeleteAction;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.InsertAction;
-import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeAction;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
@@ -151,30 +145,6 @@ public class IcebergPyRowLevel {
       else if (action instanceof InsertAction) { what = "insert"; assigned = assignments(((InsertAction) action).assignments()); }
       else if (!(action instanceof DeleteAction)) throw new IllegalStateException("Spark has not resolved " + action);
       out.add(IcebergPyBridge.list(new Object[] {what, optional(action.condition()), assigned}));
-    }
-    return out;
-  }
-
-  /** Whether a DataFrame gives the same rows each time, and few bytes of them as far as Spark can tell. */
-  public boolean isCheap(Object frame, long most) {
-    LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().optimizedPlan();
-    return plan.deterministic() && plan.stats().sizeInBytes().bigInteger().compareTo(java.math.BigInteger.valueOf(most)) <= 0;
-  }
-
-  /** [name, column of the first side, value of the other] of each equality that an analysed inner join asks for. */
-  public List equated(Object first, Object joined) {
-    List out = new ArrayList(); AttributeSet ours = ((LogicalPlan) first).outputSet();
-    if (!(joined instanceof Join) || ((Join) joined).condition().isEmpty()) return out;
-    LinkedList open = new LinkedList(); open.add(((Join) joined).condition().get());
-    while (!open.isEmpty()) {
-      Expression one = (Expression) open.removeFirst();
-      if (one instanceof And) { open.add(((And) one).left()); open.add(((And) one).right()); continue; }
-      if (!(one instanceof EqualTo)) continue;
-      Expression left = (Expression) (Object) ((EqualTo) one).left(), right = (Expression) (Object) ((EqualTo) one).right();
-      if (!left.references().subsetOf(ours)) { Expression kept = left; left = right; right = kept; }
-      Expression bare = left instanceof Cast ? (Expression) (Object) ((Cast) left).child() : left;
-      boolean apart = bare instanceof AttributeReference && ours.contains((AttributeReference) bare) && right.references().intersect(ours).isEmpty() && !right.references().isEmpty();
-      if (apart && right.deterministic() && SubqueryExpression$.MODULE$.hasSubquery(right) == false) out.add(IcebergPyBridge.list(new Object[] {((AttributeReference) bare).name(), column(left), column(right)}));
     }
     return out;
   }

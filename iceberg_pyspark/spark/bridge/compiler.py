@@ -12,7 +12,16 @@ from typing import Any
 from iceberg_pyspark.spark.bridge.class_folder import class_folder
 from iceberg_pyspark.storage.user_folder import user_folder
 
-_SOURCES = ("Bridge.java", "Commands.java", "Layout.java", "RowLevel.java", "Sizes.java")
+_SOURCES = (
+    "Bridge.java",
+    "Changes.java",
+    "Commands.java",
+    "Joins.java",
+    "Layout.java",
+    "ParquetWrites.java",
+    "RowLevel.java",
+    "Sizes.java",
+)
 _MARKER = "IcebergPyBridge"
 
 

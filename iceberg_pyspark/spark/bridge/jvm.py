@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, StructType, _parse_datatype_json_string
 
 from iceberg_pyspark.spark.bridge.compiler import load_bridge
 from iceberg_pyspark.spark.bridge.java_lists import items
@@ -34,8 +34,11 @@ class Bridge:
         self._gateway: Any = gateway
         self._plans = made("IcebergPyPlans")
         self._rows = made("IcebergPyRowLevel")
+        self._joins = made("IcebergPyJoins")
+        self._changes = made("IcebergPyChanges")
         self._layout = made("IcebergPyLayout")
         self._sizes = made("IcebergPySizes")
+        self._parquet = made("IcebergPyParquetWrites")
 
     @property
     def session_id(self) -> str:
@@ -141,9 +144,32 @@ class Bridge:
 
     def resolved(self, frame: DataFrame, columns: Sequence[Column]) -> list[Column]:
         """Columns of a frame by ids instead of names, so that they mean the same after a join."""
-        numbered = [c.alias(f"c{i}") for i, c in enumerate(columns)]
-        analysed = frame.select(*numbered)._jdf.queryExecution().analyzed()
-        return [Column(c) for c in items(self._rows.selected(analysed))]
+        given = self._java_columns(columns)
+        found = self._changes.resolved(self._spark._jsparkSession, frame._jdf, given)
+        return list(columns) if found is None else [Column(c) for c in items(found)]
+
+    def types(self, frame: DataFrame, columns: Sequence[Column]) -> list[DataType]:
+        """The types of columns of a frame."""
+        given = self._java_columns(columns)
+        found = self._changes.types(self._spark._jsparkSession, frame._jdf, given)
+        return [_parse_datatype_json_string(t) for t in json.loads(found)]
+
+    def changed(
+        self,
+        frame: DataFrame,
+        rows: DataFrame,
+        described: Mapping[str, Any],
+        given: Sequence[Column],
+    ) -> DataFrame:
+        """The changes of a frame's rows, `rows` those of the table among them (`Changes.java`)."""
+        made = self._changes.changed(
+            self._spark._jsparkSession,
+            frame._jdf,
+            rows._jdf,
+            json.dumps(described),
+            self._java_columns(given),
+        )
+        return DataFrame(made, self._spark)
 
     def surroundings(self) -> dict[str, dict[str, str]]:
         """`session`: its settings for writes; `application`: what a snapshot says of it."""
@@ -152,13 +178,49 @@ class Bridge:
 
     def is_cheap(self, frame: DataFrame, most_bytes: int) -> bool:
         """Whether a frame gives the same rows each time, and Spark takes it for small."""
-        return bool(self._rows.isCheap(frame._jdf, most_bytes))
+        return bool(self._joins.fits(frame._jdf, most_bytes))
 
-    def equated(self, first: DataFrame, joined: DataFrame) -> list[tuple[str, Column, Column]]:
-        """The equalities of an inner join: name and column of the first side, the other's value."""
-        sides = [f._jdf.queryExecution().analyzed() for f in (first, joined)]
-        found = map(items, items(self._rows.equated(*sides)))
-        return [(n, Column(a), Column(b)) for n, a, b in found]
+    def equated(
+        self, rows: DataFrame, source: DataFrame, condition: Column
+    ) -> list[tuple[str, Column, Column, DataType]]:
+        """The equalities of a condition: a column's name, it, a value of the source, its type."""
+        session = self._spark._jsparkSession
+        found = self._joins.equated(session, rows._jdf, source._jdf, condition._jc)
+        return [
+            (name, Column(column), Column(value), _parse_datatype_json_string(type_))
+            for name, column, value, type_ in map(items, items(found))
+        ]
+
+    def joined(self, rows: DataFrame, source: DataFrame, condition: Column, kind: str) -> DataFrame:
+        """A table's rows and a source's that meet, and of `left` and `full` which met none."""
+        session = self._spark._jsparkSession
+        made = self._joins.joined(session, rows._jdf, source._jdf, condition._jc, kind)
+        return DataFrame(made, self._spark)
+
+    def met(
+        self,
+        rows: DataFrame,
+        source: DataFrame,
+        equal: Sequence[tuple[Column, Column]],
+        *,
+        outer: bool,
+        size_in_bytes: int,
+    ) -> DataFrame:
+        """The rows with keys of the source, or all where joining these keys first does not pay.
+
+        `equal` are columns and the source's values they equal, `outer` says whether the join to
+        come keeps source rows that meet none, `size_in_bytes` is the table's.
+        """
+        made = self._joins.met(
+            self._spark._jsparkSession,
+            rows._jdf,
+            source._jdf,
+            self._java_columns([column for column, _ in equal]),
+            self._java_columns([value for _, value in equal]),
+            outer,
+            size_in_bytes,
+        )
+        return DataFrame(made, self._spark)
 
     def statement(self, plan: Any) -> Any:
         """A DELETE, UPDATE or MERGE of Spark's, taken apart (`RowLevel.java`)."""
@@ -183,7 +245,7 @@ class Bridge:
 
     def rebalanced(self, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
         """The rows in partitions of about that many bytes: by range if `by` is ordered, by hash."""
-        columns = self.java_list([c._jc for c in by])
+        columns = self._java_columns(by)
         made = self._layout.rebalanced(self._spark._jsparkSession, frame._jdf, columns, size)
         return DataFrame(made, self._spark)
 
@@ -191,12 +253,42 @@ class Bridge:
         """Appendix B's hash of a column's values: `long`, `text`, `bytes` or `decimal`."""
         return Column(self._layout.murmur3(column._jc, kind))
 
+    def nullable(self, column: Column) -> Column:
+        """The column as one that may hold nulls, whatever Spark knows of it."""
+        return Column(self._parquet.nullable(column._jc))
+
+    def write_parquet(
+        self,
+        frame: DataFrame,
+        folder: str,
+        *,
+        job: str,
+        partitioned_by: Sequence[str],
+        settings: Mapping[str, str],
+        options: Mapping[str, str],
+    ) -> None:
+        """Have Spark's own writer write the rows below a folder that nobody else writes to.
+
+        `settings` are the session's and `options` Hadoop's and the format's, for this write alone.
+        """
+        self._parquet.write(
+            frame._jdf,
+            job,
+            folder,
+            self.java_list(list(partitioned_by)),
+            json.dumps(dict(settings)),
+            json.dumps(dict(options)),
+        )
+
     def java_list(self, items: list[Any]) -> Any:
         """A list of the JVM's own."""
         made = self._plans.newList()
         for item in items:
             made.add(item)
         return made
+
+    def _java_columns(self, columns: Sequence[Column]) -> Any:
+        return self.java_list([c._jc for c in columns])
 
 
 class _Answering:

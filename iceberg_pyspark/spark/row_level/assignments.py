@@ -81,9 +81,11 @@ def type_at(schema: spark_types.StructType, path: ColumnPath) -> spark_types.Dat
 def whole_columns(
     assignments: Assignments, schema: spark_types.StructType, kept: Mapping[str, Column]
 ) -> dict[str, Column]:
-    """The assignments as values of whole columns; `kept` are the columns as they are."""
+    """The assignments as values of whole columns; `kept` has those of which a part is assigned."""
     return {
-        name: _updated(kept[name], type_at(schema, (name,)), (name,), assignments)
+        name: assignments[name,]
+        if (name,) in assignments
+        else _updated(kept[name], type_at(schema, (name,)), (name,), assignments)
         for name in dict.fromkeys(path[0] for path in assignments)
     }
 

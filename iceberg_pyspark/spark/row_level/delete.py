@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
@@ -57,15 +56,13 @@ class Delete:
         if mode == "merge-on-read":
             # filtered, not tested: Spark prunes files by it
             selected = rows.where(self.condition)
-            return change_frame(
-                target, selected, selected, [Change(condition=sql.lit(True), op=Op.DELETE)]
-            )
+            return change_frame(target, selected, selected, [Change(op=Op.DELETE)])
         return change_frame(
             target,
             rows,
             rows,
             [
                 Change(condition=self.condition, op=Op.DELETE),
-                Change(condition=sql.lit(True), op=Op.COPY, placed=False),
+                Change(op=Op.COPY, placed=False),
             ],
         )

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -37,25 +36,29 @@ _RANGED = (
 
 
 @dataclass(frozen=True)
-class _Key:
+class Key:
     """`column` of the table, or a widened one, is equal to `value` of the source."""
 
     name: str
     column: Column
     value: Column
+    type: spark_types.DataType
+
+
+def keys_of(target: Target, rows: DataFrame, source: DataFrame, condition: Column) -> Sequence[Key]:
+    """What the condition asks to be equal; `rows` are the target's."""
+    return [Key(*found) for found in target.session.bridge.equated(rows, source, condition)]
 
 
 def rows_in_range(
-    target: Target, rows: DataFrame, source: DataFrame, condition: Column
+    target: Target, rows: DataFrame, source: DataFrame, keys: Sequence[Key]
 ) -> DataFrame:
     """The rows without those that no row of the source can meet; all where that is not cheap."""
     bridge = target.session.bridge
-    if not target.has_many_files or not bridge.is_cheap(source, MOST_SOURCE_BYTES):
-        return rows
-    keys = _keys(bridge, rows, source, condition)
+    keys = [k for k in keys if _has_range(k.type)]
     if target.size_in_bytes < LEAST_TABLE_BYTES:
         keys = [k for k in keys if k.name in target.partition_columns]
-    if not keys:
+    if not keys or not target.has_many_files or not bridge.is_cheap(source, MOST_SOURCE_BYTES):
         return rows
     bounds = source.agg(
         *(f(k.value).alias(f"{n}{i}") for i, k in enumerate(keys) for n, f in _BOUNDS)
@@ -74,12 +77,19 @@ def rows_in_range(
 _BOUNDS = (("least", sql.min), ("greatest", sql.max))
 
 
-def _keys(bridge: Any, rows: DataFrame, source: DataFrame, condition: Column) -> Sequence[_Key]:
-    found = [_Key(*key) for key in bridge.equated(rows, rows.join(source, condition))]
-    if not found:
-        return ()
-    types = source.select(*(k.value.alias(f"v{i}") for i, k in enumerate(found))).schema.fields
-    return [k for k, f in zip(found, types, strict=True) if _has_range(f.dataType)]
+def rows_met(
+    target: Target, rows: DataFrame, source: DataFrame, keys: Sequence[Key], *, outer: bool
+) -> DataFrame:
+    """The rows that have the keys of some source row, where finding these first is cheaper.
+
+    `outer`: the join to come keeps source rows that meet none.
+    """
+    bridge = target.session.bridge
+    equal = [(k.column, k.value) for k in keys]
+    found: DataFrame = bridge.met(
+        rows, source, equal, outer=outer, size_in_bytes=target.size_in_bytes
+    )
+    return found
 
 
 def _has_range(type_: spark_types.DataType) -> bool:
@@ -89,7 +99,7 @@ def _has_range(type_: spark_types.DataType) -> bool:
     return isinstance(type_, _RANGED)
 
 
-def _few_values(source: DataFrame, key: _Key) -> list[Column]:
+def _few_values(source: DataFrame, key: Key) -> list[Column]:
     values = source.select(key.value.alias("v")).distinct().limit(MOST_VALUES + 1).collect()
     known = [r[0] for r in values if r[0] is not None]
     return [key.column.isin(known)] if len(values) <= MOST_VALUES else []

@@ -6,7 +6,6 @@ out of it. Where files are rewritten their other rows come out too, to be copied
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, ClassVar
@@ -16,13 +15,16 @@ from pyspark.sql import functions as sql
 
 from iceberg_pyspark.spark.row_level.assignments import Assignments
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
-from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
+from iceberg_pyspark.spark.row_level.change_frame import Change, Where, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
-from iceberg_pyspark.spark.row_level.key_range import rows_in_range
+from iceberg_pyspark.spark.row_level.key_range import keys_of, rows_in_range, rows_met
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spec.metadata_columns import FILE, POS
 
 _FROM_SOURCE = "__ice_source"
+"""Null where a join has kept a row of the target that met none of the source (`Joins.java`)."""
+
+_ROW = "__ice_row"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,25 +74,31 @@ class Merge:
         if not self.not_matched_by_source:
             if not self.matched:
                 return None
-            rows = rows_in_range(target, rows, self.source, self.condition)
+            keys = keys_of(target, rows, self.source, self.condition)
+            rows = rows_in_range(target, rows, self.source, keys)
             return rows.join(self.source, self.condition, "left_semi")
-        alone = [_resolved(target.session.bridge, rows, c) for c in self.not_matched_by_source]
-        joined = rows.join(self._source(), self.condition, "left")
-        changed = _any([sql.col(_FROM_SOURCE).isNotNull(), *map(_when, alone)])
-        return joined.where(changed).select(rows[FILE.name])
+        bridge = target.session.bridge
+        alone = [_resolved(bridge, rows, c) for c in self.not_matched_by_source]
+        joined: DataFrame = bridge.joined(rows, self.source, self.condition, "left")
+        changed = [sql.lit(True) if c.condition is None else c.condition for c in alone]
+        changed.append(sql.col(_FROM_SOURCE).isNotNull())
+        return joined.where(reduce(lambda a, b: a | b, changed)).select(rows[FILE.name])
 
     def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
         """See `Operation`."""
-        source = self._source()
+        bridge, source = target.session.bridge, self.source
         rewriting = mode == "copy-on-write"
         if not (rewriting or self.not_matched_by_source):
-            rows = rows_in_range(target, rows, self.source, self.condition)
+            keys = keys_of(target, rows, source, self.condition)
+            rows = rows_in_range(target, rows, source, keys)
+            outer = bool(self.not_matched)
+            rows = rows_met(target, rows, source, keys, outer=outer)
         # these know one side only, so its names need no prefix
-        inserts = [_resolved(target.session.bridge, source, c) for c in self.not_matched]
-        alone = [_resolved(target.session.bridge, rows, c) for c in self.not_matched_by_source]
+        inserts = [_resolved(bridge, source, c) for c in self.not_matched]
+        alone = [_resolved(bridge, rows, c) for c in self.not_matched_by_source]
         if not (self.matched or self.not_matched_by_source):
             frame = source.join(rows, self.condition, "left_anti")
-            return change_frame(target, rows, frame, [_insert(c, sql.lit(True)) for c in inserts])
+            return change_frame(target, rows, frame, [_change(c, "any") for c in inserts])
         keep_rows = rewriting or bool(self.not_matched_by_source)
         kind = {
             (False, False): "inner",
@@ -98,44 +106,47 @@ class Merge:
             (True, False): "left",
             (True, True): "full",
         }[keep_rows, bool(self.not_matched)]
-        frame = rows.join(source, self.condition, kind)
-        from_target, from_source = rows[POS.name].isNotNull(), sql.col(_FROM_SOURCE).isNotNull()
-        both = from_target & from_source
-        changes = [_change(c, both) for c in self.matched]
+        frame = bridge.joined(rows, source, self.condition, kind)
+        if rewriting and not self.matched:
+            frame = _each_once(rows, frame)
+        changes = [_change(c, "both") for c in self.matched]
+        if all(c.condition is not None for c in self.matched):
+            if rewriting:
+                changes.append(Change(where="both", op=Op.COPY))
+            elif self.meets_once:
+                changes.append(Change(where="both", op=Op.STAY))
+        changes += [_change(c, "source") for c in inserts]
+        changes += [_change(c, "target") for c in alone]
         if rewriting:
-            changes.append(Change(condition=both, op=Op.COPY))
-        elif self.meets_once:
-            changes.append(Change(condition=both, op=Op.STAY))
-        changes += [_insert(c, ~from_target) for c in inserts]
-        changes += [_change(c, from_target) for c in alone]
-        if rewriting:
-            changes.append(Change(condition=from_target, op=Op.COPY, placed=False))
+            changes.append(Change(where="target", op=Op.COPY, placed=False))
         return change_frame(target, rows, frame, changes)
 
-    def _source(self) -> DataFrame:
-        return self.source.select("*", sql.lit(True).alias(_FROM_SOURCE))
+
+def _each_once(rows: DataFrame, joined: DataFrame) -> DataFrame:
+    """Rows of the target once, though several rows of the source meet them; others as they are."""
+    place = rows[FILE.name], rows[POS.name]
+    other = sql.when(place[1].isNull(), sql.monotonically_increasing_id())
+    row = sql.struct(*place, other).alias(_ROW)
+    return joined.select("*", row).dropDuplicates([_ROW])
 
 
 def _resolved(bridge: Any, frame: DataFrame, clause: Clause) -> Clause:
     """The clause with its condition and values as columns of the frame, whatever joins it."""
     values = clause.values or {}
-    condition, *made = bridge.resolved(frame, [_when(clause), *values.values()])
-    return replace(clause, condition=condition, values=dict(zip(values, made, strict=True)))
-
-
-def _insert(clause: Clause, where: Column) -> Change:
-    return Change(
-        condition=where & _when(clause), op=Op.INSERT, values=clause.values or {}, placed=False
+    condition = [] if clause.condition is None else [clause.condition]
+    made = bridge.resolved(frame, [*condition, *values.values()])
+    return replace(
+        clause,
+        condition=made[0] if condition else None,
+        values=dict(zip(values, made[len(condition) :], strict=True)),
     )
 
 
-def _change(clause: Clause, where: Column) -> Change:
-    return Change(condition=where & _when(clause), op=clause.op, values=clause.values or {})
-
-
-def _when(clause: Clause) -> Column:
-    return sql.lit(True) if clause.condition is None else clause.condition
-
-
-def _any(conditions: Sequence[Column]) -> Column:
-    return reduce(lambda a, b: a | b, conditions)
+def _change(clause: Clause, where: Where) -> Change:
+    return Change(
+        where=where,
+        condition=clause.condition,
+        op=clause.op,
+        values=clause.values or {},
+        placed=clause.op is not Op.INSERT,
+    )

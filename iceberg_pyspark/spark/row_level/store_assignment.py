@@ -26,19 +26,17 @@ def stored_values(
     """The values, which are of the frame's rows, in the types of what they are assigned to."""
     if not values:
         return {}
-    # by number: names may hold dots
-    numbered = [value.alias(f"v{i}") for i, value in enumerate(values.values())]
-    found = frame.select(*numbered).schema.fields
     stored = {}
-    for (path, value), f in zip(values.items(), found, strict=True):
+    found = bridge.types(frame, list(values.values()))
+    for (path, value), type_ in zip(values.items(), found, strict=True):
         wanted = types[path]
-        if same_type(f.dataType, wanted):
+        if same_type(type_, wanted):
             stored[path] = value
             continue
-        if not (same_names(f.dataType, wanted) and bridge.can_store(f.dataType, wanted)):
+        if not (same_names(type_, wanted) and bridge.can_store(type_, wanted)):
             raise InvalidRequestError(
                 f"column '{'.'.join(path)}' of table {table} is {wanted.simpleString()}, the "
-                f"value is {f.dataType.simpleString()} and cannot be stored in it safely: cast it "
+                f"value is {type_.simpleString()} and cannot be stored in it safely: cast it "
                 "first"
             )
         stored[path] = bridge.stored(value, wanted)

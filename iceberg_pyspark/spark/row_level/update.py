@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
 
 from iceberg_pyspark.spark.row_level.assignments import Assignments
 from iceberg_pyspark.spark.row_level.change_columns import Op
@@ -44,7 +43,7 @@ class Update:
         if mode == "merge-on-read":
             # filtered, not tested: Spark prunes files by it
             rows = rows.where(self.condition)
-            every = Change(condition=sql.lit(True), op=Op.UPDATE, values=self.assignments)
+            every = Change(op=Op.UPDATE, values=self.assignments)
             return change_frame(target, rows, rows, [every])
         return change_frame(
             target,
@@ -52,6 +51,6 @@ class Update:
             rows,
             [
                 Change(condition=self.condition, op=Op.UPDATE, values=self.assignments),
-                Change(condition=sql.lit(True), op=Op.COPY, placed=False),
+                Change(op=Op.COPY, placed=False),
             ],
         )

@@ -1,0 +1,117 @@
+// How the rows of a table meet those of a merge's source; compiled together with Bridge.java, and as free of Iceberg's rules.
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations$;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.JoinType$;
+import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
+import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Range;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.FileScan;
+
+public class IcebergPyJoins {
+  /** [name, column of the table, value of the source, its type] of each equality that a condition asks for. */
+  public List equated(Object session, Object rows, Object source, Object condition) {
+    List out = new ArrayList(); AttributeSet ours = plan(rows).outputSet();
+    LogicalPlan joined = plan(frame(session, join(plan(rows), plan(source), "inner", expression(session, condition), new HintInfo[2])));
+    if (!(joined instanceof Join) || ((Join) joined).condition().isEmpty()) return out;
+    LinkedList open = new LinkedList(); open.add(((Join) joined).condition().get());
+    while (!open.isEmpty()) {
+      Expression one = (Expression) open.removeFirst();
+      if (one instanceof And) { open.add(((And) one).left()); open.add(((And) one).right()); continue; }
+      if (!(one instanceof EqualTo)) continue;
+      Expression left = (Expression) (Object) ((EqualTo) one).left(), right = (Expression) (Object) ((EqualTo) one).right();
+      if (!left.references().subsetOf(ours)) { Expression kept = left; left = right; right = kept; }
+      Expression bare = left instanceof Cast ? (Expression) (Object) ((Cast) left).child() : left;
+      boolean apart = bare instanceof AttributeReference && ours.contains((AttributeReference) bare) && right.references().intersect(ours).isEmpty() && !right.references().isEmpty();
+      if (apart && right.deterministic() && !SubqueryExpression$.MODULE$.hasSubquery(right)) out.add(IcebergPyBridge.list(new Object[] {((AttributeReference) bare).name(), column(left), column(right), right.dataType().json()}));
+    }
+    return out;
+  }
+
+  /**
+   * The rows of a table of so many bytes that have a key of the source's, found by a broadcast of these keys; all rows where Spark would not broadcast them, or has no use for it.
+   * An outer join can broadcast one side only, the wrong one: without this the whole table would be shuffled.
+   */
+  public Object met(Object session, Object rows, Object source, List columns, List values, boolean outer, long bytes) {
+    long most = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf().autoBroadcastJoinThreshold();
+    if (columns.isEmpty() || bytes <= most || !outer && fits(source, most)) return rows;
+    LogicalPlan once = plan(source);
+    // the same rows under other ids: the source itself is joined with what comes out here
+    LogicalPlan twice = (LogicalPlan) ((Rule) DeduplicateRelations$.MODULE$).apply(join(once, once, "inner", null, new HintInfo[2]));
+    LogicalPlan again = (LogicalPlan) (Object) ((Join) twice).right();
+    Map ids = new HashMap();
+    for (int i = 0; i < once.output().size(); i++) ids.put(((Attribute) once.output().apply(i)).exprId(), again.output().apply(i));
+    List keys = new ArrayList(); Expression all = null;
+    for (int i = 0; i < values.size(); i++) {
+      Alias key = alias(IcebergPyRule.substituted(expression(session, values.get(i)), ids), "key" + i);
+      Expression equal = new EqualTo(expression(session, columns.get(i)), (Expression) (Object) key.toAttribute());
+      keys.add(key); all = all == null ? equal : new And(all, equal);
+    }
+    Object found = frame(session, new Project(IcebergPyBridge.seq(keys), again));
+    if (!once.outputSet().intersect(again.outputSet()).isEmpty() || !fits(found, most)) return rows;
+    return frame(session, join(plan(rows), plan(found), "left_semi", all, new HintInfo[] {null, new HintInfo(scala.Option.apply(BROADCAST$.MODULE$))}));
+  }
+
+  /** A join, its condition by the names of both sides; where rows of the table that meet none are kept, a column "__ice_source" that is null for them. */
+  public Object joined(Object session, Object rows, Object source, Object condition, String kind) {
+    LogicalPlan right = plan(source);
+    if (kind.equals("left") || kind.equals("full")) {
+      List columns = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(right.output()));
+      columns.add(alias((Expression) Literal$.MODULE$.apply(Boolean.TRUE), "__ice_source"));
+      right = new Project(IcebergPyBridge.seq(columns), right);
+    }
+    return frame(session, join(plan(rows), right, kind, expression(session, condition), new HintInfo[2]));
+  }
+
+  /** Whether a DataFrame gives the same rows each time, and few bytes of them as far as Spark can tell. */
+  public boolean fits(Object frame, long most) {
+    LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().optimizedPlan();
+    if (!plan.deterministic() || plan.stats().sizeInBytes().bigInteger().compareTo(java.math.BigInteger.valueOf(most)) > 0) return false;
+    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+    while (leaves.hasNext()) if (!isLasting((LogicalPlan) leaves.next())) return false;
+    return true;
+  }
+  /** Rows of memory and of files that were listed; not what a database has at the moment it is asked. */
+  private static boolean isLasting(LogicalPlan leaf) {
+    if (leaf instanceof LogicalRelation) return ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation;
+    if (leaf instanceof DataSourceV2ScanRelation) return ((DataSourceV2ScanRelation) leaf).scan() instanceof FileScan;
+    return leaf instanceof LocalRelation || leaf instanceof Range || leaf instanceof OneRowRelation || leaf instanceof InMemoryRelation || leaf instanceof LogicalRDD;
+  }
+
+  private static LogicalPlan join(LogicalPlan left, LogicalPlan right, String kind, Expression condition, HintInfo[] hints) {
+    return new Join(left, right, (JoinType) JoinType$.MODULE$.apply(kind), scala.Option.apply(condition), new JoinHint(scala.Option.apply(hints[0]), scala.Option.apply(hints[1])));
+  }
+  private static Alias alias(Expression of, String name) { return new Alias(of, name, NamedExpression$.MODULE$.newExprId(), IcebergPyBridge.seq(new ArrayList()), scala.Option.empty(), IcebergPyBridge.seq(new ArrayList())); }
+  private static LogicalPlan plan(Object frame) { return ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().analyzed(); }
+  private static Object frame(Object session, LogicalPlan plan) { return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) session, plan); }
+  private static Expression expression(Object session, Object column) { return ((org.apache.spark.sql.classic.SparkSession) session).expression((org.apache.spark.sql.Column) column); }
+  private static Object column(Expression expression) { return org.apache.spark.sql.classic.ExpressionUtils.column(expression); }
+}
