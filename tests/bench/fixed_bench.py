@@ -1,7 +1,7 @@
 """What every query costs before its first row: small reads and writes, and the bridge's start.
 
-`python -m tests.bench.fixed_bench`. Beside ours stands an idle Python data source, which gives three
-rows out of nothing: what Spark's own machinery takes.
+`python -m tests.bench.fixed_bench`. Beside ours stands an idle Python data source, which gives
+three rows out of nothing: what Spark's own machinery takes.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def compare(runs: int = RUNS) -> list[TextTable]:
         finally:
             oracle.spark.stop()
     others = {"native": "native", "nothing": "idle", "jvm": "JVM"}
-    title = f"fixed costs: portable path, native path, an idle Python data source, JVM connector;, medians of {runs}"
+    title = f"small reads and writes: portable path, native, an idle data source; medians of {runs}"
     return [text_table(title, lines, others), starts()]
 
 
