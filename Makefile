@@ -23,7 +23,7 @@ OLDEST_PYTHON ?= python3.10
 .PHONY: help env oracle-env demo test lint unit spark spark-oldest interop bench clean distclean unit-oldest test-of-ours
 
 help:
-	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time'
+	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
 	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop'
 	@echo 'make lint        ruff, mypy --strict, import-linter'
 	@echo 'make unit        tests without Spark, in seconds'

@@ -1,5 +1,6 @@
 """The main job on real input: TPC-H tables written, read with files skipped, appended to,
-travelled in time, and queried by Spark SQL, on an SQLite catalog and a local warehouse.
+travelled in time, queried by Spark SQL, merged into and deleted from, on an SQLite catalog and a
+local warehouse.
 
     make demo                     scale factor 0.1
     make demo ARGS='--scale 1'    ten times the rows
@@ -86,6 +87,23 @@ QUERIES = (
     ),
 )
 
+MERGE_ON_READ = f"""\
+ALTER TABLE {ORDERS} SET TBLPROPERTIES ('format-version' = '3',
+'write.merge.mode' = 'merge-on-read', 'write.delete.mode' = 'merge-on-read')"""
+CHANGES = """
+SELECT * EXCEPT (o_orderstatus), 'X' AS o_orderstatus FROM input WHERE o_orderkey % 100 = 1
+UNION ALL SELECT -o_orderkey AS o_orderkey, * EXCEPT (o_orderkey, o_orderstatus), 'N'
+FROM input WHERE o_orderkey % 200 = 2"""
+CHANGING = {
+    "merge changed and new orders": f"""\
+MERGE INTO {ORDERS} t USING changes s ON t.o_orderkey = s.o_orderkey
+WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *""",
+    "delete some of every file": f"DELETE FROM {ORDERS} WHERE o_orderstatus = 'P'",
+    "delete a year, reading no data": f"""\
+DELETE FROM {ORDERS}
+WHERE o_orderdate BETWEEN '1992-01-01' AND '1992-12-31'""",
+}
+
 
 class Demo:
     """The steps, sharing a session, a console and a folder."""
@@ -130,7 +148,9 @@ class Demo:
         self._append()
         self._chapter("5. Spark SQL: Spark's own reader, beside the portable one")
         self._sql()
-        self._chapter("6. Where it lies, and what to type next")
+        self._chapter("6. MERGE and DELETE, and back in time across them")
+        self._change()
+        self._chapter("7. Where it lies, and what to type next")
         self._closing()
         self.spark.stop()
 
@@ -256,6 +276,36 @@ class Demo:
             rows = sorted(self.spark.sql(query).collect())
             seconds.append(time.monotonic() - started)
         return min(seconds), rows
+
+    def _change(self) -> None:
+        self._code(*MERGE_ON_READ.splitlines())
+        self.spark.sql(MERGE_ON_READ)
+        self._input("orders").createOrReplaceTempView("input")
+        self.spark.sql(CHANGES).createOrReplaceTempView("changes")
+        for what, statement in CHANGING.items():
+            self._code(*statement.splitlines())
+            self._timed(what, lambda text=statement: self.spark.sql(text))
+        shown = RichTable("operation", "rows written", "rows marked", "data files", "rows then")
+        for snapshot in self._table(ORDERS).snapshots:
+            s = snapshot.summary
+            then = f"SELECT count(*) FROM {ORDERS} VERSION AS OF {snapshot.snapshot_id}"
+            shown.add_row(
+                str(snapshot.operation),
+                f"{int(s.get('added-records', 0)):,}",
+                s["total-position-deletes"],
+                f"+{s.get('added-data-files', 0)} -{s.get('deleted-data-files', 0)}",
+                f"{self.spark.sql(then).collect()[0][0]:,}",
+            )
+        self.console.print(shown)
+        self._say("  No data file was rewritten: rows that are gone are marked in bitmaps, the")
+        self._say("  deletion vectors. There are these:")
+        vectors = f"SELECT file_path, record_count FROM {ORDERS}.delete_files"
+        self._code(vectors)
+        sums = "file_path, count(*), sum(record_count), sum(content_size_in_bytes)"
+        for _, files, rows, size in self.spark.sql(
+            f"SELECT {sums} FROM {ORDERS}.delete_files GROUP BY file_path ORDER BY 3"
+        ).collect():
+            self._say(f"  a file of {files} vectors, which mark {rows:,} rows in {size:,} bytes")
 
     def _closing(self) -> None:
         self._say(f"  tables         {shown_path(self.folder / 'warehouse')}")

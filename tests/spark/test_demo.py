@@ -27,6 +27,10 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(tmp_path: Path) -> None:
     assert "15,000 rows then, 16,000 rows now" in shown
     # every query with both times and their ratio
     assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", shown)) == 3
+    # merged with deletion vectors, a year dropped with its files, all states still there
+    assert re.search(r"│ overwrite +│ 235 +│ 160 +│ \+7 -0 +│ 16,075", shown)
+    assert re.search(r"│ delete +│ 0 +│ 524 +│ \+0 -3 +│ 13,262", shown)
+    assert "which mark 411 rows" in shown
     # nothing but its own lines: Spark's are in the log
     assert " WARN " not in shown
     assert " WARN " in (tmp_path / "demo folder/spark.log").read_text(encoding="utf-8")
