@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.table.metadata_tables import METADATA_TABLES
+from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_frame, table_path
 from tests.support.rows import plain_value
@@ -32,18 +32,9 @@ EVERY_TYPE = (
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    conf = {
-        "spark.sql.catalog.lake": "iceberg_pyspark",
-        "spark.sql.catalog.lake.type": "hadoop",
-        "spark.sql.catalog.lake.warehouse": str(oracle.warehouse),
-    }
-    for key, value in conf.items():
-        oracle.spark.conf.set(key, value)
-    session = install(oracle.spark)
-    assert session.is_native
-    make_tables(oracle)
-    yield oracle
-    session.uninstall()
+    with native_lake(oracle) as installed:
+        make_tables(oracle)
+        yield installed
 
 
 def make_tables(oracle: Oracle) -> None:

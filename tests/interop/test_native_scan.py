@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from iceberg_pyspark.spark import native_bitmaps
-from iceberg_pyspark.spark.session import install
+from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 
 ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from range(100)"
@@ -13,25 +13,8 @@ ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from 
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    conf = {
-        "spark.sql.catalog.lake": "iceberg_pyspark",
-        "spark.sql.catalog.lake.type": "hadoop",
-        "spark.sql.catalog.lake.warehouse": str(oracle.warehouse),
-    }
-    for key, value in conf.items():
-        oracle.spark.conf.set(key, value)
-    session = install(oracle.spark)
-    assert session.is_native
-    yield oracle
-    session.uninstall()
-
-
-def same_rows(lake: Oracle, query: str) -> str:
-    """Compare a query on both catalogs; the plan of ours, as text."""
-    ours = lake.spark.sql(query.format(t="lake"))
-    java = lake.spark.sql(query.format(t="java_hadoop"))
-    assert sorted(map(tuple, ours.collect())) == sorted(map(tuple, java.collect()))
-    return str(ours._jdf.queryExecution().executedPlan().toString())
+    with native_lake(oracle) as installed:
+        yield installed
 
 
 def test_a_table_without_deletes_is_read_by_sparks_own_reader(lake: Oracle) -> None:

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from iceberg_pyspark import install
+from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 
 OURS, JAVAS = "lake", "java_hadoop"
@@ -22,15 +23,10 @@ ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s from range({first
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
     """Both catalogs over one warehouse: each sees the other's tables."""
-    oracle.spark.conf.set("spark.sql.catalog.lake", "iceberg_pyspark")
-    oracle.spark.conf.set("spark.sql.catalog.lake.type", "hadoop")
-    oracle.spark.conf.set("spark.sql.catalog.lake.warehouse", str(oracle.warehouse))
-    session = install(oracle.spark)
-    assert session.is_native
-    for namespace in ("ours", "theirs", "both"):
-        oracle.sql(f"create namespace java_hadoop.{namespace}")
-    yield oracle
-    session.uninstall()
+    with native_lake(oracle) as installed:
+        for namespace in ("ours", "theirs", "both"):
+            oracle.sql(f"create namespace java_hadoop.{namespace}")
+        yield installed
 
 
 def run_on_both(lake: Oracle, name: str, *statements: str) -> tuple[dict[str, Any], dict[str, Any]]:

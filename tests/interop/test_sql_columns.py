@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.spark.session import install
 from tests.support.java_records import create_java_table
+from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 
 LOCATIONS = "spark.sql.catalog.lake.read.allow-outside-locations"
@@ -14,18 +14,9 @@ LOCATIONS = "spark.sql.catalog.lake.read.allow-outside-locations"
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    conf = {
-        "spark.sql.catalog.lake": "iceberg_pyspark",
-        "spark.sql.catalog.lake.type": "hadoop",
-        "spark.sql.catalog.lake.warehouse": str(oracle.warehouse),
-        LOCATIONS: "true",
-    }
-    for key, value in conf.items():
-        oracle.spark.conf.set(key, value)
-    session = install(oracle.spark)
-    assert session.is_native
-    yield oracle
-    session.uninstall()
+    oracle.spark.conf.set(LOCATIONS, "true")
+    with native_lake(oracle) as installed:
+        yield installed
 
 
 def same_rows(lake: Oracle, query: str) -> str:

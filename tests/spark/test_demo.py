@@ -36,7 +36,7 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(tmp_path: Path) -> None:
     assert " WARN " in (tmp_path / "demo folder/spark.log").read_text(encoding="utf-8")
     assert "--from parquet 'demo folder/input/orders.parquet' \\\n" in shown
     assert [line for line in shown.splitlines() if len(line) > 80 and "export" not in line] == []
-    assert run_python(tmp_path, "-c", no_spark_block(shown)) == "1431\n"  # 1,346, 79 appended, 6 merged
+    assert run_python(tmp_path, "-c", no_spark_block(shown)) == "1431\n"  # 1346 + 79 + 6 merged
 
 
 def run_python(folder: Path, *arguments: str) -> str:

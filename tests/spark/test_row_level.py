@@ -11,7 +11,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from iceberg_pyspark import install
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spark.row_level import key_range
 from iceberg_pyspark.spark.row_level import run as run_module
@@ -20,8 +19,8 @@ from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
+from tests.support.native_lake import sqlite_lake
 
-PREFIX = "spark.sql.catalog.rows"
 IDS = range(10)
 
 
@@ -29,17 +28,8 @@ IDS = range(10)
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    folder = tmp_path_factory.mktemp("rows")
-    spark.conf.set(PREFIX, "iceberg_pyspark")
-    spark.conf.set(f"{PREFIX}.type", "sql")
-    spark.conf.set(f"{PREFIX}.uri", f"sqlite:///{folder / 'catalog.db'}")
-    spark.conf.set(f"{PREFIX}.warehouse", str(folder))
-    session = install(spark)
-    spark.sql("create namespace rows.db")
-    yield session
-    session.uninstall()
-    for key in ("", ".type", ".uri", ".warehouse"):
-        spark.conf.unset(PREFIX + key)
+    with sqlite_lake(spark, tmp_path_factory.mktemp("rows"), "rows") as found:
+        yield found
 
 
 @pytest.fixture

@@ -16,23 +16,15 @@ from iceberg_pyspark import install
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.native_lake import sqlite_lake
 
 PREFIX = "spark.sql.catalog.lake"
 
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
-    folder = tmp_path_factory.mktemp("lake")
-    spark.conf.set(PREFIX, "iceberg_pyspark")
-    spark.conf.set(f"{PREFIX}.type", "sql")
-    spark.conf.set(f"{PREFIX}.uri", f"sqlite:///{folder / 'catalog.db'}")
-    spark.conf.set(f"{PREFIX}.warehouse", str(folder))
-    session = install(spark)
-    spark.sql("create namespace lake.db")
-    yield session
-    session.uninstall()
-    for key in ("", ".type", ".uri", ".warehouse"):
-        spark.conf.unset(PREFIX + key)
+    with sqlite_lake(spark, tmp_path_factory.mktemp("lake"), "lake") as session:
+        yield session
 
 
 def rows(*ids: int) -> pa.Table:

@@ -10,29 +10,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from iceberg_pyspark import install
 from iceberg_pyspark.spark.session import IcebergSession
-
-PREFIX = "spark.sql.catalog.written"
+from tests.support.native_lake import sqlite_lake
 
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
-    folder = tmp_path_factory.mktemp("written")
-    conf = {
-        PREFIX: "iceberg_pyspark",
-        f"{PREFIX}.type": "sql",
-        f"{PREFIX}.uri": f"sqlite:///{folder / 'catalog.db'}",
-        f"{PREFIX}.warehouse": str(folder),
-    }
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    session = install(spark)
-    spark.sql("create namespace written.db")
-    yield session
-    session.uninstall()
-    for key in conf:
-        spark.conf.unset(key)
+    with sqlite_lake(spark, tmp_path_factory.mktemp("written"), "written") as session:
+        yield session
 
 
 def rows(spark: SparkSession, table: str) -> list[tuple[object, ...]]:

@@ -1,13 +1,14 @@
-"""Our catalog `lake` over the tables of Java's `java_hadoop`, in a session with Iceberg."""
+"""Sessions with Iceberg in them: our catalog `lake` over the tables of Java's, or one alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from iceberg_pyspark.spark.session import install
+from iceberg_pyspark.spark.session import IcebergSession, install
 from tests.support.oracle import Oracle
 from tests.support.rows import spark_rows
 
@@ -28,6 +29,27 @@ def native_lake(oracle: Oracle) -> Iterator[Oracle]:
         yield oracle
     finally:
         session.uninstall()
+
+
+@contextmanager
+def sqlite_lake(spark: SparkSession, folder: Path, name: str) -> Iterator[IcebergSession]:
+    """A session with a catalog of that name on SQLite, whose namespace `db` is empty."""
+    prefix = f"spark.sql.catalog.{name}"
+    conf = {
+        prefix: "iceberg_pyspark",
+        f"{prefix}.type": "sql",
+        f"{prefix}.uri": f"sqlite:///{folder / 'catalog.db'}",
+        f"{prefix}.warehouse": str(folder),
+    }
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    session = install(spark)
+    assert session.is_native
+    spark.sql(f"create namespace {name}.db")
+    yield session
+    session.uninstall()
+    for key in conf:
+        spark.conf.unset(key)
 
 
 def same_rows(lake: Oracle, query: str) -> str:
