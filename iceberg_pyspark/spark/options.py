@@ -51,6 +51,7 @@ _WRITE = {
     "write-format",
     "compression-codec",
     "compression-level",
+    "native-writer-enabled",
     "location",
     "format-version",
 }
@@ -205,12 +206,14 @@ _PROPERTY_BY_OPTION = {
     "write-format": "write.format.default",
     "compression-codec": "write.parquet.compression-codec",
     "compression-level": "write.parquet.compression-level",
+    "native-writer-enabled": "write.spark.native-writer.enabled",
 }
 
 
 def _write_properties(given: Mapping[str, str]) -> dict[str, str]:
     _integer(given, "target-file-size-bytes", minimum=1)
     _integer(given, "compression-level")
+    _boolean(given, "native-writer-enabled", True)
     return {p: given[option] for option, p in _PROPERTY_BY_OPTION.items() if option in given}
 
 

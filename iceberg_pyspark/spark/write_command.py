@@ -24,6 +24,7 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.local_rows import local_rows
+from iceberg_pyspark.spark.native_write import write_natively
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.write_frame import write_frame
@@ -163,7 +164,8 @@ def write_laid_out(
         context = replace(context, sort_order_id=UNSORTED.order_id)
     if not layout.sorts_rows and (rows := local_rows(frame)) is not None:
         return write_data_files(context, rows.to_batches(), io, partition_id=0, task_id=0)
-    return write_frame(lay_out(bridge, frame, layout), context, io)
+    files = write_natively(bridge, frame, context, layout, io)
+    return write_frame(lay_out(bridge, frame, layout), context, io) if files is None else files
 
 
 def context_and_layout(

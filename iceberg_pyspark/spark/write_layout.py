@@ -99,18 +99,32 @@ def as_they_come(schema: Schema, spec: PartitionSpec) -> WriteLayout:
 
 def lay_out(bridge: Bridge, frame: DataFrame, layout: WriteLayout) -> DataFrame:
     """The rows, of whatever columns besides the table's, as `layout` says."""
-    ordered = [_ordered(bridge, f, layout.schema) for f in layout.ordering]
-    by = ordered
+    return in_order(bridge, distributed(bridge, frame, layout), layout)
+
+
+def distributed(bridge: Bridge, frame: DataFrame, layout: WriteLayout) -> DataFrame:
+    """The rows in the tasks that `layout` says."""
+    by = [_ordered(bridge, f, layout.schema) for f in layout.ordering]
     if layout.mode == "hash":
         by = [
-            _column(bridge, f.source_id, f.transform, layout.schema)
+            transformed(bridge, f.source_id, f.transform, layout.schema)
             for f in layout.spec.fields
             if not isinstance(f.transform, VoidTransform)
         ]
-    if layout.mode != "none" and by:
-        at_least = _bytes_of(frame, _SPARK_ADVISORY_SIZE)
-        frame = bridge.rebalanced(frame, by, max(layout.partition_bytes or 0, at_least))
-    return frame.sortWithinPartitions(*ordered) if layout.sorts_rows else frame
+    if layout.mode == "none" or not by:
+        return frame
+    at_least = _bytes_of(frame, _SPARK_ADVISORY_SIZE)
+    return bridge.rebalanced(frame, by, max(layout.partition_bytes or 0, at_least))
+
+
+def in_order(
+    bridge: Bridge, frame: DataFrame, layout: WriteLayout, first: Sequence[str] = ()
+) -> DataFrame:
+    """The rows of each task in the order that `layout` says, by the columns of `first` before."""
+    if not layout.sorts_rows:
+        return frame
+    ordered = [_ordered(bridge, f, layout.schema) for f in layout.ordering]
+    return frame.sortWithinPartitions(*first, *ordered)
 
 
 def _mode(
@@ -172,7 +186,7 @@ def _keeps_order_of(sorted_by: Transform, partitioned_by: Transform) -> bool:
 
 
 def _ordered(bridge: Bridge, field: SortField, schema: Schema) -> Column:
-    column = _column(bridge, field.source_id, field.transform, schema)
+    column = transformed(bridge, field.source_id, field.transform, schema)
     match field.direction, field.null_order:
         case "asc", "nulls-first":
             return column.asc_nulls_first()
@@ -183,14 +197,20 @@ def _ordered(bridge: Bridge, field: SortField, schema: Schema) -> Column:
     return column.desc_nulls_last()
 
 
-def _column(bridge: Bridge, source_id: int, transform: Transform, schema: Schema) -> Column:
-    path = [schema.field_by_id[source_id].name]
-    parent = schema.parent_by_id.get(source_id)
+def transformed(bridge: Bridge, source_id: int, transform: Transform, schema: Schema) -> Column:
+    """The transform of a column of the table, for rows with its columns."""
+    column = column_of(source_id, schema)
+    return transform_column(bridge, transform, column, schema.field_by_id[source_id].type)
+
+
+def column_of(field_id: int, schema: Schema) -> Column:
+    """The column of a field that is in no list or map."""
+    path = [schema.field_by_id[field_id].name]
+    parent = schema.parent_by_id.get(field_id)
     while parent is not None:
         path.insert(0, schema.field_by_id[parent].name)
         parent = schema.parent_by_id.get(parent)
-    column = F.col(".".join("`" + name.replace("`", "``") + "`" for name in path))
-    return transform_column(bridge, transform, column, schema.field_by_id[source_id].type)
+    return F.col(".".join("`" + name.replace("`", "``") + "`" for name in path))
 
 
 def _bytes_of(frame: DataFrame, setting: str) -> int:

@@ -25,6 +25,7 @@ _PROPERTY_BY_OPTION = {
     "compression-level": "write.parquet.compression-level",
     "distribution-mode": "write.distribution-mode",
     "fanout-enabled": "write.spark.fanout.enabled",
+    "native-writer-enabled": "write.spark.native-writer.enabled",
     "advisory-partition-size": "write.spark.advisory-partition-size-bytes",
 }
 _OTHERS = {

@@ -204,12 +204,13 @@ class Bridge:
         equal: Sequence[tuple[Column, Column]],
         *,
         outer: bool,
+        records: int,
         size_in_bytes: int,
     ) -> DataFrame:
         """The rows with keys of the source, or all where joining these keys first does not pay.
 
         `equal` are columns and the source's values they equal, `outer` says whether the join to
-        come keeps source rows that meet none, `size_in_bytes` is the table's.
+        come keeps source rows that meet none; `records` and `size_in_bytes` are the table's.
         """
         made = self._joins.met(
             self._spark._jsparkSession,
@@ -218,6 +219,7 @@ class Bridge:
             self._java_columns([column for column, _ in equal]),
             self._java_columns([value for _, value in equal]),
             outer,
+            records,
             size_in_bytes,
         )
         return DataFrame(made, self._spark)

@@ -1,0 +1,51 @@
+"""Files of the local file system that another program has written, given their place in a table.
+
+The counterpart of `LocalFileIO.open_output`: what is published is complete and safe on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+
+from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
+from iceberg_pyspark.storage.local import local_path
+
+
+def files_below(location: str) -> list[tuple[str, str]]:
+    """Folder and name of every file below a folder, relative to it, in the order of both."""
+    top = local_path(location)
+    found = []
+    for folder, _, names in os.walk(top):
+        relative = os.path.relpath(folder, top)
+        found += [(relative, name) for name in names]
+    return sorted(found)
+
+
+def publish_file(source: str, location: str) -> int:
+    """Give a finished file another name on the same file system; its size.
+
+    The name must be one that nobody else gives.
+    """
+    path, target = local_path(source), local_path(location)
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            size = os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if os.path.lexists(target):
+            raise FileAlreadyExistsError(f"cannot move {source} to {location}: it exists already")
+        os.rename(path, target)
+    except OSError as e:
+        raise StorageError(f"cannot move {source} to {location}: {e.strerror or e}") from e
+    return size
+
+
+def remove_folder(location: str) -> None:
+    """Remove a folder with all that is in it; what cannot be removed is left."""
+    with contextlib.suppress(OSError):
+        shutil.rmtree(local_path(location))
