@@ -36,23 +36,24 @@ MERGE_ON_READ = (
 ONE_ROW_APPENDS = 100
 PYICEBERG_UPSERT = """
 import time
+from hashlib import sha512
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.catalog import load_catalog
 
-def rows(start):
-    ids = pa.array(range(start, start + {rows}), pa.int64())
-    text, half = ids.cast(pa.string()), pc.multiply(ids.cast(pa.float64()), 1.5)
-    rest = pa.array([i % 7 for i in range(start, start + {rows})], pa.int64())
-    return pa.table([ids, text, half, rest], ["id", "a", "b", "c"])
+def rows(start, was):
+    ids = range(start, start + {rows})
+    texts = [sha512(str(i).encode()).hexdigest() * 3 for i in ids]
+    columns = [pa.array(ids, pa.int64()), pa.array([i * 1.5 for i in ids]), pa.array(texts)]
+    return pa.table([*columns, pa.array([was] * {rows})], ["id", "a", "b", "c"])
 
 catalog = load_catalog(
     "up", type="sql", uri="sqlite:///{warehouse}/up.db", warehouse="{warehouse}/up"
 )
 catalog.create_namespace("db")
-table = catalog.create_table("db.t", schema=rows(0).schema)
-table.append(rows(0))
-changed = rows({rows} // 2)
+before = rows(0, "before")
+table = catalog.create_table("db.t", schema=before.schema)
+table.append(before)
+changed = rows({rows} // 2, "after")
 started = time.perf_counter()
 table.upsert(changed, join_cols=["id"])
 print(time.perf_counter() - started)
@@ -204,13 +205,20 @@ class ChangeBench:
         return found
 
     def upsert(self, rows: int) -> float:
-        """Seconds of a MERGE of that many rows into as many, half of them there already."""
-        base = f"SELECT id, CAST(id AS STRING) AS a, id * 1.5D AS b, id % 7 AS c FROM range({rows})"
+        """Seconds of a MERGE of that many rows into as many, half of them there already.
+
+        Rows are as large as those of PyIceberg's issue 3129.
+        """
+        base = (
+            "SELECT id, id * 1.5D AS a, repeat(sha2(CAST(id AS STRING), 512), 3) AS b, "
+            f"'before' AS c FROM range({rows})"
+        )
         self.sql(
             "CREATE TABLE lake.bench.upsert USING iceberg "
             f"TBLPROPERTIES ({MERGE_ON_READ}) AS {base}"
         )
         source = base.replace(f"range({rows})", f"range({rows // 2}, {rows // 2 + rows})")
+        source = source.replace("'before'", "'after'")
         started = time.perf_counter()
         self.sql(
             f"MERGE INTO lake.bench.upsert t USING ({source}) s ON t.id = s.id "

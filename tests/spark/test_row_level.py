@@ -256,6 +256,40 @@ def test_a_merge_reads_what_its_source_can_meet(
     assert contents(t) == {**{i: str(i) for i in IDS}, 100: "100", 101: "new", 102: "new"}
 
 
+def test_a_small_source_is_looked_up_before_an_outer_join(
+    session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t, spark = table(), session.spark
+    t.append(rows(*range(100, 160)))
+    plans: list[str] = []
+
+    def noted(target: Target, frame: DataFrame, *args: object, **kw: object) -> object:
+        plans.append(frame._jdf.queryExecution().analyzed().toString())
+        return run_job(target, frame, *args, **kw)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(run_module, "run_job", noted)
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "1000")
+    sources = (
+        "select * from values (100, 'a'), (101, 'b'), (null, 'c'), (200, 'd') as v(id, s)",
+        "select id, 'e' s from range(100, 101) where length(uuid()) > 1",
+        "select id, 'f' s from range(50)",
+    )
+    try:
+        for source in sources:
+            spark.sql(
+                f"merge into {t.name} t using ({source}) s on t.id = s.id + 1 and t.g < 2 "
+                "when matched then update set s = s.s when not matched then "
+                "insert (id, s) values (s.id + 1, s.s)"
+            )
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    # not of rows that may be others the next time, nor where most rows are met
+    assert ["LeftSemi" in p for p in plans] == [True, False, False]
+    expected = {i: str(i) for i in (0, 100, *range(103, 160))} | dict.fromkeys(range(1, 51), "f")
+    found: dict[int | None, str] = {**contents(t)}
+    assert found == {**expected, 101: "e", 102: "b", 201: "d", None: "c"}
+
+
 def test_commits_of_others(
     session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:

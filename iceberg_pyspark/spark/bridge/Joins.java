@@ -37,6 +37,9 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.FileScan;
 
 public class IcebergPyJoins {
+  /** A source is small beside a table of so many times its rows. */
+  private static final long FEW = 4;
+
   /** [name, column of the table, value of the source, its type] of each equality that a condition asks for. */
   public List equated(Object session, Object rows, Object source, Object condition) {
     List out = new ArrayList(); AttributeSet ours = plan(rows).outputSet();
@@ -57,10 +60,10 @@ public class IcebergPyJoins {
   }
 
   /**
-   * The rows of a table of so many bytes that have a key of the source's, found by a broadcast of these keys; all rows where Spark would not broadcast them, or has no use for it.
+   * The rows of a table of so many records and bytes that have a key of the source's, found by a broadcast of these keys; all rows where Spark would not broadcast them, or little comes of it.
    * An outer join can broadcast one side only, the wrong one: without this the whole table would be shuffled.
    */
-  public Object met(Object session, Object rows, Object source, List columns, List values, boolean outer, long bytes) {
+  public Object met(Object session, Object rows, Object source, List columns, List values, boolean outer, long records, long bytes) {
     long most = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf().autoBroadcastJoinThreshold();
     if (columns.isEmpty() || bytes <= most || !outer && fits(source, most)) return rows;
     LogicalPlan once = plan(source);
@@ -76,7 +79,7 @@ public class IcebergPyJoins {
       keys.add(key); all = all == null ? equal : new And(all, equal);
     }
     Object found = frame(session, new Project(IcebergPyBridge.seq(keys), again));
-    if (!once.outputSet().intersect(again.outputSet()).isEmpty() || !fits(found, most)) return rows;
+    if (!once.outputSet().intersect(again.outputSet()).isEmpty() || !fits(found, Math.min(most, IcebergPySizes.estimate(records / FEW, plan(found).schema())))) return rows;
     return frame(session, join(plan(rows), plan(found), "left_semi", all, new HintInfo[] {null, new HintInfo(scala.Option.apply(BROADCAST$.MODULE$))}));
   }
 

@@ -85,9 +85,13 @@ def rows_met(
     `outer`: the join to come keeps source rows that meet none.
     """
     bridge = target.session.bridge
-    equal = [(k.column, k.value) for k in keys]
     found: DataFrame = bridge.met(
-        rows, source, equal, outer=outer, size_in_bytes=target.size_in_bytes
+        rows,
+        source,
+        [(k.column, k.value) for k in keys],
+        outer=outer,
+        records=target.record_count,
+        size_in_bytes=target.size_in_bytes,
     )
     return found
 

@@ -43,7 +43,7 @@ ALIAS = "t"
 """What conditions call the table."""
 
 _WHOLE_FILES = 2**62
-_UNKNOWN_SIZE = 2**40
+_UNKNOWN_TOTAL = 2**40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,9 +92,12 @@ class Target:
     @property
     def size_in_bytes(self) -> int:
         """The size of its files, a lot where it is not known."""
-        snapshot = self._snapshot()
-        size = None if snapshot is None else snapshot.summary.get("total-files-size", _UNKNOWN_SIZE)
-        return 0 if size is None else int(size)
+        return self._total("total-files-size")
+
+    @property
+    def record_count(self) -> int:
+        """How many rows its files hold, a lot where it is not known."""
+        return self._total("total-records")
 
     @property
     def has_many_files(self) -> bool:
@@ -187,6 +190,10 @@ class Target:
         """Let go of what queries refer to."""
         for handle in self._handles:
             self.session.states.release(handle)
+
+    def _total(self, name: str) -> int:
+        snapshot = self._snapshot()
+        return 0 if snapshot is None else int(snapshot.summary.get(name, _UNKNOWN_TOTAL))
 
     def _selector(self) -> SnapshotSelector:
         return SnapshotSelector() if self.branch == MAIN else SnapshotSelector(branch=self.branch)
