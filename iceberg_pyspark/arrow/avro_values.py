@@ -114,7 +114,7 @@ def _values(type_: Type, avro_type: Any) -> ToValues:
         ):
             return lambda array: _numbers(array.view(pa.int64()))
         case _:
-            return lambda array: array.to_pylist()  # type: ignore[no-any-return]
+            return lambda array: array.to_pylist()
 
 
 def _numbers(array: pa.Array) -> list[Any]:

@@ -162,8 +162,9 @@ class OrcFileWriter:
         self._io = io
         self._location = location
         self._schema = orc_schema(schema)
+        self._fields = stored_schema(schema).fields
         self._has_structs = any(
-            isinstance(f.type, StructType) for f in _types_depth_first(schema.fields)
+            isinstance(f.type, StructType) for f in _types_depth_first(self._fields)
         )
         self._metrics = RowMetrics(schema, properties)
         self._flushed = 0
@@ -190,6 +191,9 @@ class OrcFileWriter:
     def write(self, rows: pa.Table) -> None:
         """Write rows that have `stored_arrow_schema`."""
         self._metrics.observe(rows)
+        for field, column in zip(self._fields, rows.columns, strict=True):
+            for chunk in column.chunks:
+                _check_times(chunk, field.type, field.name, self._location)
         if self._has_structs:
             # Arrow's ORC writer takes the wrong nulls of a struct array that begins in another's
             # middle; what is taken row by row begins with itself
@@ -219,6 +223,30 @@ class OrcFileWriter:
             self._stream.close()
         with contextlib.suppress(StorageError):
             self._io.delete(self._location)
+
+
+def _check_times(array: pa.Array, type_: Type, path: str, location: str) -> None:
+    """Refuse times before 1970 with a fraction of a second: Arrow writes their nanoseconds below
+    zero, which Java then reads as a time one second earlier.
+    """
+    match type_:
+        case StructType(fields=fields):
+            for i, f in enumerate(fields):
+                _check_times(array.field(i), f.type, f"{path}.{f.name}", location)
+        case ListType():
+            _check_times(array.values, type_.element_type, f"{path}.element", location)
+        case MapType():
+            _check_times(array.keys, type_.key_type, f"{path}.key", location)
+            _check_times(array.items, type_.value_type, f"{path}.value", location)
+        case TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
+            numbers = array.view(pa.int64()).drop_null().to_numpy()
+            early = numbers[numbers < 0]
+            if (early % (1_000_000 if array.type.unit == "us" else 1_000_000_000)).any():
+                raise UnsupportedFeatureError(
+                    f"{location}: column '{path}' holds a time before 1970 with a fraction of a "
+                    "second, which cannot be written to ORC; write the table as parquet or avro, "
+                    "or the times in whole seconds"
+                )
 
 
 def orc_schema(schema: Schema) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""A position delete file: which rows of which data files are deleted, as Parquet.
+"""A position delete file: which rows of which data files are deleted.
 
 Specification, "Position Delete Files": columns `file_path` and `pos` with reserved ids, sorted by
 both (conformance 37). The file's bounds of `file_path` are exact, so that readers find a file of
@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from iceberg_pyspark.arrow.metrics import MetricsCollector
-from iceberg_pyspark.arrow.parquet_files import ParquetFile, ParquetOptions
-from iceberg_pyspark.spec.manifests import DataFile, FileContent
+from iceberg_pyspark.arrow.data_file_writer import file_writers
+from iceberg_pyspark.spec.manifests import DataFile, FileContent, FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.file_io import FileIO
@@ -24,7 +23,9 @@ from iceberg_pyspark.storage.file_io import FileIO
 _SCHEMA = Schema(fields=(DELETE_FILE_PATH, DELETE_FILE_POS))
 _ROWS_AT_ONCE = 1_000_000
 _METRICS = {"write.metadata.metrics.default": "full"}
-_DELETES, _DATA = "write.delete.parquet.", "write.parquet."
+_DELETES, _DATA = "write.delete.", "write."
+_FORMATS = ("parquet", "orc", "avro")
+_TARGET_SIZE = 67_108_864
 
 
 def write_position_deletes(
@@ -34,15 +35,20 @@ def write_position_deletes(
     *,
     spec_id: int,
     partition: tuple[Any, ...],
+    file_format: FileFormat = "parquet",
     properties: Mapping[str, str],
 ) -> DataFile:
     """Write the positions by data file, all of one partition, and describe the file."""
-    metrics = MetricsCollector(_SCHEMA, _METRICS)
-    file = ParquetFile(io, location, _SCHEMA, ParquetOptions.of(_for_deletes(properties)))
+    writers = file_writers(
+        file_format,
+        _SCHEMA,
+        {**_without_metrics(delete_properties(properties)), **_METRICS},
+        target_file_size_in_bytes=_TARGET_SIZE,
+    )
+    file = writers.create(io, location)
     try:
         for rows in _row_groups(positions):
-            metrics.observe(rows)
-            file.write_row_group(rows)
+            file.write(rows)
     except BaseException:
         file.abort()
         raise
@@ -50,12 +56,12 @@ def write_position_deletes(
     return DataFile(
         content=FileContent.POSITION_DELETES,
         file_path=location,
-        file_format="parquet",
+        file_format=file_format,
         spec_id=spec_id,
         partition=partition,
         file_size_in_bytes=written.file_size_in_bytes,
         referenced_data_file=next(iter(positions)) if len(positions) == 1 else None,
-        **metrics.finish(written.footer),
+        **written.metrics,
     )
 
 
@@ -83,11 +89,16 @@ def _row_groups(positions: Mapping[str, BitMap64]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def _for_deletes(properties: Mapping[str, str]) -> dict[str, str]:
-    """What is said of delete files, else of data files."""
+def _without_metrics(properties: Mapping[str, str]) -> dict[str, str]:
+    """What is said of metrics is said of the table's columns, which may have our names."""
+    return {k: v for k, v in properties.items() if not k.startswith("write.metadata.metrics.")}
+
+
+def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Table properties for delete files: what is said of them, else of data files."""
     said = {
         _DATA + key.removeprefix(_DELETES): value
         for key, value in properties.items()
-        if key.startswith(_DELETES)
+        if key.startswith(tuple(f"{_DELETES}{name}." for name in _FORMATS))
     }
     return {**properties, **said}

@@ -25,6 +25,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
+from iceberg_pyspark.table.new_data import delete_format
 
 GRANULARITY = "write.delete.granularity"
 _FILES_AT_ONCE = 8
@@ -161,6 +162,7 @@ def _position_deletes(
     *,
     per_file: bool,
 ) -> tuple[DataFile, ...]:
+    file_format = delete_format(metadata.properties)
     groups: dict[tuple[int, PartitionKey, str], list[_Deleted]] = {}
     for d in deleted:
         task = d.task
@@ -174,13 +176,14 @@ def _position_deletes(
         path = None
         if not spec.is_unpartitioned:
             path = partition_path(spec, metadata.schemas_newest_first, task.partition)
-        location = _location(metadata, write_id, number, "parquet", path)
+        location = _location(metadata, write_id, number, file_format, path)
         return write_position_deletes(
             io,
             location,
             {d.task.file_path: d.rows for d in group},
             spec_id=task.spec_id,
             partition=task.partition,
+            file_format=file_format,
             properties=metadata.properties,
         )
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType
 
+from iceberg_pyspark.arrow.position_delete_files import delete_properties
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
@@ -31,6 +32,7 @@ from iceberg_pyspark.spec.sorting import UNSORTED
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField, PrimitiveType
 from iceberg_pyspark.table.commit_files import commit_action
+from iceberg_pyspark.table.new_data import delete_format
 from iceberg_pyspark.table.table_storage import table_io
 from iceberg_pyspark.table.write_rows import delete_written
 
@@ -46,7 +48,13 @@ def write_equality_deletes(
     io = table_io(loaded, request.catalog.properties)
     context, _ = context_and_layout(table, metadata, settings)
     schema = Schema(fields=keys)
-    context = replace(context, schema=schema, sort_order_id=UNSORTED.order_id)
+    context = replace(
+        context,
+        schema=schema,
+        sort_order_id=UNSORTED.order_id,
+        file_format=delete_format(context.properties),
+        properties=delete_properties(context.properties),
+    )
     layout = write_layout(schema, context.spec, UNSORTED, settings.properties)
     bridge = request.session.bridge
     types: dict[ColumnPath, DataType] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.arrow.write_context import WriteContext
 from iceberg_pyspark.arrow.write_files import write_data_files
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
-from iceberg_pyspark.spec.manifests import FileFormat
+from iceberg_pyspark.spec.manifests import DataFile, FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import (
@@ -31,15 +32,26 @@ from iceberg_pyspark.spec.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNsType,
     TimestampType,
+    TimestamptzNsType,
     TimestamptzType,
     UnknownType,
 )
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.strategies import PRIMITIVE_TYPES, nullable, values
 
-# Arrow reads timestamps of ORC as nanoseconds, and refuses those too far away
-FAR_IN_ORC = (TimestampType(), TimestamptzType())
+# times that are early and broken, or far away, are refused (test_orc_and_avro_writers.py)
+FAR_IN_ORC = (TimestampType(), TimestamptzType(), TimestampNsType(), TimestamptzNsType())
+MODES = ("full", "truncate(2)", "counts", "none")
+METRICS = (
+    "record_count",
+    "value_counts",
+    "null_value_counts",
+    "nan_value_counts",
+    "lower_bounds",
+    "upper_bounds",
+)
 TRANSFORMS: tuple[Transform, ...] = (IdentityTransform(), BucketTransform(2), VoidTransform())
 
 
@@ -111,20 +123,21 @@ def test_what_is_written_is_read_back(data: st.DataObject) -> None:
     arrow_schema = to_arrow_schema(schema)
     table = pa.Table.from_pylist(drawn, schema=arrow_schema)
     store = MemoryFileIO()
-    files = write_data_files(
-        WriteContext(
-            table="t",
-            table_location="mem/t",
-            schema=schema,
-            spec=spec,
-            write_id="w",
-            file_format=file_format,
-        ),
-        table.to_batches(max_chunksize=3),
-        store,
-        partition_id=0,
-        task_id=0,
+    written_as = WriteContext(
+        table="t",
+        table_location="mem/t",
+        schema=schema,
+        spec=spec,
+        write_id="w",
+        file_format=file_format,
+        properties={"write.metadata.metrics.default": data.draw(st.sampled_from(MODES))},
     )
+    batches = table.to_batches(max_chunksize=3)
+    files = write_data_files(written_as, batches, store, partition_id=0, task_id=0)
+    # what other formats say of their columns is what Parquet's footers say
+    as_parquet = replace(written_as, file_format="parquet")
+    parquet = write_data_files(as_parquet, batches, MemoryFileIO(), partition_id=0, task_id=0)
+    assert [measured(f) for f in files] == [measured(f) for f in parquet]
     context = ScanContext(
         table="t",
         table_location="mem/t",
@@ -156,6 +169,10 @@ def test_what_is_written_is_read_back(data: st.DataObject) -> None:
     assert read.num_rows == len(drawn)
     for name in arrow_schema.names:
         assert comparable(bits(read[name])) == comparable(bits(table[name]))
+
+
+def measured(file: DataFile) -> list[object]:
+    return [comparable(file.partition), *(getattr(file, name) for name in METRICS)]
 
 
 def bits(column: pa.ChunkedArray) -> list[Any]:

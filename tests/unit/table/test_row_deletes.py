@@ -190,3 +190,28 @@ def test_any_sequence_of_deletes(seed: int) -> None:
             left.remove(i)
         delete(table, removed, str(number))
         assert ids(table) == sorted(left)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"write_format_default": "orc"}, "orc"),
+        ({"write_delete_format_default": "avro"}, "avro"),
+        ({"write_format_default": "avro", "write_delete_format_default": "parquet"}, "parquet"),
+    ],
+)
+def test_position_deletes_in_the_format_that_the_table_says(
+    said: dict[str, str], expected: str
+) -> None:
+    table = a_table(2, **said)
+    first, second, _ = (t.file_path for t in files(table))
+    written = delete(table, {first: {1, 3}, second: {0}})
+    assert {f.file_format for f in written.delete_files} == {expected}
+    assert all(f.file_path.endswith(f"-deletes.{expected}") for f in written.delete_files)
+    bounds = {(f.lower_bounds or {})[DELETE_FILE_PATH.field_id] for f in written.delete_files}
+    assert bounds == {first.encode(), second.encode()}
+    assert ids(table) == [0, 2, 5, 6, 7, 8, 9, 10, 11]
+    # and they are read and replaced by later ones
+    delete(table, {first: {0}}, "again")
+    assert ids(table) == [2, 5, 6, 7, 8, 9, 10, 11]
+    assert len(live_deletes(table)) == 2
