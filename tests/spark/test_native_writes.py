@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from iceberg_pyspark import install
+from iceberg_pyspark.arrow.column_transforms import transform_column
+from iceberg_pyspark.arrow.conform import conform_batch
+from iceberg_pyspark.spark.native_write_columns import partition_columns
 from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spark.types import from_spark_schema
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.transforms import accepts, parse_transform
 from tests.support.rows import plain_value, sorted_rows, spark_rows
 
 PREFIX = "spark.sql.catalog.fast"
 # sizes differ by the writer, and with them where row groups begin
+ARROW = "parquet-cpp-arrow"
 SIZES = ("file_path", "file_size_in_bytes", "column_sizes", "split_offsets", "readable_metrics")
 
 VALUES = """
@@ -110,28 +120,203 @@ def test_every_type_and_its_metrics(spark: SparkSession, lake: IcebergSession) -
     [ours, theirs] = (
         next(p for p in files_of(lake, t) if p.is_file()) for t in (native, f"{native}_arrow")
     )
-    assert (
-        str(pq.ParquetFile(ours).schema).partition("\n")[2]
-        == (str(pq.ParquetFile(theirs).schema).partition("\n")[2])
-    )
+    assert columns_of(ours) == columns_of(theirs)
+
+
+def columns_of(file: Path) -> list[str]:
+    """The columns as Parquet describes them; the first lines name the writer."""
+    return str(pq.ParquetFile(file).schema).splitlines()[2:]
 
 
 @pytest.mark.parametrize(
     "partitioning",
     [
-        "s, b, f",
-        "bin, d",
-        "i, l, dec, big",
-        "dt, ts, tz",
+        "s",
+        "f",
+        "s, b, f, i, dec, ts",
+        "bin, d, l, big, dt, tz",
         "years(dt), months(tz), days(ts)",
-        "hours(ts)",
-        "hours(tz), months(dt)",
-        "bucket(4, i), bucket(4, l), bucket(4, dec), bucket(4, big)",
-        "bucket(4, dt), bucket(4, ts), bucket(4, tz), bucket(4, s), bucket(4, bin)",
-        "truncate(3, s), truncate(10, i), truncate(10, l)",
-        "truncate(50, dec), truncate(2, bin), truncate(50, big)",
+        "bucket(4, s), truncate(3, s), truncate(50, dec), hours(ts), months(dt)",
     ],
 )
-def test_every_transform(spark: SparkSession, lake: IcebergSession, partitioning: str) -> None:
+def test_partitions(spark: SparkSession, lake: IcebergSession, partitioning: str) -> None:
     name = "".join(c if c.isalnum() else "_" for c in partitioning)
     by_both(spark, lake, name, f"partitioned by ({partitioning})", ROWS)
+
+
+def test_rows_that_spark_puts_together_are_of_one_partition(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    schema = from_spark_schema(spark.sql(ROWS).schema)
+    transforms = ("identity", "bucket[5]", "truncate[3]", "year", "month", "day", "hour")
+    spec = PartitionSpec(
+        spec_id=0,
+        fields=tuple(
+            PartitionField(
+                source_ids=(f.field_id,), field_id=1000, name="p", transform=parse_transform(t)
+            )
+            for f in schema.fields
+            for t in transforms
+            if accepts(parse_transform(t), f.type)
+        ),
+    )
+    many = (
+        "select id, cast(x as int) i, x l, cast(x as float) / 7 f, x / 7d d, "
+        "cast(x % 1000 / 100 as decimal(7, 2)) dec, cast(x as decimal(19, 2)) / 100 big, "
+        "date_add(date'1970-01-01', cast(x / 1000 as int)) dt, "
+        "cast(timestamp_micros(x * 100000000007) as timestamp_ntz) ts, "
+        "timestamp_micros(x * 100000000007) tz, chr(cast(x as int)) || x s, "
+        "encode(x, 'utf-8') bin, x % 2 = 0 b "
+        "from (select id, cast(id * 7919 % 200003 - 100000 as bigint) x from range(2000))"
+    )
+    types = spark.sql(ROWS).schema
+    frame = spark.sql(f"{ROWS} union all {many}").select(
+        *(F.col(f.name).cast(t.dataType) for f, t in zip(schema.fields, types, strict=True))
+    )
+    assert lake.bridge is not None
+    parts = partition_columns(lake.bridge, schema, spec)
+    assert parts is not None
+    table = frame.select("*", *parts.values()).toArrow()
+    rows = table.select([f.name for f in schema.fields]).combine_chunks().to_batches()[0]
+    rows = conform_batch(rows, schema, table="t")
+    for f, name in zip(spec.fields, parts, strict=True):
+        source = schema.field_by_id[f.source_id]
+        values = transform_column(f.transform, source.type, rows.column(source.name))
+        by_part: dict[Any, set[Any]] = {}
+        for part, value in zip(table.column(name).to_pylist(), values.to_pylist(), strict=True):
+            by_part.setdefault(part, set()).add(repr(value))
+        assert all(len(v) == 1 for v in by_part.values()), f
+        assert len(by_part) == len({*map(repr, values.to_pylist())}), f
+
+
+HOSTILE = {
+    "spark.sql.parquet.outputTimestampType": "INT96",
+    "spark.sql.parquet.writeLegacyFormat": "true",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.fieldId.write.enabled": "false",
+    "spark.sql.parquet.compression.codec": "gzip",
+    "spark.sql.files.maxRecordsPerFile": "1",
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    "mapreduce.output.basename": "x",
+    "parquet.writer.version": "v2",
+}
+
+
+def test_no_setting_of_a_session_shows_in_the_files(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    with session_conf(spark, HOSTILE):
+        native = by_both(spark, lake, "hostile", "partitioned by (days(dt))", ROWS)
+        assert spark.conf.get("spark.sql.parquet.outputTimestampType") == "INT96"
+    assert len([p for p in files_of(lake, native) if p.is_file()]) == 6
+    spark.sql(f"alter table {native} rename column ts to then")
+    spark.sql(f"alter table {native} add column ts string")
+    found = spark.sql(f"select count(then), count(ts) from {native}").collect()
+    assert [tuple(r) for r in found] == [(5, 0)]
+
+
+def test_what_spark_would_write_otherwise_is_left_to_the_arrow_writer(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    def writers(name: str, columns: str, query: str, properties: str = "'a' = 'b'") -> set[str]:
+        t = f"fast.db.{name}"
+        spark.sql(f"create table {t} ({columns}) using iceberg tblproperties ({properties})")
+        spark.sql(f"insert into {t} {query} from range(3)")
+        return writers_of(lake, t)
+
+    assert writers("plain", "id bigint, n int", "select id, 1") == {"parquet-mr"}
+    assert writers("list", "id bigint, l array<int>", "select id, array(1)") == {ARROW}
+    codec = "'write.parquet.compression-codec' = 'brotli'"
+    assert writers("brotli", "id bigint", "select id", codec) == {ARROW}
+    off = "'write.spark.native-writer.enabled' = 'false'"
+    assert writers("turned_off", "id bigint", "select id", off) == {ARROW}
+
+
+def test_nan_is_in_no_bound_and_not_counted(spark: SparkSession, lake: IcebergSession) -> None:
+    t = "fast.db.nans"
+    spark.sql(f"create table {t} (a double, b float, c double, n double) using iceberg")
+    spark.sql(
+        f"insert into {t} select if(id = 3, double('nan'), id), if(id = 0, float('-inf'), 1.5f), "
+        "double('nan'), null from range(0, 5, 1, 1)"
+    )
+    assert writers_of(lake, t) == {"parquet-mr"}
+    columns = "lower_bounds, upper_bounds, nan_value_counts, value_counts, null_value_counts"
+    [found] = spark.sql(f"select {columns} from {t}.files").collect()
+    assert set(found.lower_bounds) == set(found.upper_bounds) == {2}
+    assert found.nan_value_counts == {2: 0, 4: 0}
+    assert found.value_counts == dict.fromkeys((1, 2, 3, 4), 5)
+    assert found.null_value_counts == {1: 0, 2: 0, 3: 0, 4: 5}
+    assert spark.sql(f"select 1 from {t} where a > 3 or isnan(c)").count() == 5
+
+
+def test_a_job_that_fails_leaves_no_folder(spark: SparkSession, lake: IcebergSession) -> None:
+    t = "fast.db.failing"
+    spark.sql(f"create table {t} (id bigint, g bigint) using iceberg partitioned by (g)")
+    spark.sql(f"insert into {t} select id, 0 from range(2)")
+    before = files_of(lake, t)
+    query = "select id, if(id = 999, cast(raise_error('bad row') as bigint), id % 3) g"
+    with pytest.raises(PySparkException, match="bad row"):
+        spark.sql(f"insert into {t} {query} from range(0, 1000, 1, 2)")
+    assert files_of(lake, t) == before
+    assert writers_of(lake, t) == {"parquet-mr"}
+
+
+def test_writes_into_one_table_at_once(spark: SparkSession, lake: IcebergSession) -> None:
+    t = "fast.db.shared"
+    spark.sql(f"create table {t} (id bigint, g bigint) using iceberg partitioned by (g)")
+
+    def append(n: int) -> None:
+        if n == 2:
+            with pytest.raises(PySparkException, match="no good"):
+                spark.sql(f"insert into {t} select raise_error('no good'), 1 from range(1)")
+        else:
+            spark.sql(f"insert into {t} select id + {n} * 100, id % 2 from range(100)")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(append, range(5)))
+    assert spark.table(t).count() == spark.table(t).distinct().count() == 400
+    assert len([p for p in files_of(lake, t) if p.is_file()]) == 8
+    assert [p for p in files_of(lake, t) if p.is_dir() and p.name.startswith("writing")] == []
+
+
+def test_format_iceberg_py_is_written_natively_too(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    table = str(tmp_path / "by-format")
+
+    def write(frame: DataFrame, **options: str) -> None:
+        frame.write.format("iceberg-py").options(**options).mode("append").save(table)
+
+    def files() -> int:
+        found = spark.read.format("iceberg-py").load(f"{table}#files").collect()
+        return sum("parquet-mr" in pq.read_metadata(f.file_path).created_by for f in found)
+
+    write(spark.range(10).selectExpr("id", "id % 2 g"), **{"partitioned-by": "g"})
+    assert files() == 2
+    # narrower numbers, other names' case, another order
+    write(spark.range(10).selectExpr("cast(id % 2 as int) G", "cast(id as short) Id"))
+    assert files() == 4
+    write(spark.range(10).selectExpr("id", "id % 2 g"), **{"native-writer-enabled": "false"})
+    assert files() == 4
+    rows = spark.read.format("iceberg-py").load(table).collect()
+    assert sorted((r.id, r.g) for r in rows) == sorted((i, i % 2) for i in range(10) for _ in "abc")
+
+
+def test_files_are_cut_and_sorted_rows_stay_sorted(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    t = "fast.db.cut"
+    # 12 bytes a row, of which a third
+    size = "'write.target-file-size-bytes' = '4000'"
+    spark.sql(
+        f"create table {t} (id bigint, g int) using iceberg partitioned by (g) "
+        f"tblproperties ({size})"
+    )
+    lake.table(t).replace_sort_order().desc("id").commit()
+    spark.sql(f"insert into {t} select id, id % 2 from range(5000)")
+    found = spark.sql(f"select file_path, record_count, sort_order_id from {t}.files").collect()
+    assert sorted(f.record_count for f in found) == [500, 500, 1000, 1000, 1000, 1000]
+    assert {f.sort_order_id for f in found} == {1}
+    for f in found:
+        ids = pq.ParquetFile(f.file_path).read(["id"]).column("id").to_pylist()
+        assert ids == sorted(ids, reverse=True)
