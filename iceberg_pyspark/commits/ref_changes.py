@@ -58,6 +58,13 @@ def create_ref(
     return _set(metadata, name, ref)
 
 
+def replace_ref(metadata: TableMetadata, name: str, type_: RefType, to: int | str) -> Changes:
+    """Point a branch or tag at another snapshot, or at another reference's; it keeps the rest."""
+    ref = _existing(metadata, name, type_)
+    target = metadata.ref_snapshot(to) if isinstance(to, str) else metadata.snapshot(to)
+    return _set(metadata, name, replace(ref, snapshot_id=target.snapshot_id))
+
+
 def remove_ref(metadata: TableMetadata, name: str, type_: RefType) -> Changes:
     """Remove a branch or tag; `main` cannot be removed."""
     if name == MAIN:

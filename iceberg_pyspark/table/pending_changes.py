@@ -13,12 +13,14 @@ from types import TracebackType
 from typing import TypeAlias, TypeVar
 
 from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.cherry_picks import staged_snapshot
 from iceberg_pyspark.commits.property_changes import PropertyChanges
 from iceberg_pyspark.commits.ref_changes import (
     create_ref,
     fast_forward,
     remove_ref,
     rename_branch,
+    replace_ref,
     rollback_to,
     rollback_to_timestamp,
     set_current_snapshot,
@@ -27,7 +29,9 @@ from iceberg_pyspark.commits.ref_changes import (
 from iceberg_pyspark.commits.schema_changes import SchemaChanges
 from iceberg_pyspark.commits.sort_changes import SortChanges
 from iceberg_pyspark.commits.spec_changes import SpecChanges
+from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.table.commit import CommitStep, MetadataStep
 
 BuildChanges: TypeAlias = Callable[[TableMetadata], Changes]
 Stage: TypeAlias = Callable[[Sequence[BuildChanges]], None]
@@ -101,11 +105,19 @@ Snapshots = TypeVar("Snapshots", bound="ManageSnapshots")
 
 
 class ManageSnapshots:
-    """`table.manage_snapshots()`: branches, tags, retention, roll-back, in the order called."""
+    """`table.manage_snapshots()`: branches, tags, retention, roll-back, in the order called.
 
-    def __init__(self, stage: Stage) -> None:
+    `cherry_pick` makes the step that picks the snapshot found.
+    """
+
+    def __init__(
+        self,
+        stage: Callable[[Sequence[CommitStep]], None],
+        cherry_pick: Callable[[Callable[[TableMetadata], Snapshot]], CommitStep],
+    ) -> None:
         self._stage = stage
-        self._builds: list[BuildChanges] = []
+        self._cherry_pick = cherry_pick
+        self._steps: list[CommitStep] = []
 
     def create_branch(
         self: Snapshots,
@@ -150,6 +162,14 @@ class ManageSnapshots:
                 replace_existing=replace,
             )
         )
+
+    def replace_branch(self: Snapshots, name: str, to: int | str) -> Snapshots:
+        """Point a branch at a snapshot, or to where another reference is."""
+        return self._add(lambda m: replace_ref(m, name, "branch", to))
+
+    def replace_tag(self: Snapshots, name: str, to: int | str) -> Snapshots:
+        """Point a tag at a snapshot, or to where another reference is."""
+        return self._add(lambda m: replace_ref(m, name, "tag", to))
 
     def remove_branch(self: Snapshots, name: str) -> Snapshots:
         """Remove a branch."""
@@ -198,9 +218,19 @@ class ManageSnapshots:
         """Move a branch forward to where another reference is."""
         return self._add(lambda m: fast_forward(m, branch, to))
 
+    def cherry_pick(self: Snapshots, snapshot_id: int) -> Snapshots:
+        """Make the changes of a snapshot on `main`: an append, a dynamic overwrite, or a child."""
+        self._steps.append(self._cherry_pick(lambda m: m.snapshot(snapshot_id)))
+        return self
+
+    def publish_changes(self: Snapshots, wap_id: str) -> Snapshots:
+        """Cherry-pick the snapshot that was staged under an id."""
+        self._steps.append(self._cherry_pick(lambda m: staged_snapshot(m, wap_id)))
+        return self
+
     def commit(self) -> None:
         """Carry the changes out together."""
-        self._stage(self._builds)
+        self._stage(self._steps)
 
     def __enter__(self: Snapshots) -> Snapshots:
         return self
@@ -215,5 +245,5 @@ class ManageSnapshots:
             self.commit()
 
     def _add(self: Snapshots, build: BuildChanges) -> Snapshots:
-        self._builds.append(build)
+        self._steps.append(MetadataStep(build))
         return self

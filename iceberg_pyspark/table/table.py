@@ -23,7 +23,14 @@ from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.commit import SYSTEM_CLOCK, Clock, MetadataStep, commit_steps
+from iceberg_pyspark.table.cherry_pick import CherryPickStep
+from iceberg_pyspark.table.commit import (
+    SYSTEM_CLOCK,
+    Clock,
+    CommitStep,
+    MetadataStep,
+    commit_steps,
+)
 from iceberg_pyspark.table.commit_files import (
     CommitOptions,
     OverwriteMode,
@@ -257,15 +264,22 @@ class Table:
         return UpdateProperties(self._stage)
 
     def manage_snapshots(self) -> ManageSnapshots:
-        """Change branches and tags, roll back: chain calls, then `commit()`."""
-        return ManageSnapshots(self._stage)
+        """Change branches and tags, roll back, cherry-pick: chain calls, then `commit()`."""
+        return ManageSnapshots(
+            self._commit_steps,
+            lambda find: CherryPickStep(
+                find, self.io, table_uuid=self.metadata.table_uuid, clock=self._clock
+            ),
+        )
 
     def transaction(self) -> Transaction:
         """Several changes, one commit; `refresh()` this table afterwards."""
         return Transaction(self._catalog, self._loaded, self.io, clock=self._clock)
 
     def _stage(self, builds: Sequence[BuildChanges]) -> None:
-        steps = [MetadataStep(build) for build in builds]
+        self._commit_steps([MetadataStep(build) for build in builds])
+
+    def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
         self._loaded = commit_steps(self._catalog, self._loaded, steps, clock=self._clock)
 
     def _commit_written(self, files: Sequence[DataFile], commit: Callable[[], LoadedTable]) -> None:

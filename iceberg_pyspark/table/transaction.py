@@ -13,6 +13,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.cherry_pick import CherryPickStep
 from iceberg_pyspark.table.commit import (
     SYSTEM_CLOCK,
     Clock,
@@ -77,8 +78,13 @@ class Transaction:
         return UpdateProperties(self._stage)
 
     def manage_snapshots(self) -> ManageSnapshots:
-        """Change branches and tags."""
-        return ManageSnapshots(self._stage)
+        """Change branches and tags; what is cherry-picked is so when the transaction commits."""
+        return ManageSnapshots(
+            self._stage_steps,
+            lambda find: CherryPickStep(
+                find, self._io, table_uuid=self._table.metadata.table_uuid, clock=self._clock
+            ),
+        )
 
     def append(
         self,
@@ -149,15 +155,19 @@ class Transaction:
             delete_written(self._io, self._written)
 
     def _stage(self, builds: Sequence[BuildChanges]) -> None:
-        for build in builds:
-            changes = build(self._metadata)
-            self._metadata = apply_updates(
-                self._metadata,
-                changes.updates,
-                now_ms=self._clock.now_ms(),
-                previous_metadata_location=None,
-            )
-            self._add_step(MetadataStep(build))
+        self._stage_steps([MetadataStep(build) for build in builds])
+
+    def _stage_steps(self, steps: Sequence[CommitStep]) -> None:
+        for step in steps:
+            if isinstance(step, MetadataStep):
+                changes = step.changes(self._metadata)
+                self._metadata = apply_updates(
+                    self._metadata,
+                    changes.updates,
+                    now_ms=self._clock.now_ms(),
+                    previous_metadata_location=None,
+                )
+            self._add_step(step)
 
     def _add_step(self, step: CommitStep) -> None:
         self._refuse_after_commit()

@@ -1,0 +1,109 @@
+"""Which snapshots can be cherry-picked onto `main`, and how.
+
+Specification, "Snapshots" and Appendix F; the rules are Java's: a child of the current snapshot
+becomes the current one as it is; of others an append or a dynamic overwrite is carried out once
+more. A staged snapshot (`wap.id`) is published once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from iceberg_pyspark.commits.conflicts import ConflictChecks
+from iceberg_pyspark.commits.manifest_changes import RemoveFiles
+from iceberg_pyspark.commits.ref_changes import ancestors_of
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles, OverwriteFiles, SnapshotAction
+from iceberg_pyspark.commits.summary import REPLACE_PARTITIONS
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.partitioning import partition_key
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+SOURCE_SNAPSHOT_ID = "source-snapshot-id"
+WAP_ID = "wap.id"
+PUBLISHED_WAP_ID = "published-wap-id"
+
+
+def is_fast_forward(metadata: TableMetadata, source: Snapshot) -> bool:
+    """Whether the snapshot can become the current one as it is."""
+    return source.parent_snapshot_id == metadata.current_snapshot_id
+
+
+def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:
+    """The snapshot that waits under that id to be published."""
+    for snapshot in metadata.snapshots:
+        if snapshot.summary.get(WAP_ID) == wap_id:
+            return snapshot
+    raise NoSuchSnapshotError(
+        f"table {metadata.location} has no snapshot with the {WAP_ID} '{wap_id}'"
+    )
+
+
+def check_cherry_pick(metadata: TableMetadata, source: Snapshot) -> None:
+    """Raise `InvalidRequestError` for a snapshot whose changes cannot be carried out once more."""
+    name = f"table {metadata.location}: snapshot {source.snapshot_id}"
+    if source.operation != "append" and not _replaces_partitions(source):
+        raise InvalidRequestError(
+            f"{name} is neither an append nor a dynamic overwrite nor a child of the current "
+            f"snapshot {metadata.current_snapshot_id}: it cannot be cherry-picked"
+        )
+    ancestors = list(ancestors_of(metadata, metadata.current_snapshot))
+    wap_id = source.summary.get(WAP_ID)
+    for ancestor in ancestors:
+        if ancestor.snapshot_id == source.snapshot_id:
+            raise InvalidRequestError(f"{name} is an ancestor of the current snapshot already")
+        if ancestor.summary.get(SOURCE_SNAPSHOT_ID) == str(source.snapshot_id):
+            raise InvalidRequestError(
+                f"{name} was cherry-picked before, to snapshot {ancestor.snapshot_id}"
+            )
+        if wap_id and wap_id in (
+            ancestor.summary.get(WAP_ID),
+            ancestor.summary.get(PUBLISHED_WAP_ID),
+        ):
+            raise InvalidRequestError(
+                f"{name} has the {WAP_ID} '{wap_id}', which snapshot {ancestor.snapshot_id} "
+                "published before"
+            )
+    parent_id = source.parent_snapshot_id
+    if (
+        _replaces_partitions(source)
+        and parent_id is not None
+        and parent_id not in {a.snapshot_id for a in ancestors}
+    ):
+        raise InvalidRequestError(
+            f"{name} overwrites what snapshot {parent_id} has, which is not an ancestor of the "
+            "current snapshot"
+        )
+
+
+def cherry_pick_action(
+    source: Snapshot, added: Sequence[DataFile], removed: Sequence[DataFile]
+) -> SnapshotAction:
+    """The changes of a snapshot, to be made once more; `added` and `removed` are its data files."""
+    if not _replaces_partitions(source):
+        return AppendFiles(data_files=tuple(added))
+    return OverwriteFiles(
+        removal=RemoveFiles(data_paths=frozenset(f.file_path for f in removed)),
+        data_files=tuple(added),
+        checks=ConflictChecks(
+            base_snapshot_id=source.parent_snapshot_id, no_new_data=_in_partitions_of(added)
+        ),
+    )
+
+
+def cherry_pick_summary(source: Snapshot) -> dict[str, str]:
+    """What the new snapshot says of the one it repeats."""
+    said = {SOURCE_SNAPSHOT_ID: str(source.snapshot_id)}
+    if wap_id := source.summary.get(WAP_ID):
+        said[PUBLISHED_WAP_ID] = wap_id
+    return said
+
+
+def _replaces_partitions(source: Snapshot) -> bool:
+    return source.operation == "overwrite" and source.summary.get(REPLACE_PARTITIONS) == "true"
+
+
+def _in_partitions_of(files: Sequence[DataFile]) -> Callable[[DataFile], bool]:
+    partitions = {(f.spec_id, partition_key(f.partition)) for f in files}
+    return lambda f: (f.spec_id, partition_key(f.partition)) in partitions
