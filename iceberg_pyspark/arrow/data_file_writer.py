@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.closed_file import ClosedFile
 from iceberg_pyspark.arrow.metrics import MetricsCollector
+from iceberg_pyspark.arrow.parquet_columns import column_options
 from iceberg_pyspark.arrow.parquet_files import ROW_GROUP_SIZE, ParquetFile, ParquetOptions
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import FileFormat
@@ -70,9 +71,11 @@ def file_writers(
     match file_format:
         case "parquet":
             options = ParquetOptions.of(properties)
+            columns = column_options(schema, properties)
             return FileWriters(
                 create=lambda io, location: _ParquetWriter(
-                    ParquetFile(io, location, schema, options), MetricsCollector(schema, properties)
+                    ParquetFile(io, location, schema, options, columns),
+                    MetricsCollector(schema, properties),
                 ),
                 bytes_at_once=ROW_GROUP_SIZE.of(properties),
             )

@@ -1,8 +1,7 @@
 """One Parquet data file in the making, and the table properties that shape it.
 
-Specification, Appendix A "Parquet". The properties are Java's `write.parquet.*`; of them the codec
-and its level and the sizes of row groups, pages and dictionaries are followed; Bloom filters are
-not written.
+Specification, Appendix A "Parquet". The properties are Java's `write.parquet.*`; what they say of
+single columns is `parquet_columns.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.file_schema import file_schema
+from iceberg_pyspark.arrow.parquet_columns import LIMITS_PAGE_ROWS, ColumnOptions
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.spec.properties import IntProperty
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
@@ -24,6 +24,8 @@ from iceberg_pyspark.storage.file_io import FileIO
 ROW_GROUP_SIZE = IntProperty("write.parquet.row-group-size-bytes", 134_217_728, 1)
 PAGE_SIZE = IntProperty("write.parquet.page-size-bytes", 1_048_576, 1)
 DICTIONARY_SIZE = IntProperty("write.parquet.dict-size-bytes", 2_097_152, 1)
+PAGE_ROWS = IntProperty("write.parquet.page-row-limit", 20_000, 1)
+PAGE_VERSION = "write.parquet.page-version"
 COMPRESSION_CODEC = "write.parquet.compression-codec"
 COMPRESSION_LEVEL = "write.parquet.compression-level"
 
@@ -50,6 +52,8 @@ class ParquetOptions:
     level: int | None
     page_size: int
     dictionary_size: int
+    page_rows: int = PAGE_ROWS.default
+    page_version: str = "1.0"
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> ParquetOptions:
@@ -67,7 +71,17 @@ class ParquetOptions:
             level=chosen if codec in ("zstd", "gzip", "brotli") else None,
             page_size=PAGE_SIZE.of(properties),
             dictionary_size=DICTIONARY_SIZE.of(properties),
+            page_rows=PAGE_ROWS.of(properties),
+            page_version=_page_version(properties),
         )
+
+
+def _page_version(properties: Mapping[str, str]) -> str:
+    name = properties.get(PAGE_VERSION, "v1")
+    found = {"v1": "1.0", "v2": "2.0"}.get(name.strip().lower())
+    if found is None:
+        raise InvalidRequestError(f"property '{PAGE_VERSION}': '{name}' is neither v1 nor v2")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +96,14 @@ class WrittenFile:
 class ParquetFile:
     """An open Parquet file with rows of one schema; end it with `close` or `abort`."""
 
-    def __init__(self, io: FileIO, location: str, schema: Schema, options: ParquetOptions) -> None:
+    def __init__(
+        self,
+        io: FileIO,
+        location: str,
+        schema: Schema,
+        options: ParquetOptions,
+        columns: ColumnOptions | None = None,
+    ) -> None:
         self.location = location
         self._io = io
         self._schema = file_schema(schema)
@@ -96,10 +117,13 @@ class ParquetFile:
                 compression_level=options.level,
                 data_page_size=options.page_size,
                 dictionary_pagesize_limit=options.dictionary_size,
+                data_page_version=options.page_version,
                 store_schema=False,
                 store_decimal_as_integer=True,
                 write_page_index=True,
                 metadata_collector=self._footers,
+                **({"max_rows_per_page": options.page_rows} if LIMITS_PAGE_ROWS else {}),
+                **({} if columns is None else columns.writer_arguments()),
             )
             self._writer.add_key_value_metadata(
                 # as Java's files have it

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from iceberg_pyspark.arrow.parquet_columns import sets_columns_apart
 from iceberg_pyspark.arrow.parquet_files import (
     DICTIONARY_SIZE,
     PAGE_SIZE,
@@ -49,7 +50,6 @@ _OPTIONS = {
     "mapreduce.output.basename": "part",
     "parquet.summary.metadata.level": "NONE",
     "parquet.enable.dictionary": "true",
-    "parquet.writer.version": "PARQUET_1_0",
     "parquet.column.statistics.enabled": "true",
     "parquet.statistics.truncate.length": str(2**31 - 1),
 }
@@ -67,7 +67,11 @@ _SHRINKS_BY = 3
 def parquet_options(context: WriteContext) -> Mapping[str, str] | None:
     """Options of Hadoop and of the format; None where another writer must serve."""
     properties = context.properties
-    if context.file_format != "parquet" or not NATIVE_WRITER.of(properties):
+    if (
+        context.file_format != "parquet"
+        or sets_columns_apart(properties)
+        or not NATIVE_WRITER.of(properties)
+    ):
         return None
     parquet = ParquetOptions.of(properties)
     codec = _CODECS.get(parquet.codec)
@@ -76,6 +80,8 @@ def parquet_options(context: WriteContext) -> Mapping[str, str] | None:
         "parquet.block.size": str(ROW_GROUP_SIZE.of(properties)),
         "parquet.page.size": str(PAGE_SIZE.of(properties)),
         "parquet.dictionary.page.size": str(DICTIONARY_SIZE.of(properties)),
+        "parquet.page.row.count.limit": str(parquet.page_rows),
+        "parquet.writer.version": "PARQUET_1_0" if parquet.page_version == "1.0" else "PARQUET_2_0",
         "maxRecordsPerFile": str(most_rows_per_file(context)),
     }
     if codec == "zstd":

@@ -1,0 +1,146 @@
+"""What table properties say of single columns of Parquet files: Bloom filters, statistics,
+encoding.
+
+The properties are Java's, `write.parquet.<setting>.column.<name>`. Names are the table's; Parquet's
+own paths differ from them in lists and maps. A property may outlive its column.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from iceberg_pyspark.arrow.file_schema import stored_schema
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.properties import IntProperty, bool_property, int_property
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BooleanType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    Type,
+)
+
+_BLOOM_ENABLED = "write.parquet.bloom-filter-enabled.column."
+_BLOOM_FPP = "write.parquet.bloom-filter-fpp.column."
+_BLOOM_NDV = "write.parquet.bloom-filter-ndv.column."
+_BLOOM_MAX_BYTES = IntProperty("write.parquet.bloom-filter-max-bytes", 1_048_576, 1)
+_STATISTICS = "write.parquet.stats-enabled.column."
+_DICTIONARY = "write.parquet.dict-encoding-enabled.column."
+
+_KNOWN = frozenset(inspect.signature(pq.ParquetWriter.__init__).parameters)
+WRITES_BLOOM_FILTERS = "bloom_filter_options" in _KNOWN
+"""Older pyarrow does not; a Bloom filter is a hint, files are right without."""
+LIMITS_PAGE_ROWS = "max_rows_per_page" in _KNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilter:
+    """How large a column's filter is: values told apart, and the share of wrong positives."""
+
+    ndv: int
+    fpp: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnOptions:
+    """Settings by a column's Parquet path; `paths` are all leaf columns, in file order."""
+
+    paths: tuple[str, ...]
+    bloom_filters: Mapping[str, BloomFilter]
+    without_statistics: frozenset[str]
+    without_dictionary: frozenset[str]
+
+    def writer_arguments(self) -> dict[str, Any]:
+        """As arguments of `pyarrow.parquet.ParquetWriter`."""
+        found: dict[str, Any] = {}
+        if self.without_statistics:
+            found["write_statistics"] = [p for p in self.paths if p not in self.without_statistics]
+        if self.without_dictionary:
+            found["use_dictionary"] = [p for p in self.paths if p not in self.without_dictionary]
+        if self.bloom_filters and WRITES_BLOOM_FILTERS:
+            found["bloom_filter_options"] = {
+                path: {"ndv": b.ndv, "fpp": b.fpp} for path, b in self.bloom_filters.items()
+            }
+        return found
+
+
+def sets_columns_apart(properties: Mapping[str, str]) -> bool:
+    """Whether anything is said of single columns."""
+    return any(k.startswith((_BLOOM_ENABLED, _STATISTICS, _DICTIONARY)) for k in properties)
+
+
+def column_options(schema: Schema, properties: Mapping[str, str]) -> ColumnOptions:
+    """The settings of a schema's columns; `InvalidRequestError` names a property."""
+    leaves = dict(_leaves(stored_schema(schema).as_struct, ""))
+    path_by_id = {f.field_id: path for path, f in leaves.items()}
+
+    def said(prefix: str, *, default: bool) -> Iterator[tuple[str, str]]:
+        """Names and paths of the columns for which a setting is not its default."""
+        for key in properties:
+            if not key.startswith(prefix):
+                continue
+            name = key.removeprefix(prefix)
+            path = path_by_id.get(schema.id_by_name.get(name, -1))
+            if bool_property(properties, key, default) != default and path is not None:
+                yield name, path
+
+    return ColumnOptions(
+        paths=tuple(leaves),
+        bloom_filters={
+            path: _bloom_filter(properties, name)
+            for name, path in said(_BLOOM_ENABLED, default=False)
+            # there is nothing to gain with two values, and Arrow refuses it
+            if not isinstance(leaves[path].type, BooleanType)
+        },
+        without_statistics=frozenset(path for _, path in said(_STATISTICS, default=True)),
+        without_dictionary=frozenset(path for _, path in said(_DICTIONARY, default=True)),
+    )
+
+
+def _bloom_filter(properties: Mapping[str, str], name: str) -> BloomFilter:
+    text = properties.get(f"{_BLOOM_FPP}{name}", "0.01")
+    try:
+        fpp = float(text)
+    except ValueError:
+        fpp = 0
+    if not 0 < fpp < 1:
+        raise InvalidRequestError(
+            f"property '{_BLOOM_FPP}{name}': '{text}' is no number between 0 and 1"
+        )
+    most = _values_in(_BLOOM_MAX_BYTES.of(properties), fpp)
+    ndv = int_property(properties, f"{_BLOOM_NDV}{name}", most)
+    if ndv <= 0:
+        raise InvalidRequestError(f"property '{_BLOOM_NDV}{name}': {ndv} is not above zero")
+    return BloomFilter(min(ndv, most), fpp)
+
+
+def _values_in(size: int, fpp: float) -> int:
+    """How many values a filter of so many bytes tells apart; sizes are powers of two."""
+    bits = 8 << int(math.log2(size))
+    return max(int(-bits * math.log(1 - fpp ** (1 / 8)) / 8), 1)
+
+
+def _leaves(type_: Type, path: str) -> Iterator[tuple[str, NestedField]]:
+    match type_:
+        case StructType(fields=fields):
+            named = [(f"{path}{f.name}", f) for f in fields]
+        case ListType():
+            named = [(f"{path}list.element", type_.element)]
+        case MapType():
+            named = [(f"{path}key_value.key", type_.key), (f"{path}key_value.value", type_.value)]
+        case _:
+            return
+    for name, f in named:
+        if isinstance(f.type, PrimitiveType):
+            yield name, f
+        else:
+            yield from _leaves(f.type, f"{name}.")
