@@ -51,6 +51,7 @@ _WRITE = {
     "write-format",
     "compression-codec",
     "compression-level",
+    "compression-strategy",
     "native-writer-enabled",
     "location",
     "format-version",
@@ -59,7 +60,16 @@ _WRITE_WITHOUT_EFFECT = {
     "check-nullability",  # a null in a required column is always refused
     "check-ordering",  # columns are found by name
     "fanout-enabled",  # a task always fans out
+    # no delete files are made, no stream is written, no variant shredded
+    "delete-format",
+    "delete-granularity",
+    "target-delete-file-size-bytes",
+    "use-merge-append-for-streaming",
+    "variant-inference-buffer-size",
 }
+OPTIONS_OF_THE_FORMAT = ("compression-codec", "compression-level", "compression-strategy")
+"""Options for properties of the format of data files: `write.<format>.<option>`."""
+
 _WRITE_PREFIXES = ("snapshot-property.", "table-property.")
 
 
@@ -204,8 +214,6 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
 _PROPERTY_BY_OPTION = {
     "target-file-size-bytes": "write.target-file-size-bytes",
     "write-format": "write.format.default",
-    "compression-codec": "write.parquet.compression-codec",
-    "compression-level": "write.parquet.compression-level",
     "native-writer-enabled": "write.spark.native-writer.enabled",
 }
 
@@ -214,7 +222,17 @@ def _write_properties(given: Mapping[str, str]) -> dict[str, str]:
     _integer(given, "target-file-size-bytes", minimum=1)
     _integer(given, "compression-level")
     _boolean(given, "native-writer-enabled", True)
-    return {p: given[option] for option, p in _PROPERTY_BY_OPTION.items() if option in given}
+    of_format = {
+        # only the format that files are written in is asked
+        f"write.{file_format}.{option}": given[option]
+        for file_format in ("parquet", "orc", "avro")
+        for option in OPTIONS_OF_THE_FORMAT
+        if option in given
+    }
+    return {
+        **{p: given[option] for option, p in _PROPERTY_BY_OPTION.items() if option in given},
+        **of_format,
+    }
 
 
 def _lowered(options: Mapping[str, str]) -> dict[str, str]:

@@ -37,7 +37,7 @@ from iceberg_pyspark.spark.write_settings import (
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.sorting import UNSORTED
+from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.commit import SYSTEM_CLOCK, MetadataStep
@@ -104,7 +104,14 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
     action: SnapshotAction = AppendFiles(data_files=tuple(files))
     if mode is not None:
         based_on = replace(loaded, metadata=metadata)
-        action = overwrite_action(based_on, tuple(files), mode, settings.branch, settings.isolation)
+        action = overwrite_action(
+            based_on,
+            tuple(files),
+            mode,
+            settings.branch,
+            settings.isolation,
+            validates_from=settings.validates_from,
+        )
     options = commit_options(command.surroundings, settings, metadata)
     _commit(catalog, loaded, io, action, options, schema_change, files)
 
@@ -181,11 +188,12 @@ def context_and_layout(
                 f"{', '.join(str(i) for i in sorted(metadata.spec_by_id))}"
             )
         spec = known
+    order = metadata.default_sort_order
+    if settings.sort_order_id is not None:
+        order = _sort_order(table, metadata, settings.sort_order_id)
     layout = as_they_come(metadata.current_schema, spec)
     if settings.uses_layout:
-        layout = write_layout(
-            metadata.current_schema, spec, metadata.default_sort_order, settings.properties
-        )
+        layout = write_layout(metadata.current_schema, spec, order, settings.properties)
     context = write_context_of(
         table,
         metadata,
@@ -194,6 +202,16 @@ def context_and_layout(
         case_sensitive=False,
     )
     return replace(context, spec=spec, sort_order_id=layout.sort_order.order_id), layout
+
+
+def _sort_order(table: str, metadata: TableMetadata, order_id: int) -> SortOrder:
+    found = {o.order_id: o for o in (UNSORTED, *metadata.sort_orders)}.get(order_id)
+    if found is None:
+        raise InvalidRequestError(
+            f"table {table} has no sort order {order_id} (output-sort-order-id); it has "
+            f"{', '.join(str(o.order_id) for o in metadata.sort_orders)}"
+        )
+    return found
 
 
 def commit_options(

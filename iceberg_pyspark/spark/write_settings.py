@@ -13,16 +13,16 @@ from typing import cast
 
 from iceberg_pyspark.commits.conflicts import IsolationLevel
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.options import OPTIONS_OF_THE_FORMAT
 from iceberg_pyspark.spec.properties import bool_property, int_property
 from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.table.new_data import data_format
 
 ACCEPT_ANY_SCHEMA = "write.spark.accept-any-schema"
 
 _PROPERTY_BY_OPTION = {
     "target-file-size-bytes": "write.target-file-size-bytes",
     "write-format": "write.format.default",
-    "compression-codec": "write.parquet.compression-codec",
-    "compression-level": "write.parquet.compression-level",
     "distribution-mode": "write.distribution-mode",
     "fanout-enabled": "write.spark.fanout.enabled",
     "native-writer-enabled": "write.spark.native-writer.enabled",
@@ -31,6 +31,9 @@ _PROPERTY_BY_OPTION = {
 _OTHERS = {
     "branch",
     "output-spec-id",
+    "output-sort-order-id",
+    "validate-from-snapshot-id",
+    "shred-variants",
     "merge-schema",
     "mergeschema",
     "overwrite-mode",
@@ -39,8 +42,17 @@ _OTHERS = {
     "txn-app-id",
     "txn-version",
 }
-# without effect: columns are found by name, and a null in a required column is always refused
-_WITHOUT_EFFECT = {"check-ordering", "check-nullability"}
+# without effect: columns are found by name, a null in a required column is always refused, such
+# writes make no delete files, are no streams, and shred no variant
+_WITHOUT_EFFECT = {
+    "check-ordering",
+    "check-nullability",
+    "delete-format",
+    "delete-granularity",
+    "target-delete-file-size-bytes",
+    "use-merge-append-for-streaming",
+    "variant-inference-buffer-size",
+}
 _SNAPSHOT_PROPERTY = "snapshot-property."
 _SESSION = "spark.sql.iceberg."
 WAP_ENABLED = "write.wap.enabled"
@@ -50,6 +62,7 @@ WAP_ENABLED = "write.wap.enabled"
 class WriteSettings:
     """How to write; `properties` are the table's with those of this write laid over them.
 
+    `validates_from` is the snapshot since which an overwrite with `isolation` looks for conflicts.
     With a `wap_id` the snapshot is staged and no branch has it. `creates_branch`: the branch
     begins at main's snapshot if there is none of that name.
     """
@@ -59,6 +72,8 @@ class WriteSettings:
     wap_id: str | None
     properties: Mapping[str, str]
     spec_id: int | None
+    sort_order_id: int | None
+    validates_from: int | None
     merges_schema: bool
     uses_layout: bool
     overwrites_dynamically: bool
@@ -81,6 +96,10 @@ def write_settings(
     said |= given
     overrides = {p: said[option] for option, p in _PROPERTY_BY_OPTION.items() if option in said}
     properties = {**table_properties, **overrides}
+    file_format = data_format(properties)
+    properties |= {f"write.{file_format}.{o}": said[o] for o in OPTIONS_OF_THE_FORMAT if o in said}
+    if bool_property(said, "shred-variants", False):
+        raise InvalidRequestError("option shred-variants: variants are not shredded; leave it out")
     named = _named_branch(branch, given.get("branch"))
     wap_id, wap_branch = _write_audit_publish(session, properties)
     if named is not None and wap_branch not in (None, named):
@@ -93,7 +112,9 @@ def write_settings(
         creates_branch=wap_branch is not None,
         wap_id=wap_id,
         properties=properties,
-        spec_id=int_property(given, "output-spec-id", 0) if "output-spec-id" in given else None,
+        spec_id=_integer(given, "output-spec-id"),
+        sort_order_id=_integer(given, "output-sort-order-id"),
+        validates_from=_integer(given, "validate-from-snapshot-id"),
         merges_schema=bool_property(
             said, "mergeschema", bool_property(said, "merge-schema", False)
         ),
@@ -109,13 +130,17 @@ def write_settings(
 
 
 def _refuse_unknown(given: Mapping[str, str]) -> None:
-    known = {*_PROPERTY_BY_OPTION, *_OTHERS, *_WITHOUT_EFFECT}
+    known = {*_PROPERTY_BY_OPTION, *OPTIONS_OF_THE_FORMAT, *_OTHERS, *_WITHOUT_EFFECT}
     for name in given:
         if name not in known and not name.startswith(_SNAPSHOT_PROPERTY):
             raise InvalidRequestError(
                 f"unknown write option '{name}'; known: {', '.join(sorted(known))}, "
                 f"{_SNAPSHOT_PROPERTY}<key>"
             )
+
+
+def _integer(given: Mapping[str, str], name: str) -> int | None:
+    return int_property(given, name, 0) if name in given else None
 
 
 def _named_branch(named: str | None, option: str | None) -> str | None:

@@ -114,42 +114,46 @@ def overwrite_action(
     mode: OverwriteMode,
     branch: str,
     isolation: IsolationLevel | None,
+    *,
+    validates_from: int | None = None,
 ) -> SnapshotAction:
     """The action that replaces what `mode` says by the data files.
 
-    With an isolation level, changes made to that part since `table` was loaded are refused; without
-    one they are overwritten too.
+    With an isolation level, changes made to that part since `table` was loaded, or since the
+    snapshot `validates_from`, are refused; without one they are overwritten too.
     """
     metadata = table.metadata
+    ref = metadata.refs.get(branch)
+    base_id = None if ref is None else ref.snapshot_id
+    if validates_from is not None:
+        base_id = metadata.snapshot(validates_from).snapshot_id
     if mode == "dynamic":
         partitions = {(f.spec_id, partition_key(f.partition)) for f in files}
         unpartitioned = any(metadata.spec_by_id[f.spec_id].is_unpartitioned for f in files)
         return OverwritePartitions(
             data_files=files,
             checks=_overwrite_checks(
-                table,
-                branch,
+                base_id,
                 isolation,
                 lambda f: unpartitioned or (f.spec_id, partition_key(f.partition)) in partitions,
             ),
         )
     if mode == "static":
-        checks = _overwrite_checks(table, branch, isolation, lambda f: True)
+        checks = _overwrite_checks(base_id, isolation, lambda f: True)
         return OverwriteFiles(removal=RemoveAll(), data_files=files, checks=checks)
     bound = bind(mode, metadata.current_schema)
-    checks = _overwrite_checks(table, branch, isolation, compile_may_match(bound, metadata))
+    checks = _overwrite_checks(base_id, isolation, compile_may_match(bound, metadata))
     removal = RemoveWhere(compile_file_match(bound, metadata), str(mode))
     return OverwriteFiles(removal=removal, data_files=files, checks=checks)
 
 
 def _overwrite_checks(
-    table: LoadedTable, branch: str, isolation: IsolationLevel | None, replaced: FileTest
+    base_snapshot_id: int | None, isolation: IsolationLevel | None, replaced: FileTest
 ) -> ConflictChecks | None:
     if isolation is None:
         return None
-    ref = table.metadata.refs.get(branch)
     return ConflictChecks(
-        base_snapshot_id=None if ref is None else ref.snapshot_id,
+        base_snapshot_id=base_snapshot_id,
         no_new_data=replaced if isolation == "serializable" else None,
         no_removed_data=replaced,
         no_new_deletes=replaced,

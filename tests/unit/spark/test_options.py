@@ -99,6 +99,8 @@ def test_write_options_become_table_properties_of_this_write() -> None:
     assert dict(parsed.write_properties) == {
         "write.target-file-size-bytes": "1048576",
         "write.parquet.compression-codec": "snappy",
+        "write.orc.compression-codec": "snappy",
+        "write.avro.compression-codec": "snappy",
     }
     assert dict(parsed.snapshot_properties) == {"run": "7"}
     assert dict(parsed.table_properties) == {"owner": "me", "format-version": "3"}

@@ -58,11 +58,71 @@ def test_write_audit_publish_is_for_tables_that_allow_it() -> None:
         ({"txn-version": "1"}, "together"),
         ({"txn-app-id": "a", "txn-version": "x"}, "not an integer"),
         ({"merge-schema": "maybe"}, "neither true nor false"),
+        ({"write-format": "csv"}, "'csv' is none of parquet, orc, avro"),
+        ({"shred-variants": "true"}, "variants are not shredded"),
+        ({"output-sort-order-id": "a"}, "not an integer"),
+        ({"validate-from-snapshot-id": "a"}, "not an integer"),
     ],
 )
 def test_what_cannot_be_understood_is_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidRequestError, match=message):
         write_settings(options, {}, {})
+
+
+# the options of the reference implementation's writes, each with a value that asks for something
+JAVAS = {
+    "branch": "b",
+    "write-format": "orc",
+    "delete-format": "avro",
+    "target-file-size-bytes": "1",
+    "target-delete-file-size-bytes": "1",
+    "check-nullability": "false",
+    "check-ordering": "false",
+    "snapshot-property.a": "b",
+    "fanout-enabled": "false",
+    "output-spec-id": "1",
+    "output-sort-order-id": "1",
+    "overwrite-mode": "dynamic",
+    "distribution-mode": "hash",
+    "use-table-distribution-and-ordering": "false",
+    "merge-schema": "true",
+    "mergeSchema": "true",
+    "validate-from-snapshot-id": "5",
+    "isolation-level": "snapshot",
+    "compression-codec": "zstd",
+    "compression-level": "3",
+    "compression-strategy": "speed",
+    "advisory-partition-size": "5",
+    "delete-granularity": "file",
+    "shred-variants": "false",
+    "variant-inference-buffer-size": "7",
+    "use-merge-append-for-streaming": "true",
+}
+
+
+def test_every_option_of_javas_writes_is_known() -> None:
+    for name, value in JAVAS.items():
+        write_settings({name: value}, {}, {})
+    settings = write_settings(JAVAS, {}, {})
+    assert settings.properties["write.orc.compression-codec"] == "zstd"
+    assert settings.properties["write.orc.compression-strategy"] == "speed"
+    assert (settings.spec_id, settings.sort_order_id, settings.validates_from) == (1, 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "expected"),
+    [
+        ({}, {}, "parquet"),
+        ({"write.format.default": "avro"}, {}, "avro"),
+        ({"write.format.default": "avro"}, {"write-format": "ORC"}, "orc"),
+    ],
+)
+def test_compression_is_that_of_the_files_format(
+    table: dict[str, str], options: dict[str, str], expected: str
+) -> None:
+    settings = write_settings({**options, "compression-codec": "zstd"}, {}, table)
+    said = {k for k in settings.properties if k.endswith("compression-codec")}
+    assert said == {f"write.{expected}.compression-codec"}
 
 
 def test_the_rest() -> None:
