@@ -1,0 +1,148 @@
+"""Snapshots picked, published and moved to: by us and by Java's procedures, with the same
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.table.commit_files import (
+    CommitOptions,
+    OverwriteMode,
+    commit_append,
+    commit_overwrite,
+)
+from iceberg_pyspark.table.pending_changes import ManageSnapshots
+from iceberg_pyspark.table.write_rows import write_rows
+from tests.support.java_tables import JavaTables
+from tests.support.oracle import Oracle
+from tests.support.our_tables import our_catalog
+
+WHOSE = ("ours", "java")
+# sizes differ by a byte or two; Java's session says who it is, and each table has its own ids
+NOT_COMPARED = (
+    "-files-size",
+    "write-id",
+    "snapshot-id",
+    "iceberg-version",
+    "engine-name",
+    "engine-version",
+    "app-id",
+    "app-name",
+    "spark.app.id",
+)
+STAGED: tuple[tuple[str, OverwriteMode | None, str, int], ...] = (
+    ("one", None, "c", 3),
+    ("two", None, "c", 4),
+    ("dynamic", "dynamic", "a", 5),
+    ("changed", "dynamic", "b", 6),
+    ("static", "static", "a", 7),
+    ("one", None, "c", 8),
+)
+
+
+def rows(part: str, *ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "p": [part] * len(ids)})
+
+
+def make(oracle: Oracle, whose: str) -> Table:
+    """Snapshots staged on the first one, and one more on top of that in main."""
+    first = rows("a", 1, 2)
+    table = our_catalog(oracle, "java_sql").create_table(
+        f"java_sql.cherry_picks.{whose}",
+        first.schema,
+        partitioned_by=("p",),
+        properties={"format-version": "3"},
+    )
+    table.append(first)
+    for k, (wap_id, mode, part, id_) in enumerate(STAGED):
+        _, files = write_rows(table.identifier, table.metadata, table.io, rows(part, id_))
+        options = CommitOptions(
+            stages_only=True, snapshot_properties={"wap.id": wap_id, "test": str(k)}
+        )
+        if mode is None:
+            commit_append(table.catalog, table.loaded, table.io, files, options)
+        else:
+            commit_overwrite(table.catalog, table.loaded, table.io, files, mode, options)
+    table.refresh().append(rows("b", 9))
+    with table.refresh().manage_snapshots() as refs:
+        refs.create_branch("ahead", staged(table, 1).snapshot_id)
+    return table.refresh()
+
+
+def staged(table: Table, k: int) -> Snapshot:
+    [found] = [s for s in table.snapshots if s.summary.get("test") == str(k)]
+    return found
+
+
+def test_the_same_picks(oracle: Oracle, java: JavaTables) -> None:
+    ours, javas = (make(oracle, whose) for whose in WHOSE)
+    results = []
+    for k in range(len(STAGED)):
+        by_us, by_java = (staged(t, k).snapshot_id for t in (ours, javas))
+        done = (
+            succeeds(partial(ManageSnapshots.cherry_pick, snapshot_id=by_us), ours),
+            is_called(oracle, f"cherrypick_snapshot('cherry_picks.java', {by_java})"),
+        )
+        assert done[0] == done[1], STAGED[k]
+        results.append(done[0])
+        assert summaries(ours) == summaries(javas), STAGED[k]
+    assert results == [True, True, True, False, False, False]
+    assert java.rows("java_sql.cherry_picks.ours") == java.rows("java_sql.cherry_picks.java")
+    # moves of references: what is behind is moved, what is beside is not, main too
+    for branch, to in (("ahead", "main"), ("new", "main"), ("main", "ahead")):
+        done = (
+            succeeds(partial(ManageSnapshots.fast_forward, branch=branch, to=to), ours),
+            is_called(oracle, f"fast_forward('cherry_picks.java', '{branch}', '{to}')"),
+        )
+        assert done[0] == done[1], (branch, to)
+        assert refs_of(ours) == refs_of(javas), (branch, to)
+    # and a published one is known to be so
+    assert not succeeds(lambda refs: refs.publish_changes("two"), ours)
+    assert not is_called(oracle, "publish_changes('cherry_picks.java', 'two')")
+
+
+def succeeds(change: Callable[[ManageSnapshots], object], table: Table) -> bool:
+    try:
+        with table.refresh().manage_snapshots() as refs:
+            change(refs)
+    except IcebergError:
+        return False
+    return True
+
+
+def is_called(oracle: Oracle, procedure: str) -> bool:
+    try:
+        oracle.sql(f"CALL java_sql.system.{procedure}").collect()
+    except (PySparkException, Py4JJavaError):
+        return False
+    return True
+
+
+def summaries(table: Table) -> list[dict[str, str]]:
+    """Summaries from the current snapshot back."""
+    table.refresh()
+    found = []
+    snapshot = table.current_snapshot
+    while snapshot is not None:
+        found.append({k: v for k, v in snapshot.summary.items() if not k.endswith(NOT_COMPARED)})
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.metadata.snapshot(parent)
+    return found
+
+
+def refs_of(table: Table) -> dict[str, str | None]:
+    """Which snapshot each reference is at, told by what the snapshot says."""
+    table.refresh()
+    return {
+        name: table.metadata.snapshot(ref.snapshot_id).summary.get("test")
+        for name, ref in table.refs.items()
+    }
