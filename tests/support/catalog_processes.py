@@ -24,6 +24,12 @@ from tests.support.row_commits import Row, RowCommitter
 
 T = TypeVar("T")
 
+KILLED = 1
+"""The number of the client of rows that dies."""
+
+# pyarrow brings pandas in with the first list it sees: a third of a second for each process
+_PRELOADED = [__name__, "pandas"]
+
 EVENTS = TableIdentifier(namespace=("db",), name="events")
 
 
@@ -38,7 +44,7 @@ def open_catalog(kind: str, folder: str, io: FileIO | None = None) -> Catalog:
 def run_together(work: Callable[..., T], arguments: list[tuple[Any, ...]]) -> list[T]:
     """Run a function once per arguments, each in a process of its own, all at the same time."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload(_PRELOADED)
     with ProcessPoolExecutor(len(arguments), mp_context=context) as pool:
         return [f.result() for f in [pool.submit(work, *a) for a in arguments]]
 
@@ -85,17 +91,20 @@ def initialise(kind: str, folder: str) -> bool:
     return open_catalog(kind, folder).list_namespaces() == []
 
 
-def die_at(kind: str, folder: str, step: int) -> int:
-    """Run one commit in a process that is killed at a step; its exit code, 0 if it got through."""
+def die_at(kind: str, folder: str, step: int, operation: str = "set_property") -> int:
+    """Run one commit in a process that is killed at a step; its exit code, 0 if it got through.
+
+    `operation` is one of `RowCommitter`, on rows that are in the table already.
+    """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    process = context.Process(target=_commit_and_die, args=(kind, folder, step))
+    context.set_forkserver_preload(_PRELOADED)
+    process = context.Process(target=_commit_and_die, args=(kind, folder, step, operation))
     process.start()
     process.join()
     return process.exitcode or 0
 
 
-def _commit_and_die(kind: str, folder: str, step: int) -> None:
+def _commit_and_die(kind: str, folder: str, step: int, operation: str) -> None:
     passed = 0
 
     def pass_step() -> None:
@@ -104,10 +113,13 @@ def _commit_and_die(kind: str, folder: str, step: int) -> None:
         if passed == step:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def hook(_operation: str, _location: str, _moment: Moment) -> None:
-        pass_step()
+    def hook(name: str, _location: str, _moment: Moment) -> None:
+        # to die before something is read is to die after what was written last
+        if name in ("open_output", "create_exclusive", "write_bytes", "delete"):
+            pass_step()
 
-    catalog = open_catalog(kind, folder, HookedFileIO(LocalFileIO(), hook))
+    io = HookedFileIO(LocalFileIO(), hook)
+    catalog = open_catalog(kind, folder, io)
     write_once = Database._write_once
 
     def dying_write(database: Database, change: Callable[[Any], T]) -> T:
@@ -121,9 +133,16 @@ def _commit_and_die(kind: str, folder: str, step: int) -> None:
         return result
 
     Database._write_once = dying_write  # type: ignore[method-assign, assignment]
-    for name in ("fsync", "link", "unlink", "replace"):
+    # what was written a killed process does not take along: no need to die around every fsync
+    calls = ("fsync", "link", "unlink", "replace")
+    for name in calls if operation == "set_property" else calls[1:]:
         setattr(os, name, _stepping(getattr(os, name), pass_step))
-    set_property(catalog, EVENTS, "n", str(step))
+    if operation == "set_property":
+        set_property(catalog, EVENTS, "n", str(step))
+        return
+    committer = RowCommitter(catalog, EVENTS, KILLED, io=io)
+    committer.adopt()
+    committer.run(operation)
 
 
 def _stepping(call: Callable[..., Any], pass_step: Callable[[], None]) -> Callable[..., Any]:

@@ -1,0 +1,88 @@
+"""Processes killed at each step of a commit of rows: the table is as before, or as it was to be."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark import Table, TableCatalog
+from iceberg_pyspark.catalogs.catalog import Catalog
+from tests.support.catalog_processes import EVENTS, KILLED, die_at, open_catalog
+from tests.support.row_commits import COLUMNS, RowCommitter
+from tests.support.table_integrity import table_problems
+
+Rows = set[tuple[int, str]]
+CASES = [
+    *[("sql", op) for op in ("append", "delete", "update", "replace_files", "compact")],
+    *[("hadoop", op) for op in ("append", "delete", "replace_files")],
+]
+
+
+@pytest.mark.parametrize(("kind", "operation"), CASES)
+def test_a_killed_commit_is_done_or_has_not_begun(
+    kind: str, operation: str, tmp_path: Path
+) -> None:
+    catalog = open_catalog(kind, str(tmp_path))
+    catalog.create_namespace(EVENTS.namespace)
+    TableCatalog(catalog).create_table(
+        str(EVENTS),
+        COLUMNS,
+        partitioned_by=["p"],
+        properties={"format-version": "3", "commit.manifest.min-count-to-merge": "3"},
+    )
+    # whose rows are in the same files once they are compacted
+    bystander = RowCommitter(catalog, EVENTS, KILLED + 1)
+    victim = RowCommitter(catalog, EVENTS, KILLED)
+    for client in (victim, bystander, victim):
+        client.run("append")
+    bystander.run("compact")
+    bystander.run("delete")
+    outcomes = set()
+    for step in range(1, 200):
+        before, rows = catalog.load_table(EVENTS), rows_of(catalog)
+        code = die_at(kind, str(tmp_path), step, operation)
+        after = catalog.load_table(EVENTS)
+        assert table_problems(Table(catalog, after)) == []
+        if after.metadata == before.metadata:
+            outcomes.add("old")
+            assert rows_of(catalog) == rows
+        else:
+            outcomes.add("new")
+            assert len(after.metadata.snapshots) == len(before.metadata.snapshots) + 1
+            assert changed(operation, rows, rows_of(catalog))
+        # life goes on, with what the dead one has left
+        for client in (bystander, victim):
+            client.adopt()
+        (victim if len(victim.rows) < 4 else bystander).run("append")
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+    else:
+        pytest.fail("the commit did not come to its end in 200 steps")
+    assert step > 5
+    assert outcomes == {"old", "new"}
+    assert table_problems(Table(catalog, catalog.load_table(EVENTS))) == []
+
+
+def rows_of(catalog: Catalog) -> Rows:
+    table = Table(catalog, catalog.load_table(EVENTS))
+    found = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
+    rows = {(r["id"], r["v"]) for r in found}
+    assert len({id_ for id_, _ in rows}) == len(found), "a row is there twice"
+    return rows
+
+
+def changed(operation: str, before: Rows, after: Rows) -> bool:
+    """Whether the rows are as the operation as a whole leaves them; its client's and no other's."""
+    others = {r for r in before ^ after if r[0] // 10**6 != KILLED}
+    gone, new = {i for i, _ in before - after}, {i for i, _ in after - before}
+    expected = {
+        "append": not gone and len(new) == 3,
+        "delete": bool(gone) and not new,
+        "update": bool(gone) and gone == new,
+        "replace_files": bool(gone) and len(gone - new) == 1 and not new - gone,
+        "compact": not gone and not new,
+    }
+    return not others and expected[operation]
