@@ -14,10 +14,30 @@ from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
 from iceberg_pyspark.arrow.metrics import FileMetrics, MetricsCollector
 from iceberg_pyspark.arrow.partition_batches import PartitionTuple, partition_batch
 from iceberg_pyspark.arrow.write_context import WriteContext
+from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.local import local_path
+from iceberg_pyspark.storage.local_moves import sync_file
 
 _BUFFER_BYTES = 65_536
+
+
+def written_file(context: WriteContext, location: str) -> DataFile:
+    """A local file where it lies, synced to disk; one without rows is in no partition."""
+    size = sync_file(location)
+    metrics = written_metrics(context, location)
+    partition: PartitionTuple = ()
+    if metrics["record_count"] and context.spec.fields:
+        partition = written_partition(context, location)
+    return DataFile(
+        file_path=location,
+        file_format=context.file_format,
+        spec_id=context.spec.spec_id,
+        partition=partition,
+        file_size_in_bytes=size,
+        sort_order_id=context.sort_order_id,
+        **metrics,
+    )
 
 
 def written_metrics(context: WriteContext, location: str) -> FileMetrics:

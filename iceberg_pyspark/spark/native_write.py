@@ -8,41 +8,37 @@ moved, so this serves where a file can be given another name: on local file syst
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from iceberg_pyspark.arrow.partition_batches import PartitionTuple
 from iceberg_pyspark.arrow.write_context import WriteContext
-from iceberg_pyspark.arrow.written_parquet import written_metrics, written_partition
+from iceberg_pyspark.arrow.written_parquet import written_file
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.native_write_columns import columns_to_write, partition_columns
+from iceberg_pyspark.spark.native_write_columns import (
+    are_numbers,
+    columns_to_write,
+    partition_columns,
+)
 from iceberg_pyspark.spark.native_write_options import parquet_options, session_settings
 from iceberg_pyspark.spark.write_layout import WriteLayout, distributed, in_order
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import partition_path
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.local_moves import files_below, publish_file, remove_folder
+from iceberg_pyspark.storage.local_moves import files_below, move_file, remove_folder
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
 
 _THREADS = 8
+_MOST_BY_THREADS = 500
 _FILE = re.compile(r"part-(\d+)-.*\.parquet")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
-    """A file that a task has left: where, in which folder of this write, which task."""
-
-    location: str
-    folder: str
-    task: int
 
 
 def write_natively(
@@ -58,8 +54,13 @@ def write_natively(
     parts = partition_columns(bridge, context.schema, context.spec)
     if options is None or columns is None or parts is None:
         return None
-    rows = distributed(bridge, frame.select(*columns), layout)
-    rows = in_order(bridge, rows.select("*", *parts.values()), layout, list(parts))
+    rows = frame.select(*columns)
+    if parts and layout.mode == "hash" and are_numbers(context.spec):
+        # computed once: a number more costs less in a shuffle than computing it again
+        rows = distributed(bridge, rows.select("*", *parts.values()), layout, list(parts))
+    else:
+        rows = distributed(bridge, rows, layout).select("*", *parts.values())
+    rows = in_order(bridge, rows, layout, list(parts))
     # no other write has it: Spark removes what is in it when one fails
     folder = f"{data}/writing-{uuid.uuid4()}"
     try:
@@ -71,79 +72,58 @@ def write_natively(
             settings=session_settings(0 if layout.sorts_rows else context.max_open_files),
             options=options,
         )
-        return _publish(context, _files_of_tasks(folder), io)
+        described = _described(frame.sparkSession, context, folder)
+        return _publish(context, [f for f in described if f.record_count], io)
     finally:
         remove_folder(folder)
 
 
-def _files_of_tasks(folder: str) -> list[_Written]:
-    found = [
-        _Written(location=f"{folder}/{below}/{name}", folder=below, task=int(m[1]))
-        for below, name in files_below(folder)
-        if (m := _FILE.fullmatch(name))
+def _described(spark: SparkSession, context: WriteContext, folder: str) -> list[DataFile]:
+    """What the files of all tasks say of themselves; many say it in a job."""
+    locations = [
+        f"{folder}/{below}/{name}" for below, name in files_below(folder) if _FILE.fullmatch(name)
     ]
-    return sorted(found, key=lambda f: f.task)
-
-
-def _publish(context: WriteContext, written: Sequence[_Written], io: FileIO) -> list[DataFile]:
-    """Move files to where the table has its own, and describe them."""
+    describe = partial(written_file, context)
+    if len(locations) > _MOST_BY_THREADS:
+        tasks = min(len(locations) // _MOST_BY_THREADS, spark.sparkContext.defaultParallelism)
+        return spark.sparkContext.parallelize(locations, max(tasks, 1)).map(describe).collect()
     with ThreadPoolExecutor(_THREADS) as pool:
-        files = list(pool.map(lambda f: _described(context, f), written))
-        rows = [(w, f) for w, f in zip(written, files, strict=True) if f.record_count]
-        folders = {w.folder: w for w, _ in rows} if context.spec.fields else {}
-        tuples = pool.map(lambda w: written_partition(context, w.location), folders.values())
-        partitions = dict(zip(folders, tuples, strict=True))
-        named = _named(context, rows, partitions)
-        try:
-            return list(pool.map(_publish_one, (w for w, _ in rows), named))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            for f in named:
-                # the failure that led here is the one to report; what stays is an orphan
-                with contextlib.suppress(StorageError):
-                    io.delete(f.file_path)
-            raise
+        return list(pool.map(describe, locations))
 
 
-def _described(context: WriteContext, written: _Written) -> DataFile:
-    """All that the file says of itself; its place, size and partition come later."""
-    return DataFile(
-        file_path=written.location,
-        file_format=context.file_format,
-        spec_id=context.spec.spec_id,
-        partition=(),
-        file_size_in_bytes=0,
-        sort_order_id=context.sort_order_id,
-        **written_metrics(context, written.location),
-    )
-
-
-def _named(
-    context: WriteContext,
-    files: Sequence[tuple[_Written, DataFile]],
-    partitions: dict[str, PartitionTuple],
-) -> list[DataFile]:
-    """The files with the partitions and the names that they get in the table."""
+def _publish(context: WriteContext, files: Sequence[DataFile], io: FileIO) -> list[DataFile]:
+    """Move files to where the table has its own, by the names that they get there."""
     locations = location_provider(context.table_location, context.properties)
     schemas = (context.schema, *context.schemas)
-    named = []
-    for task, group in itertools.groupby(files, key=lambda f: f[0].task):
-        for count, (written, file) in enumerate(group, 1):
-            values = partitions.get(written.folder, ())
+    count_by_task: Counter[int] = Counter()
+    published: list[DataFile] = []
+    try:
+        for file in files:
+            task = _task_of(file.file_path)
+            count_by_task[task] += 1
             path = None
             if not context.spec.is_unpartitioned:
-                path = partition_path(context.spec, schemas, values)
+                path = partition_path(context.spec, schemas, file.partition)
             name = data_file_name(
                 partition_id=task,
                 task_id=task,
                 operation_id=context.write_id,
-                file_count=count,
+                file_count=count_by_task[task],
                 extension=context.file_format,
             )
             location = locations.new_data_location(name, path)
-            named.append(replace(file, file_path=location, partition=values))
-    return named
+            move_file(file.file_path, location)
+            published.append(replace(file, file_path=location))
+    except BaseException:
+        for file in published:
+            # the failure that led here is the one to report; what stays is an orphan
+            with contextlib.suppress(StorageError):
+                io.delete(file.file_path)
+        raise
+    return published
 
 
-def _publish_one(written: _Written, file: DataFile) -> DataFile:
-    return replace(file, file_size_in_bytes=publish_file(written.location, file.file_path))
+def _task_of(location: str) -> int:
+    found = _FILE.fullmatch(location.rpartition("/")[2])
+    assert found is not None, "only such files are described"
+    return int(found[1])

@@ -147,6 +147,13 @@ def _with_ids(type_: spark_types.DataType, ours: ice.Type) -> spark_types.DataTy
     )
 
 
+def are_numbers(spec: PartitionSpec) -> bool:
+    """Whether `partition_columns` are small, whatever they are made of."""
+    return all(
+        not isinstance(f.transform, IdentityTransform | TruncateTransform) for f in spec.fields
+    )
+
+
 def partition_columns(
     bridge: Bridge, schema: Schema, spec: PartitionSpec
 ) -> dict[str, Column] | None:
@@ -168,9 +175,9 @@ def partition_columns(
 def _named(part: Column, source: Column, transform: Any, type_: ice.Type) -> Column:
     """A transform's result as a number or text, different for different results, null for null."""
     match transform:
-        case BucketTransform() | YearTransform() | MonthTransform() | HourTransform():
+        case BucketTransform() | YearTransform() | HourTransform():
             return part
-        case DayTransform():
+        case MonthTransform() | DayTransform():
             return F.unix_date(part)
     match type_:
         case ice.StringType() | ice.BinaryType():

@@ -1,7 +1,7 @@
 """Partition transforms as columns of Spark's own functions, to group and order rows by.
 
 Equal partition values give equal columns and greater ones greater, which is all that distribution
-and sorting need: the values themselves may differ (years are calendar years, say). Specification,
+and sorting need: the values themselves may differ (a month is its first day, say). Specification,
 "Partition Transforms". What lies in which partition is decided by `arrow/column_transforms.py`.
 """
 
@@ -49,8 +49,7 @@ def transform_column(bridge: Bridge, transform: Transform, column: Column, type_
         case YearTransform():
             return F.year(_date(column, type_))
         case MonthTransform():
-            date = _date(column, type_)
-            return F.year(date) * 12 + F.month(date)
+            return F.trunc(_date(column, type_), "MM")
         case DayTransform():
             return _date(column, type_)
         case HourTransform() if isinstance(type_, TimestamptzType):

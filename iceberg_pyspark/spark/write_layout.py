@@ -102,11 +102,13 @@ def lay_out(bridge: Bridge, frame: DataFrame, layout: WriteLayout) -> DataFrame:
     return in_order(bridge, distributed(bridge, frame, layout), layout)
 
 
-def distributed(bridge: Bridge, frame: DataFrame, layout: WriteLayout) -> DataFrame:
-    """The rows in the tasks that `layout` says."""
+def distributed(
+    bridge: Bridge, frame: DataFrame, layout: WriteLayout, hash_by: Sequence[str] = ()
+) -> DataFrame:
+    """The rows in the tasks that `layout` says; `hash_by` are columns of the partition's values."""
     by = [_ordered(bridge, f, layout.schema) for f in layout.ordering]
     if layout.mode == "hash":
-        by = [
+        by = [F.col(name) for name in hash_by] or [
             transformed(bridge, f.source_id, f.transform, layout.schema)
             for f in layout.spec.fields
             if not isinstance(f.transform, VoidTransform)

@@ -1,6 +1,6 @@
 """Files of the local file system that another program has written, given their place in a table.
 
-The counterpart of `LocalFileIO.open_output`: what is published is complete and safe on disk.
+With both steps the counterpart of `LocalFileIO.open_output`, whose files are safe on disk.
 """
 
 from __future__ import annotations
@@ -23,26 +23,29 @@ def files_below(location: str) -> list[tuple[str, str]]:
     return sorted(found)
 
 
-def publish_file(source: str, location: str) -> int:
-    """Give a finished file another name on the same file system; its size.
-
-    The name must be one that nobody else gives.
-    """
-    path, target = local_path(source), local_path(location)
+def sync_file(location: str) -> int:
+    """Have a finished file on disk; its size."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(local_path(location), os.O_RDONLY)
         try:
             os.fsync(descriptor)
-            size = os.fstat(descriptor).st_size
+            return os.fstat(descriptor).st_size
         finally:
             os.close(descriptor)
+    except OSError as e:
+        raise StorageError(f"cannot sync {location}: {e.strerror or e}") from e
+
+
+def move_file(source: str, location: str) -> None:
+    """Give a file another name on the same file system, one that nobody else gives."""
+    target = local_path(location)
+    try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         if os.path.lexists(target):
             raise FileAlreadyExistsError(f"cannot move {source} to {location}: it exists already")
-        os.rename(path, target)
+        os.rename(local_path(source), target)
     except OSError as e:
         raise StorageError(f"cannot move {source} to {location}: {e.strerror or e}") from e
-    return size
 
 
 def remove_folder(location: str) -> None:

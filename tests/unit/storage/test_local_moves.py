@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
-from iceberg_pyspark.storage.local_moves import files_below, publish_file, remove_folder
+from iceberg_pyspark.storage.local_moves import files_below, move_file, remove_folder, sync_file
 
 
 def test_a_file_is_moved_into_folders_that_are_not_there_yet(tmp_path: Path) -> None:
     source, target = tmp_path / "a b%20", tmp_path / "p=1%2F" / "q" / "f"
     source.write_bytes(b"12345")
-    assert publish_file(f"file:{source}", str(target)) == 5
+    assert sync_file(f"file:{source}") == 5
+    move_file(f"file:{source}", str(target))
     assert target.read_bytes() == b"12345"
     assert not source.exists()
 
@@ -22,10 +23,12 @@ def test_no_file_is_replaced_and_a_missing_one_is_an_error(tmp_path: Path) -> No
     (tmp_path / "a").write_bytes(b"new")
     (tmp_path / "b").write_bytes(b"old")
     with pytest.raises(FileAlreadyExistsError, match="it exists already"):
-        publish_file(str(tmp_path / "a"), str(tmp_path / "b"))
+        move_file(str(tmp_path / "a"), str(tmp_path / "b"))
     assert (tmp_path / "b").read_bytes() == b"old"
     with pytest.raises(StorageError, match=r"cannot move .*/none to .*/c: No such file"):
-        publish_file(str(tmp_path / "none"), str(tmp_path / "c"))
+        move_file(str(tmp_path / "none"), str(tmp_path / "c"))
+    with pytest.raises(StorageError, match=r"cannot sync .*/none: No such file"):
+        sync_file(str(tmp_path / "none"))
 
 
 def test_a_folder_is_listed_and_removed_with_all_that_is_in_it(tmp_path: Path) -> None:
