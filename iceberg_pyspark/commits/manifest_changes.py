@@ -8,7 +8,7 @@ the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -28,6 +28,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 Operation = Literal["append", "replace", "overwrite", "delete"]
 Match = Literal["all", "some", "none"]
 ReadEntries: TypeAlias = Callable[[ManifestFile], Iterable[ManifestEntry]]
+ReadPaths: TypeAlias = Callable[[ManifestFile], Set[str]]
 DeleteFileId: TypeAlias = tuple[str, int | None]
 """Path and content offset: several deletion vectors share one Puffin file."""
 
@@ -36,7 +37,8 @@ DeleteFileId: TypeAlias = tuple[str, int | None]
 class SnapshotBase:
     """What a commit builds on: the metadata, the branch's head and its manifests.
 
-    `read_entries` gives a manifest's entries with inherited numbers filled in;
+    `read_entries` gives a manifest's entries with inherited numbers filled in; `read_paths`, which
+    is cheap, the paths of its live files and of the data files that deletes among them are for;
     `read_manifests` the manifests of an earlier snapshot.
     """
 
@@ -44,6 +46,7 @@ class SnapshotBase:
     parent: Snapshot | None
     manifests: tuple[ManifestFile, ...]
     read_entries: ReadEntries
+    read_paths: ReadPaths
     read_manifests: Callable[[Snapshot], Sequence[ManifestFile]]
 
 
@@ -137,10 +140,15 @@ def remove_files(base: SnapshotBase, removal: Removal, snapshot_id: int) -> Filt
         return Filtered(rewritten=(), kept=live, removed=())
     data = [m for m in base.manifests if m.content is ManifestContent.DATA]
     deletes = [m for m in base.manifests if m.content is ManifestContent.DELETES]
-    data_result = _filter(data, base.read_entries, _data_file_test(removal), snapshot_id)
+    exactly = removal.data_paths if isinstance(removal, RemoveFiles) else None
+    data_result = _filter(data, base, _data_file_test(removal), snapshot_id, exactly)
     gone = frozenset(f.file_path for f in data_result.removed)
     delete_result = _filter(
-        deletes, base.read_entries, _delete_file_test(removal, gone), snapshot_id
+        deletes,
+        base,
+        _delete_file_test(removal, gone),
+        snapshot_id,
+        _paths_for_deletes(removal, gone),
     )
     if isinstance(removal, RemoveFiles):
         _check_all_found(removal, data_result.removed, delete_result.removed)
@@ -190,19 +198,35 @@ def _delete_file_test(removal: Removal, gone: frozenset[str]) -> Callable[[DataF
             return dangles
 
 
+def _paths_for_deletes(removal: Removal, gone: frozenset[str]) -> frozenset[str] | None:
+    """One of these a delete file that goes has, or is for; None where there are other reasons."""
+    match removal:
+        case RemoveFiles(delete_files=ids):
+            return gone | {path for path, _ in ids}
+        case RemoveWhere():
+            return gone
+        case _:
+            return None
+
+
 def _filter(
     manifests: Sequence[ManifestFile],
-    read_entries: ReadEntries,
+    base: SnapshotBase,
     goes: Callable[[DataFile], bool],
     snapshot_id: int,
+    paths: frozenset[str] | None,
 ) -> Filtered:
+    """Entries for which `goes` holds go; they have one of `paths`, unless that is None."""
     rewritten: list[NewManifest] = []
     kept: list[ManifestFile] = []
     removed: list[DataFile] = []
     for manifest in manifests:
         if not manifest.has_live_files:
             continue
-        live = [e for e in read_entries(manifest) if e.is_live]
+        if paths is not None and base.read_paths(manifest).isdisjoint(paths):
+            kept.append(manifest)
+            continue
+        live = [e for e in base.read_entries(manifest) if e.is_live]
         going = [goes(e.data_file) for e in live]
         if not any(going):
             kept.append(manifest)
@@ -319,23 +343,25 @@ def _estimated_size(f: DataFile) -> int:
 
 
 def plan_merge(
-    manifests: Sequence[ManifestFile], *, target_size: int, min_count: int, newest: int
+    manifests: Sequence[ManifestFile], *, target_size: int, min_count: int
 ) -> tuple[tuple[ManifestFile, ...], ...]:
     """Groups of manifests, in order; a group of several is to be written as one.
 
     Manifests of one spec and content are packed to `target_size` from the oldest on, so that
-    groups stay as they are while new manifests come. The group that holds the newest one waits
-    until it has `min_count` members. `newest` is how many at the front were written by this
-    commit.
+    groups stay as they are while new manifests come. The group that holds the newest one of its
+    content waits until it has `min_count` members, so that a commit seldom writes more than its
+    own.
     """
     groups: dict[tuple[ManifestContent, int], list[int]] = {}
+    newest: dict[ManifestContent, int] = {}
     for i, m in enumerate(manifests):
         groups.setdefault((m.content, m.partition_spec_id), []).append(i)
+        newest.setdefault(m.content, i)
     bins: list[list[int]] = []
-    for members in groups.values():
+    for (content, _), members in groups.items():
         packed = _pack_from_end(members, [m.manifest_length for m in manifests], target_size)
         for one in packed:
-            too_few = members[0] in one and members[0] < max(newest, 1) and len(one) < min_count
+            too_few = newest[content] in one and len(one) < min_count
             bins.extend([[i] for i in one] if too_few else [one])
     return tuple(tuple(manifests[i] for i in one) for one in sorted(bins))
 

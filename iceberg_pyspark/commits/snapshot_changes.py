@@ -257,6 +257,8 @@ def _check_one_vector_per_file(
     for manifest in base.manifests:
         if manifest.content is not ManifestContent.DELETES or not manifest.has_live_files:
             continue
+        if base.read_paths(manifest).isdisjoint(targets):
+            continue
         for entry in base.read_entries(manifest):
             f = entry.data_file
             if (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from iceberg_pyspark.commits.changes import Changes
@@ -38,6 +38,7 @@ from iceberg_pyspark.spec.properties import (
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import (
     location_provider,
@@ -51,6 +52,7 @@ from iceberg_pyspark.storage.manifest_files import (
     write_manifest,
     write_manifest_list,
 )
+from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.table.commit import Clock
 
 _log = logging.getLogger(__name__)
@@ -112,6 +114,7 @@ class SnapshotStep:
             parent=parent,
             manifests=tuple(self._read_manifests(parent)),
             read_entries=lambda m: self._read_entries(metadata, m),
+            read_paths=lambda m: self._read_paths(metadata, m),
             read_manifests=self._read_manifests,
         )
         plan = plan_snapshot(self._action, base, self._snapshot_id)
@@ -188,14 +191,17 @@ class SnapshotStep:
         planned = self._planned.get(manifest.manifest_path)
         if planned is not None:
             return planned.entries
-        spec = metadata.spec_by_id.get(manifest.partition_spec_id)
-        if spec is None:
-            raise InvalidMetadataError(
-                f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, which "
-                f"table {metadata.location} does not have"
-            )
-        type_ = partition_type(spec, metadata.schemas_newest_first)
-        return read_manifest_entries(self._io, manifest, type_)
+        return read_manifest_entries(self._io, manifest, _partition_type(metadata, manifest))
+
+    def _read_paths(self, metadata: TableMetadata, manifest: ManifestFile) -> Set[str]:
+        planned = self._planned.get(manifest.manifest_path)
+        if planned is None:
+            live = read_entries(self._io, manifest, _partition_type(metadata, manifest))
+            paths = live["file_path"].to_pylist() + live["referenced_data_file"].to_pylist()
+        else:
+            files = [e.data_file for e in planned.entries if e.is_live]
+            paths = [p for f in files for p in (f.file_path, f.referenced_data_file)]
+        return {p for p in paths if p is not None}
 
     def _write_manifests(self, plan: SnapshotPlan, base: SnapshotBase) -> tuple[ManifestFile, ...]:
         """The snapshot's manifests, new ones first, merged where the table asks for it."""
@@ -208,7 +214,6 @@ class SnapshotStep:
             manifests,
             target_size=MANIFEST_TARGET_SIZE.of(properties),
             min_count=MANIFEST_MIN_COUNT_TO_MERGE.of(properties),
-            newest=len(new),
         )
         return tuple(
             group[0]
@@ -323,3 +328,13 @@ class SnapshotStep:
             except IcebergError as e:
                 # an orphan is harmless, and orphan removal finds it; the outcome must not change
                 _log.warning("could not delete %s: %s", location, e)
+
+
+def _partition_type(metadata: TableMetadata, manifest: ManifestFile) -> StructType:
+    spec = metadata.spec_by_id.get(manifest.partition_spec_id)
+    if spec is None:
+        raise InvalidMetadataError(
+            f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, which "
+            f"table {metadata.location} does not have"
+        )
+    return partition_type(spec, metadata.schemas_newest_first)

@@ -130,7 +130,7 @@ def manifest(
 
 
 def groups(manifests: list[ManifestFile], *, target: int, least: int) -> list[list[str]]:
-    planned = plan_merge(manifests, target_size=target, min_count=least, newest=1)
+    planned = plan_merge(manifests, target_size=target, min_count=least)
     return [[m.manifest_path for m in group] for group in planned]
 
 
@@ -156,6 +156,19 @@ def test_specs_and_contents_are_never_merged_together() -> None:
     assert groups(mixed, target=100, least=2) == [["m0", "m2"], ["m1", "m4"], ["m3"]]
 
 
+def test_a_commit_of_deletes_merges_no_data_manifests() -> None:
+    deletes = [manifest(i, 10, content=ManifestContent.DELETES) for i in range(2)]
+    data = [manifest(i, 10) for i in (2, 3)]
+    older = [manifest(i, 10, spec_id=1) for i in (4, 5)]
+    assert groups([*deletes, *data, *older], target=100, least=3) == [
+        ["m0"],
+        ["m1"],
+        ["m2"],
+        ["m3"],
+        ["m4", "m5"],
+    ]
+
+
 @given(
     sizes=st.lists(st.integers(1, 30), max_size=20),
     target=st.integers(1, 60),
@@ -165,7 +178,7 @@ def test_merging_loses_no_manifest_and_keeps_to_the_target(
     sizes: list[int], target: int, least: int
 ) -> None:
     manifests = [manifest(i, size, spec_id=i % 2) for i, size in enumerate(sizes)]
-    planned = plan_merge(manifests, target_size=target, min_count=least, newest=1)
+    planned = plan_merge(manifests, target_size=target, min_count=least)
     assert sorted(m.manifest_path for g in planned for m in g) == sorted(
         m.manifest_path for m in manifests
     )

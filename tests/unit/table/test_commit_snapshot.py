@@ -29,9 +29,13 @@ from iceberg_pyspark.spec.manifests import (
     FileContent,
     ManifestContent,
     ManifestEntry,
+    ManifestFile,
 )
-from iceberg_pyspark.spec.types import LongType
+from iceberg_pyspark.spec.types import LongType, StructType
 from iceberg_pyspark.spec.values import value_to_bytes
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_files import read_manifest_entries
+from iceberg_pyspark.table import commit_snapshot
 from iceberg_pyspark.table.commit import MetadataStep, commit_steps
 from iceberg_pyspark.table.commit_files import (
     CommitOptions,
@@ -330,6 +334,29 @@ def test_files_to_remove_must_be_there() -> None:
                 data_files=(data_file("c"),),
             ),
         )
+
+
+def test_manifests_without_a_file_to_remove_are_not_taken_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    t = commit_table(format_version=3)
+    append(t, data_file("a"))
+    append(t, data_file("b"))
+    for name in "ab":
+        checks = ConflictChecks(base_snapshot_id=head(t))
+        act(t, RowDelta(delete_files=(vector(f"dv-{name}", name),), checks=checks))
+    read: list[str] = []
+
+    def noted(io: FileIO, manifest: ManifestFile, type_: StructType) -> list[ManifestEntry]:
+        entries = list(read_manifest_entries(io, manifest, type_))
+        read.extend(e.data_file.file_path.rsplit("/", 1)[1] for e in entries)
+        return entries
+
+    monkeypatch.setattr(commit_snapshot, read_manifest_entries.__name__, noted)
+    act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
+    assert sorted(read) == ["a", "dv-a.puffin"]
+    live = by_path([e for e in t.entries() if e.is_live])
+    assert sorted(live) == ["b", "dv-b.puffin"]
 
 
 def test_deletion_vectors_go_with_their_data_file_39() -> None:
