@@ -24,6 +24,9 @@ MOST_VALUES = 256
 LEAST_TABLE_BYTES = 128 * 1024 * 1024
 """A smaller table is read sooner than the source is asked, unless for partitions."""
 
+OPEN_FILE_BYTES = 4 * 1024 * 1024
+"""In the time that a file takes to open so many bytes are read, as Spark has it too."""
+
 _RANGED = (
     spark_types.ByteType,
     spark_types.ShortType,
@@ -56,9 +59,10 @@ def rows_in_range(
     """The rows without those that no row of the source can meet; all where that is not cheap."""
     bridge = target.session.bridge
     keys = [k for k in keys if _has_range(k.type)]
-    if target.size_in_bytes < LEAST_TABLE_BYTES:
+    size = target.size_in_bytes + target.file_count * OPEN_FILE_BYTES
+    if size < LEAST_TABLE_BYTES:
         keys = [k for k in keys if k.name in target.partition_columns]
-    if not keys or not target.has_many_files or not bridge.is_cheap(source, MOST_SOURCE_BYTES):
+    if not keys or target.file_count < 2 or not bridge.is_cheap(source, MOST_SOURCE_BYTES):
         return rows
     bounds = source.agg(
         *(f(k.value).alias(f"{n}{i}") for i, k in enumerate(keys) for n, f in _BOUNDS)

@@ -100,10 +100,9 @@ class Target:
         return self._total("total-records")
 
     @property
-    def has_many_files(self) -> bool:
-        """Whether there are files to choose from."""
-        snapshot = self._snapshot()
-        return snapshot is not None and int(snapshot.summary.get("total-data-files", 2)) > 1
+    def file_count(self) -> int:
+        """How many data files it has, a lot where it is not known."""
+        return self._total("total-data-files")
 
     @property
     def partition_columns(self) -> frozenset[str]:
