@@ -23,9 +23,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Time says nothing on a busy machine; where CI is set the examples are always the same.
+    # ICEBERG_EXAMPLES is for whom Hypothesis' hundred are too few.
+    base = settings.get_profile("ci" if os.environ.get("CI") else "default")
     settings.register_profile(
         "tests",
-        settings.get_profile("ci" if os.environ.get("CI") else "default"),
+        base,
+        max_examples=int(os.environ.get("ICEBERG_EXAMPLES", base.max_examples)),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )

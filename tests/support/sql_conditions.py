@@ -91,9 +91,9 @@ def columns_of(struct: StructType, above: tuple[str, ...] = ()) -> Iterator[Colu
             yield from columns_of(f.type, (*above, f.name))
 
 
-def conditions(struct: StructType) -> SearchStrategy[Condition]:
-    """Conditions on the columns of a schema."""
-    leaf = st.sampled_from(list(columns_of(struct))).flatmap(_leaves)
+def conditions(struct: StructType, above: tuple[str, ...] = ()) -> SearchStrategy[Condition]:
+    """Conditions on the columns of a schema; `above` is what they are called by, as in `t.id`."""
+    leaf = st.sampled_from(list(columns_of(struct, above))).flatmap(_leaves)
     return st.recursive(leaf, _composed, max_leaves=4)
 
 

@@ -1,0 +1,340 @@
+"""Random changes of a table as statements of Spark SQL, which any catalog can carry out.
+
+Statements call the table {t}. `Shape` is what they may speak of: columns and partition fields.
+Values are few, so that keys meet and conditions hold for some rows and not for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from iceberg_pyspark.spec.types import (
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+)
+from tests.support.plain_values import plain_values
+from tests.support.sql_conditions import conditions, literal_text
+
+Draw: TypeAlias = Callable[[SearchStrategy[Any]], Any]
+
+KEY = "k"
+"""A column whose values no statement changes."""
+
+_TYPES: dict[str, PrimitiveType] = {
+    "bigint": LongType(),
+    "int": IntegerType(),
+    "string": StringType(),
+    "date": DateType(),
+    "timestamp": TimestamptzType(),
+    "timestamp_ntz": TimestampType(),
+    "double": DoubleType(),
+}
+_STRUCT = "struct<a: int, b: string>"
+_TRANSFORMS = {
+    "bigint": ["bucket[3]", "truncate[4]"],
+    "int": ["identity", "bucket[2]", "truncate[2]"],
+    "string": ["identity", "bucket[2]", "truncate[1]"],
+    "date": ["identity", "day", "month", "year"],
+    "timestamp": ["day", "month", "hour"],
+    "timestamp_ntz": ["day", "year", "bucket[2]"],
+}
+
+
+@dataclass
+class Shape:
+    """The columns of a table, as SQL types by name, and its partition fields."""
+
+    columns: dict[str, str]
+    fields: list[tuple[str, str]] = field(default_factory=list)
+    """Source column and transform, those in use."""
+
+    sources: set[str] = field(default_factory=set)
+    """Columns that any spec has been about."""
+
+    is_version_1: bool = False
+    next_key: int = 0
+    next_name: int = 0
+
+    @property
+    def struct(self) -> StructType:
+        """The columns as conditions take them."""
+        fields = []
+        for i, (name, type_) in enumerate(self.columns.items()):
+            made: Type = _TYPES.get(type_) or StructType(
+                (
+                    NestedField(field_id=1000 + 2 * i, name="a", type=IntegerType()),
+                    NestedField(field_id=1001 + 2 * i, name="b", type=StringType()),
+                )
+            )
+            fields.append(NestedField(field_id=i, name=name, type=made))
+        return StructType(tuple(fields))
+
+    def copy(self) -> Shape:
+        """The shape as it is now."""
+        return replace(
+            self, columns=dict(self.columns), fields=list(self.fields), sources=set(self.sources)
+        )
+
+    def name(self) -> str:
+        """A name that no column has had."""
+        self.next_name += 1
+        return f"c{self.next_name}"
+
+
+def a_shape(draw: Draw) -> Shape:
+    """Columns and partitioning of a new table."""
+    moment = draw(st.sampled_from(["date", "timestamp", "timestamp_ntz"]))
+    shape = Shape({KEY: "bigint", "p": "int", "s": "string", "d": moment, "x": "double"})
+    if draw(st.booleans()):
+        shape.columns["st"] = _STRUCT
+    for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
+        found = new_field(draw, shape)
+        if found is not None:
+            add_field(shape, *found)
+    return shape
+
+
+def new_field(draw: Draw, shape: Shape) -> tuple[str, str] | None:
+    """A partition field that the table may get; one of each source."""
+    taken = {source for source, _ in shape.fields}
+    free = [n for n, t in shape.columns.items() if t in _TRANSFORMS and n not in taken]
+    if not free:
+        return None
+    source = draw(st.sampled_from(free))
+    return source, draw(st.sampled_from(_TRANSFORMS[shape.columns[source]]))
+
+
+def add_field(shape: Shape, source: str, transform: str) -> None:
+    """Partition by it from now on."""
+    shape.fields.append((source, transform))
+    shape.sources.add(source)
+
+
+def field_in_sql(source: str, transform: str) -> str:
+    """A partition field as Spark SQL writes it."""
+    name, _, rest = transform.partition("[")
+    if name == "identity":
+        return source
+    if rest:
+        return f"{name}({rest[:-1]}, {source})"
+    return f"{name}s({source})"
+
+
+def _cell(draw: Draw, type_: str) -> str:
+    if type_ == _STRUCT:
+        if draw(st.integers(0, 4)) == 0:
+            return f"cast(null as {_STRUCT})"
+        return f"named_struct('a', {_cell(draw, 'int')}, 'b', {_cell(draw, 'string')})"
+    if draw(st.integers(0, 5)) == 0:
+        return f"cast(null as {type_})"
+    # Java prunes files by bounds that say nothing of NaN, which Spark takes for the greatest number
+    value = draw(plain_values(_TYPES[type_]).filter(lambda v: v == v))
+    return f"cast({literal_text(_TYPES[type_], value)} as {type_})"
+
+
+def _rows(draw: Draw, shape: Shape, columns: Sequence[str], keys: Sequence[int]) -> str:
+    """A query of one row for each key."""
+    if not keys:
+        cells = [f"cast(null as {shape.columns[c]}) {c}" for c in columns]
+        return f"select {', '.join(cells)} where false"
+    rows = []
+    for key in keys:
+        cells = [f"{key}L" if c == KEY else _cell(draw, shape.columns[c]) for c in columns]
+        rows.append(f"({', '.join(cells)})")
+    return f"select * from values {', '.join(rows)} as v({', '.join(columns)})"
+
+
+def _new_keys(draw: Draw, shape: Shape) -> list[int]:
+    count = draw(st.integers(1, 12))
+    start = shape.next_key
+    shape.next_key += count
+    return list(range(start, start + count))
+
+
+def insert(draw: Draw, shape: Shape) -> str:
+    """Rows with new keys; of all columns, or of some by name."""
+    keys = _new_keys(draw, shape)
+    if draw(st.booleans()):
+        return f"insert into {{t}} {_rows(draw, shape, list(shape.columns), keys)}"
+    others = [c for c in shape.columns if c != KEY]
+    some = draw(st.lists(st.sampled_from(others), max_size=3, unique=True))
+    columns = draw(st.permutations([KEY, *some]))
+    return f"insert into {{t}} ({', '.join(columns)}) {_rows(draw, shape, columns, keys)}"
+
+
+def overwrite(draw: Draw, shape: Shape) -> str:
+    """INSERT OVERWRITE of the partitions of new rows, or of everything, as the session says."""
+    keys = _new_keys(draw, shape) if draw(st.integers(0, 5)) else []
+    return f"insert overwrite {{t}} {_rows(draw, shape, list(shape.columns), keys)}"
+
+
+def delete(draw: Draw, shape: Shape) -> str:
+    """DELETE with a condition."""
+    condition = _where(draw, shape)
+    if "NOT (" in condition:
+        # by metadata alone Java drops files of nulls for NOT (d IN (...)), which is unknown of them
+        condition += " and cast(k as string) <> ''"
+    return f"delete from {{t}} where {condition}"
+
+
+def update(draw: Draw, shape: Shape) -> str:
+    """UPDATE of a few columns or fields."""
+    return f"update {{t}} set {_assignments(draw, shape)} where {_where(draw, shape)}"
+
+
+def _condition(draw: Draw, shape: Shape, *above: str) -> str:
+    # Java refuses filters with a literal NaN
+    found = conditions(shape.struct, above).filter(lambda c: "'nan'" not in c.text)
+    return str(draw(found).text)
+
+
+def _where(draw: Draw, shape: Shape) -> str:
+    kind = draw(st.integers(0, 9))
+    if kind < 6:
+        return _condition(draw, shape)
+    keys = draw(st.lists(st.integers(0, max(shape.next_key, 1)), min_size=1, max_size=5))
+    if kind < 8:
+        return f"k in ({', '.join(map(str, keys))})"
+    rows = ", ".join(f"({k}L)" for k in keys)
+    if kind == 8:
+        return f"k in (select n from values {rows} as v(n))"
+    return f"not exists (select 1 from values {rows} as v(n) where n = {{t}}.k or n = p)"
+
+
+def _assignments(draw: Draw, shape: Shape, source: str | None = None) -> str:
+    """SET's part; with a source some values are its columns."""
+    others = [c for c in shape.columns if c != KEY]
+    names = draw(st.lists(st.sampled_from(others), min_size=1, max_size=3, unique=True))
+    return ", ".join(_assigned(draw, shape, name, source) for name in names)
+
+
+def _assigned(draw: Draw, shape: Shape, name: str, source: str | None) -> str:
+    type_, target = shape.columns[name], "" if source is None else "t."
+    kind = draw(st.integers(0, 5))
+    if type_ == _STRUCT and kind < 3:
+        inner = draw(st.sampled_from(["a", "b"]))
+        return f"{target}{name}.{inner} = {_cell(draw, 'int' if inner == 'a' else 'string')}"
+    if source is not None and kind < 3:
+        return f"{target}{name} = {source}.{name}"
+    alike = [c for c, t in shape.columns.items() if t == type_]
+    if kind == 3:
+        return f"{target}{name} = {target}{draw(st.sampled_from(alike))}"
+    if kind == 4:
+        return f"{target}{name} = coalesce({target}{name}, {_cell(draw, type_)})"
+    return f"{target}{name} = {_cell(draw, type_)}"
+
+
+def merge(draw: Draw, shape: Shape) -> str:
+    """MERGE of rows with keys that are there and others, by random clauses."""
+    known = st.integers(0, max(shape.next_key - 1, 0))
+    unique = draw(st.integers(0, 7)) > 0
+    keys = draw(st.lists(known, max_size=8, unique=unique))
+    keys += _new_keys(draw, shape)[:4] if draw(st.booleans()) else []
+    rows = _rows(draw, shape, list(shape.columns), keys)
+    on = draw(
+        st.sampled_from(
+            ["t.k = u.k"] * 6
+            + ["t.k = u.k and t.p = u.p", "u.k = t.k and t.s <=> u.s", "t.p = u.p"]
+        )
+    )
+    both = [*_clauses(draw, shape, "when matched", lambda: _on_row(draw, shape, "u"), "t")]
+    new = [*_clauses(draw, shape, "when not matched", lambda: _insertion(draw, shape), "u")]
+    alone = [
+        *_clauses(
+            draw, shape, "when not matched by source", lambda: _on_row(draw, shape, None), "t"
+        )
+    ]
+    clauses = [*both, *new, *alone] or ["when not matched then insert *"]
+    return f"merge into {{t}} t using ({rows}) u on {on} {' '.join(clauses)}"
+
+
+def _clauses(
+    draw: Draw, shape: Shape, when: str, action: Callable[[], str], side: str
+) -> list[str]:
+    """Up to two clauses of a kind; only the last may lack a condition."""
+    count = draw(
+        st.sampled_from([0, 1, 1, 2] if side == "u" or when == "when matched" else [0, 0, 1, 2])
+    )
+    found = []
+    for number in range(count):
+        condition = ""
+        if number < count - 1 or draw(st.booleans()):
+            condition = f" and {_condition(draw, shape, side)}"
+        found.append(f"{when}{condition} then {action()}")
+    return found
+
+
+def _on_row(draw: Draw, shape: Shape, source: str | None) -> str:
+    kind = draw(st.integers(0, 3))
+    if kind == 0:
+        return "delete"
+    if kind == 1 and source is not None:
+        return "update set *"
+    # without a source the columns are still called by the table's alias
+    text = _assignments(draw, shape, source or "t")
+    return f"update set {text}"
+
+
+def _insertion(draw: Draw, shape: Shape) -> str:
+    if draw(st.booleans()):
+        return "insert *"
+    others = [c for c in shape.columns if c != KEY]
+    some = draw(st.lists(st.sampled_from(others), max_size=3, unique=True))
+    values = [f"u.{c}" if draw(st.booleans()) else _cell(draw, shape.columns[c]) for c in some]
+    return f"insert ({', '.join([KEY, *some])}) values ({', '.join(['u.k', *values])})"
+
+
+def change_columns(draw: Draw, shape: Shape) -> str:
+    """ALTER TABLE: a column more, another name, one less, or a wider type."""
+    kind = draw(st.sampled_from(["add", "add", "rename", "drop", "widen"]))
+    others = [c for c in shape.columns if c != KEY]
+    if kind == "rename":
+        name = draw(st.sampled_from(others))
+        new = shape.name()
+        shape.columns = {new if c == name else c: t for c, t in shape.columns.items()}
+        shape.fields = [(new if s == name else s, t) for s, t in shape.fields]
+        shape.sources = {new if s == name else s for s in shape.sources}
+        return f"alter table {{t}} rename column {name} to {new}"
+    free = [c for c in others if c not in shape.sources]
+    if kind == "drop" and len(free) > 1:
+        name = draw(st.sampled_from(free))
+        del shape.columns[name]
+        return f"alter table {{t}} drop column {name}"
+    narrow = [c for c in others if shape.columns[c] == "int"]
+    if kind == "widen" and narrow:
+        name = draw(st.sampled_from(narrow))
+        shape.columns[name] = "bigint"
+        return f"alter table {{t}} alter column {name} type bigint"
+    name, type_ = shape.name(), draw(st.sampled_from(["int", "string", "double", _STRUCT]))
+    place = draw(st.sampled_from(["", "", " first", f" after {KEY}"]))
+    columns = list(shape.columns.items())
+    at = {"": len(columns), " first": 0}.get(place, [c for c, _ in columns].index(KEY) + 1)
+    columns.insert(at, (name, type_))
+    shape.columns = dict(columns)
+    return f"alter table {{t}} add column {name} {type_}{place}"
+
+
+def change_properties(draw: Draw, shape: Shape) -> str:
+    """ALTER TABLE: how later statements are to write."""
+    modes = ["copy-on-write", "merge-on-read"][: 1 if shape.is_version_1 else 2]
+    mode = draw(st.sampled_from(modes))
+    granularity = draw(st.sampled_from(["file", "partition"]))
+    operation = draw(st.sampled_from(["delete", "update", "merge"]))
+    return (
+        f"alter table {{t}} set tblproperties ('write.{operation}.mode'='{mode}', "
+        f"'write.delete.granularity'='{granularity}')"
+    )
