@@ -198,6 +198,21 @@ class Pair:
             )
         note("Java compacts both")
 
+    def add_default(self) -> None:
+        """A column that older rows have a value of too."""
+        if self.version < 3:
+            return
+        name = self.shape.name()
+        type_, value = self.draw(st.sampled_from([("int", 5), ("string", "given")]))
+        self.shape.columns[name] = type_
+        note(f"add column {name} {type_} default {value}")
+        ours, _ = self.tables()
+        ours.update_schema().add_column(name, type_, default=value).commit()
+        table = self.lake.load_java_table(self.in_java[1])
+        java_type = self.lake.jvm.org.apache.iceberg.types.Types.fromPrimitiveString(type_)
+        literal = self.lake.jvm.org.apache.iceberg.expressions.Expressions.lit(value)
+        table.updateSchema().addColumn(name, java_type, literal.to(java_type)).commit()
+
     def delete_keys(self) -> None:
         """Java writes equality deletes to both, which Spark never does."""
         if self.version == 1 or self.shape.fields or not self.states:
@@ -291,6 +306,7 @@ STEPS: list[Callable[[Pair], None]] = [
     Pair.upgrade,
     Pair.compact,
     Pair.delete_keys,
+    Pair.add_default,
 ]
 
 
