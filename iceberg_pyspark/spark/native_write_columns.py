@@ -175,9 +175,9 @@ def partition_columns(
 def _named(part: Column, source: Column, transform: Any, type_: ice.Type) -> Column:
     """A transform's result as a number or text, different for different results, null for null."""
     match transform:
-        case BucketTransform() | YearTransform() | HourTransform():
+        case BucketTransform() | YearTransform() | MonthTransform() | HourTransform():
             return part
-        case MonthTransform() | DayTransform():
+        case DayTransform():
             return F.unix_date(part)
     match type_:
         case ice.StringType() | ice.BinaryType():

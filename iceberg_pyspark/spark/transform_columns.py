@@ -1,8 +1,9 @@
 """Partition transforms as columns of Spark's own functions, to group and order rows by.
 
 Equal partition values give equal columns and greater ones greater, which is all that distribution
-and sorting need: the values themselves may differ (a month is its first day, say). Specification,
-"Partition Transforms". What lies in which partition is decided by `arrow/column_transforms.py`.
+and sorting need. Numbers are the specification's, so that a hash of them spreads partitions over
+tasks as evenly as the reference implementation's. Specification, "Partition Transforms". What lies
+in which partition is decided by `arrow/column_transforms.py`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 
+_EPOCH_YEAR = 1970
 _MICROS_PER_DAY = 86_400_000_000
 _MICROS_PER_HOUR = 3_600_000_000
 
@@ -47,9 +49,10 @@ def transform_column(bridge: Bridge, transform: Transform, column: Column, type_
         case IdentityTransform():
             return column
         case YearTransform():
-            return F.year(_date(column, type_))
+            return F.year(_date(column, type_)) - _EPOCH_YEAR
         case MonthTransform():
-            return F.trunc(_date(column, type_), "MM")
+            date = _date(column, type_)
+            return (F.year(date) - _EPOCH_YEAR) * 12 + F.month(date) - 1
         case DayTransform():
             return _date(column, type_)
         case HourTransform() if isinstance(type_, TimestamptzType):
