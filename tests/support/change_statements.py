@@ -251,7 +251,13 @@ def merge(draw: Draw, shape: Shape) -> str:
             + ["t.k = u.k and t.p = u.p", "u.k = t.k and t.s <=> u.s", "t.p = u.p"]
         )
     )
-    both = [*_clauses(draw, shape, "when matched", lambda: _on_row(draw, shape, "u"), "t")]
+
+    def on_both() -> str:
+        found = _on_row(draw, shape, "u")
+        # where rows meet by another column it would change keys
+        return "delete" if found == "update set *" and "t.k" not in on else found
+
+    both = [*_clauses(draw, shape, "when matched", on_both, "t")]
     new = [*_clauses(draw, shape, "when not matched", lambda: _insertion(draw, shape), "u")]
     alone = [
         *_clauses(
