@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from iceberg_pyspark.expressions.value_ranges import decode_bound, java_uuid_key
 from iceberg_pyspark.spec.types import (
     BinaryType,
+    BooleanType,
     DateType,
     DecimalType,
     DoubleType,
@@ -67,8 +68,11 @@ def decode_bounds(bounds: pa.Array, type_: Type) -> pa.Array:
             return pc.if_else(pc.equal(pc.binary_length(bounds), 16), bounds, None)
         case FixedType() | BinaryType():
             return bounds
-        case _:
+        case BooleanType():
             return _one_by_one(bounds, type_, pa.bool_())
+        case _:
+            # a variant's bounds are of its shredded fields, a geometry's are corners of a box
+            return pa.nulls(len(bounds), pa.bool_())
 
 
 def arrow_literal(type_: Type, value: Any) -> pa.Scalar:

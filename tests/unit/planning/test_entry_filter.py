@@ -18,6 +18,7 @@ from iceberg_pyspark.expressions.predicates import (
     BoundColumn,
     BoundLiteral,
     BoundSet,
+    BoundUnary,
     LiteralPredicate,
     Predicate,
 )
@@ -36,6 +37,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
     TimestampNsType,
     TimestampType,
+    VariantType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
 from iceberg_pyspark.storage.manifests import physical_type
@@ -210,3 +212,19 @@ def test_slices_of_a_table_filter_like_the_table() -> None:
 def test_an_unbound_predicate_is_refused() -> None:
     with pytest.raises(Exception, match="not bound"):
         matching_metrics(metrics_table([], 1), LiteralPredicate("eq", "a", 1))
+
+
+def test_bounds_of_shredded_variants_bound_no_value_of_the_column() -> None:
+    variant = BoundColumn(field_id=1, name="v", type=VariantType(), required=False)
+    some = DataFile(
+        file_path="f",
+        record_count=2,
+        file_size_in_bytes=1,
+        value_counts={1: 2},
+        null_value_counts={1: 0},
+        lower_bounds={1: b"\x01\x00\x00\x02\x00"},
+        upper_bounds={1: b"\x01\x00\x00\x02\x00"},
+    )
+    table = metrics_table([some], 1)
+    assert matching_metrics(table, BoundUnary("not_null", variant)).tolist() == [True]
+    assert matching_metrics(table, BoundUnary("is_null", variant)).tolist() == [False]
