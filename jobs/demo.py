@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -284,7 +285,7 @@ class Demo:
         self.spark.sql(CHANGES).createOrReplaceTempView("changes")
         for what, statement in CHANGING.items():
             self._code(*statement.splitlines())
-            self._timed(what, lambda text=statement: self.spark.sql(text))
+            self._timed(what, partial(self.spark.sql, statement))
         shown = RichTable("operation", "rows written", "rows marked", "data files", "rows then")
         for snapshot in self._table(ORDERS).snapshots:
             s = snapshot.summary

@@ -286,8 +286,9 @@ def test_a_small_source_is_looked_up_before_an_outer_join(
     # not of rows that may be others the next time, nor where most rows are met
     assert ["LeftSemi" in p for p in plans] == [True, False, False]
     expected = {i: str(i) for i in (0, 100, *range(103, 160))} | dict.fromkeys(range(1, 51), "f")
-    found: dict[int | None, str] = {**contents(t)}
-    assert found == {**expected, 101: "e", 102: "b", 201: "d", None: "c"}
+    wanted: dict[int | None, str] = {101: "e", 102: "b", 201: "d", None: "c"}
+    wanted.update(expected.items())
+    assert contents(t) == wanted
 
 
 def test_commits_of_others(
