@@ -95,7 +95,7 @@ def parquet_options(context: WriteContext) -> Mapping[str, str] | None:
 
 
 def session_settings(open_files: int) -> Mapping[str, str]:
-    """Settings of the session; with none open at once, tasks write one partition after another."""
+    """Settings of the session; with no files open at once, rows are sorted by partition first."""
     return {**_SETTINGS, "spark.sql.maxConcurrentOutputFileWriters": str(open_files)}
 
 
