@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pyspark.errors import PySparkException
 
 from iceberg_pyspark import install
 from iceberg_pyspark.errors import InvalidRequestError
@@ -17,6 +18,8 @@ SOURCE = (
     "from range(90, 120) where id % 2 = 0"
 )
 WHOSE = ("ours", "java")
+# sizes differ by a few bytes, and ids are everybody's own
+OWN = ("-files-size", "write-id", "iceberg-version")
 STATEMENTS = (
     "update {t} set s = concat(s, 'x'), g = 7, st.a = 5 where id < 10 or id in (select 50L)",
     "delete from {t} where exists (select 1 from src where src.id = {t}.id) and id < 94",
@@ -77,6 +80,55 @@ def test_the_same_statements_leave_the_same_rows(lake: Oracle, version: int, mod
         found = [deletes(lake, f"{name}_{w}") for w in WHOSE]
         # a file without rows is dropped here, and kept there with a vector of all its rows
         assert set(found[0]) <= set(found[1])
+
+
+# none takes all rows of a file: it is dropped here, and kept there with all its rows deleted
+COUNTED = (
+    "delete from {t} where id in (3, 50)",
+    "update {t} set s = concat(s, 'x') where id = 7 or id = 51",
+    "merge into {t} t using src u on t.id = u.id when matched and u.id < 94 then delete when "
+    "matched then update set s = u.s when not matched then insert (id, g, s) "
+    "values (u.id, u.g, u.s)",
+)
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_summaries_count_what_javas_count(lake: Oracle, mode: str) -> None:
+    modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
+    names = [f"counted_{mode[0]}_{whose}" for whose in WHOSE]
+    for name in names:
+        lake.sql(
+            f"create table java_hadoop.changes.{name} using iceberg partitioned by (g) "
+            f"tblproperties ('format-version'='3', {modes}) as select /*+ coalesce(1) */ id, "
+            "cast(id % 3 as int) g, cast(id as string) s from range(100)"
+        )
+    for statement in COUNTED:
+        found = []
+        for catalog, name in zip(("lake", "java_hadoop"), names, strict=True):
+            lake.sql(statement.format(t=f"{catalog}.changes.{name}"))
+            [(summary,)] = lake.sql(
+                f"select summary from java_hadoop.changes.{name}.snapshots "
+                "order by committed_at desc limit 1"
+            ).collect()
+            found.append({k: v for k, v in summary.items() if not k.endswith(OWN)})
+        assert found[0] == found[1], statement
+
+
+def test_variants_are_deleted_and_not_written(lake: Oracle) -> None:
+    name = "changes.variants"
+    lake.sql(
+        f"create table java_hadoop.{name} (id bigint, s string, v variant) using iceberg "
+        "tblproperties ('format-version'='3', 'write.delete.mode'='merge-on-read')"
+    )
+    lake.sql(
+        f"insert into java_hadoop.{name} select id, 's', parse_json(concat('{{\"a\": ', id, '}}')) "
+        "from range(4)"
+    )
+    lake.sql(f"delete from lake.{name} where variant_get(v, '$.a', 'int') = 1")
+    with pytest.raises(PySparkException, match="column 'v' has type variant, which cannot be"):
+        lake.sql(f"update lake.{name} set s = 'u' where id = 2")
+    found = lake.sql(f"select id, s, to_json(v) from java_hadoop.{name} order by id").collect()
+    assert [tuple(r) for r in found] == [(i, "s", f'{{"a":{i}}}') for i in (0, 2, 3)]
 
 
 def deletes(lake: Oracle, name: str) -> list[tuple[object, ...]]:

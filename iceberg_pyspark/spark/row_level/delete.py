@@ -16,6 +16,7 @@ from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.operation import RowChanges
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.table.whole_files import FileSelection, select_files
 
@@ -66,3 +67,8 @@ class Delete:
                 Change(op=Op.COPY, placed=False),
             ],
         )
+
+    def summary(self, done: RowChanges) -> dict[str, str]:
+        """See `Operation`."""
+        del done
+        return {}

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from iceberg_pyspark.arrow.file_schema import stored_schema
 from iceberg_pyspark.spark.row_level.change_task import ChangeTask
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
@@ -37,6 +38,8 @@ def run_job(
         )
         schema = context.schema
         context = replace(context, schema=replace(schema, fields=(*schema.fields, *target.lineage)))
+        # what cannot be written is refused here, not by every task
+        stored_schema(context.schema)
         bridge = target.session.bridge
         if mode == "merge-on-read" and layout.mode == "none":
             # few rows of many files: not a file for each task that has one

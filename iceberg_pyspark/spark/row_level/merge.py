@@ -18,6 +18,7 @@ from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, Where, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.key_range import keys_of, rows_in_range, rows_met
+from iceberg_pyspark.spark.row_level.operation import RowChanges
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spec.metadata_columns import FILE, POS
 
@@ -25,6 +26,7 @@ _FROM_SOURCE = "__ice_source"
 """Null where a join has kept a row of the target that met none of the source (`Joins.java`)."""
 
 _ROW = "__ice_row"
+_SUMMARY = "spark.merge-into.num-target-rows-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,28 @@ class Merge:
         """See `Operation`."""
         clauses = (*self.matched, *self.not_matched, *self.not_matched_by_source)
         return mode == "copy-on-write" or any(c.op is not Op.DELETE for c in clauses)
+
+    def summary(self, done: RowChanges) -> dict[str, str]:
+        """See `Operation`: counts under Java's names.
+
+        Which kind of clause a row is counted for is not known where both kinds have such clauses.
+        """
+        found = {
+            "copied": done.copied,
+            "inserted": done.inserted,
+            "deleted": done.deleted,
+            "updated": done.updated,
+        }
+        for op, name, count in (
+            (Op.UPDATE, "updated", done.updated),
+            (Op.DELETE, "deleted", done.deleted),
+        ):
+            matched = any(c.op is op for c in self.matched)
+            by_source = any(c.op is op for c in self.not_matched_by_source)
+            if not (matched and by_source):
+                found[f"matched-{name}"] = count if matched else 0
+                found[f"not-matched-by-source-{name}"] = count if by_source else 0
+        return {f"{_SUMMARY}{name}": str(count) for name, count in found.items()}
 
     def touched(self, target: Target) -> DataFrame | None:
         """See `Operation`."""

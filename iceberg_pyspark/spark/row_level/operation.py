@@ -64,3 +64,7 @@ class Operation(Protocol):
     def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
         """The changes of the target's rows (`change_columns.py`)."""
         ...
+
+    def summary(self, done: RowChanges) -> dict[str, str]:
+        """What the snapshot's summary says of it besides what every summary has."""
+        ...

@@ -198,7 +198,8 @@ class _Run:
                     removed_deletes=deletes.removed_deletes,
                     checks=checks,
                 )
-            options = replace(self.options, write_id=write_id)
+            said = {**self.operation.summary(counted), **self.options.snapshot_properties}
+            options = replace(self.options, write_id=write_id, snapshot_properties=said)
             loaded = commit_action(self.catalog, target.loaded, io, action, options)
         except IcebergError as e:
             if e.safe_to_clean_up:

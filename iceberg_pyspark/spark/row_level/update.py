@@ -11,6 +11,7 @@ from iceberg_pyspark.spark.row_level.assignments import Assignments
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.operation import RowChanges
 from iceberg_pyspark.spark.row_level.target import Target
 
 
@@ -54,3 +55,8 @@ class Update:
                 Change(op=Op.COPY, placed=False),
             ],
         )
+
+    def summary(self, done: RowChanges) -> dict[str, str]:
+        """See `Operation`."""
+        del done
+        return {}

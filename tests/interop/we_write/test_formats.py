@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from iceberg_pyspark.arrow.parquet_columns import WRITES_BLOOM_FILTERS
 from tests.interop.we_write.test_metrics import plain
 from tests.interop.we_write.test_types import PYICEBERG_LOSES_NULLS_OF, with_uuids_as_text
 from tests.support.every_type import SPARK_KNOWS_NOT, every_type
@@ -137,3 +138,30 @@ def test_partitions_and_many_files(oracle: Oracle, java: JavaTables, file_format
     assert max(sizes) < 100_000
     counted = oracle.sql(f"SELECT count(*) FROM {name} WHERE p = 'é/1' AND id < 300")
     assert counted.collect()[0][0] == 100
+
+
+@pytest.mark.skipif(not WRITES_BLOOM_FILTERS, reason="this pyarrow writes none")
+def test_parquets_bloom_filters_are_javas(oracle: Oracle) -> None:
+    rows = pa.table({"id": range(1000), "s": [f"s{i * 2}" for i in range(1000)]})
+    table = our_catalog(oracle, "java_hadoop").create_table(
+        "java_hadoop.we_write_formats.bloom",
+        rows.schema,
+        properties={
+            "write.parquet.bloom-filter-enabled.column.s": "true",
+            "write.parquet.bloom-filter-ndv.column.s": "1000",
+        },
+    )
+    table.append(rows)
+    [file] = raw_data_files(table)
+    jvm = oracle.jvm
+    path = jvm.org.apache.hadoop.fs.Path(file["file_path"])
+    conf = jvm.org.apache.hadoop.conf.Configuration()
+    parquet = jvm.org.apache.parquet.hadoop
+    reader = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(path, conf))
+    id_, s = reader.getRowGroups().get(0).getColumns()
+    assert reader.readBloomFilter(id_) is None
+    found = reader.readBloomFilter(s)
+    text = jvm.org.apache.parquet.io.api.Binary.fromString
+    has = {value: found.findHash(found.hash(text(value))) for value in ("s0", "s998", "s1", "t")}
+    reader.close()
+    assert has == {"s0": True, "s998": True, "s1": False, "t": False}
