@@ -6,7 +6,6 @@ column by column (`avro_values.py`), some thousand at a time, each time one bloc
 
 from __future__ import annotations
 
-import contextlib
 import io as bytes_io
 import json
 import os
@@ -18,10 +17,10 @@ import fastavro
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.avro_values import compile_avro_records
-from iceberg_pyspark.arrow.closed_file import ClosedFile
+from iceberg_pyspark.arrow.closed_file import ClosedFile, give_up
 from iceberg_pyspark.arrow.file_schema import stored_schema
 from iceberg_pyspark.arrow.row_metrics import RowMetrics
-from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.avro_types import record_schema
 from iceberg_pyspark.spec.properties import int_property
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
@@ -123,11 +122,7 @@ class AvroFileWriter:
 
     def abort(self) -> None:
         """Give the file up and remove what of it exists."""
-        # the failure that led here is the one to report; a file left over is an orphan, not a fault
-        with contextlib.suppress(StorageError, OSError, ValueError):
-            self._stream.close()
-        with contextlib.suppress(StorageError):
-            self._io.delete(self._location)
+        give_up(self._stream, self._io, self._location)
 
     def _encoded(self, records: list[dict[str, Any]]) -> memoryview:
         out = bytes_io.BytesIO()

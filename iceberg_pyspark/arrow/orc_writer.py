@@ -8,19 +8,19 @@ have no split offsets.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import orc
 
-from iceberg_pyspark.arrow.closed_file import ClosedFile
+from iceberg_pyspark.arrow.closed_file import ClosedFile, give_up
 from iceberg_pyspark.arrow.file_schema import stored_schema
 from iceberg_pyspark.arrow.row_metrics import RowMetrics
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
-from iceberg_pyspark.spec.properties import IntProperty
+from iceberg_pyspark.spec.properties import IntProperty, fraction_property
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     FixedType,
@@ -36,6 +36,7 @@ from iceberg_pyspark.spec.types import (
     TimeType,
     Type,
     UUIDType,
+    walk_fields,
 )
 from iceberg_pyspark.storage.file_io import FileIO
 
@@ -86,7 +87,7 @@ class OrcOptions:
                 STRIPE_SIZE.of(properties), max(target // _STRIPES_PER_FILE, _SMALLEST_STRIPE)
             ),
             bloom_filter_columns=_bloom_filter_columns(properties, schema),
-            bloom_filter_fpp=_fpp(properties),
+            bloom_filter_fpp=fraction_property(properties, BLOOM_FILTER_FPP, 0.05),
         )
 
     @property
@@ -105,47 +106,16 @@ def _one_of(
     return found
 
 
-def _fpp(properties: Mapping[str, str]) -> float:
-    text = properties.get(BLOOM_FILTER_FPP, "0.05")
-    try:
-        fpp = float(text)
-    except ValueError:
-        fpp = 0
-    if not 0 < fpp < 1:
-        raise InvalidRequestError(
-            f"property '{BLOOM_FILTER_FPP}': '{text}' is no number between 0 and 1"
-        )
-    return fpp
-
-
 def _bloom_filter_columns(properties: Mapping[str, str], schema: Schema) -> frozenset[int]:
     """ORC's own numbers of the columns named; a property may outlive its column."""
     names = {n.strip() for n in properties.get(BLOOM_FILTER_COLUMNS, "").split(",")}
     asked = {schema.id_by_name[n] for n in names if n in schema.id_by_name}
-    numbered = enumerate(_types_depth_first(stored_schema(schema).fields), start=1)
+    numbered = enumerate(walk_fields(stored_schema(schema).as_struct), start=1)
     return frozenset(
         number
         for number, f in numbered
         if f.field_id in asked and isinstance(f.type, PrimitiveType)
     )
-
-
-def _types_depth_first(fields: tuple[NestedField, ...]) -> Iterator[NestedField]:
-    for f in fields:
-        yield f
-        yield from _types_depth_first(_children(f.type))
-
-
-def _children(type_: Type) -> tuple[NestedField, ...]:
-    match type_:
-        case StructType(fields=fields):
-            return fields
-        case ListType():
-            return (type_.element,)
-        case MapType():
-            return (type_.key, type_.value)
-        case _:
-            return ()
 
 
 class OrcFileWriter:
@@ -164,7 +134,7 @@ class OrcFileWriter:
         self._schema = orc_schema(schema)
         self._fields = stored_schema(schema).fields
         self._has_structs = any(
-            isinstance(f.type, StructType) for f in _types_depth_first(self._fields)
+            isinstance(f.type, StructType) for f in walk_fields(stored_schema(schema).as_struct)
         )
         self._metrics = RowMetrics(schema, properties)
         self._flushed = 0
@@ -180,7 +150,7 @@ class OrcFileWriter:
                 bloom_filter_fpp=options.bloom_filter_fpp,
             )
         except BaseException:
-            self._discard()
+            give_up(self._stream, io, location)
             raise
 
     @property
@@ -215,14 +185,7 @@ class OrcFileWriter:
         with contextlib.suppress(StorageError, OSError, ValueError, pa.ArrowException):
             # else the writer's finaliser would write a footer to the closed stream
             self._writer.close()
-        self._discard()
-
-    def _discard(self) -> None:
-        # the failure that led here is the one to report; a file left over is an orphan, not a fault
-        with contextlib.suppress(StorageError, OSError, ValueError):
-            self._stream.close()
-        with contextlib.suppress(StorageError):
-            self._io.delete(self._location)
+        give_up(self._stream, self._io, self._location)
 
 
 def _check_times(array: pa.Array, type_: Type, path: str, location: str) -> None:

@@ -17,7 +17,12 @@ import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.file_schema import stored_schema
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.properties import IntProperty, bool_property, int_property
+from iceberg_pyspark.spec.properties import (
+    IntProperty,
+    bool_property,
+    fraction_property,
+    int_property,
+)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     BooleanType,
@@ -107,15 +112,7 @@ def column_options(schema: Schema, properties: Mapping[str, str]) -> ColumnOptio
 
 
 def _bloom_filter(properties: Mapping[str, str], name: str) -> BloomFilter:
-    text = properties.get(f"{_BLOOM_FPP}{name}", "0.01")
-    try:
-        fpp = float(text)
-    except ValueError:
-        fpp = 0
-    if not 0 < fpp < 1:
-        raise InvalidRequestError(
-            f"property '{_BLOOM_FPP}{name}': '{text}' is no number between 0 and 1"
-        )
+    fpp = fraction_property(properties, f"{_BLOOM_FPP}{name}", 0.01)
     most = _values_in(_BLOOM_MAX_BYTES.of(properties), fpp)
     ndv = int_property(properties, f"{_BLOOM_NDV}{name}", most)
     if ndv <= 0:

@@ -6,7 +6,6 @@ single columns is `parquet_columns.py`.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +13,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from iceberg_pyspark.arrow.closed_file import give_up
 from iceberg_pyspark.arrow.file_schema import file_schema
 from iceberg_pyspark.arrow.parquet_columns import LIMITS_PAGE_ROWS, ColumnOptions
-from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.properties import IntProperty
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.storage.file_io import FileIO
@@ -130,7 +130,7 @@ class ParquetFile:
                 {"iceberg.schema": json.dumps(schema_to_json(schema), separators=(",", ":"))}
             )
         except BaseException:
-            self._discard()
+            give_up(self._stream, io, location)
             raise
 
     @property
@@ -153,11 +153,4 @@ class ParquetFile:
         """Give the file up and remove what of it exists."""
         # else the writer's finaliser would write a footer to the closed stream
         self._writer.is_open = False
-        self._discard()
-
-    def _discard(self) -> None:
-        # the failure that led here is the one to report; a file left over is an orphan, not a fault
-        with contextlib.suppress(StorageError, OSError, ValueError):
-            self._stream.close()
-        with contextlib.suppress(StorageError):
-            self._io.delete(self.location)
+        give_up(self._stream, self._io, self.location)

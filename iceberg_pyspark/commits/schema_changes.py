@@ -53,6 +53,7 @@ from iceberg_pyspark.spec.types import (
     TimestampType,
     Type,
     UnknownType,
+    children_of,
     primitive_from_string,
     walk_fields,
 )
@@ -439,18 +440,6 @@ def _joined(parent: str | None, name: str) -> str:
     return name if parent is None else f"{parent}.{name}"
 
 
-def _children(type_: Type) -> tuple[NestedField, ...]:
-    match type_:
-        case StructType(fields=fields):
-            return fields
-        case ListType():
-            return (type_.element,)
-        case MapType():
-            return (type_.key, type_.value)
-        case _:
-            return ()
-
-
 def _edited(type_: Type, field_id: int, edit: Callable[[NestedField], NestedField]) -> Type:
     """The type with one nested field edited."""
 
@@ -483,7 +472,7 @@ def _same_shape(a: Type, b: Type) -> bool:
         case PrimitiveType(), PrimitiveType():
             return a == b
         case (StructType(), StructType()) | (ListType(), ListType()) | (MapType(), MapType()):
-            left, right = _children(a), _children(b)
+            left, right = children_of(a), children_of(b)
             return len(left) == len(right) and all(
                 x.name == y.name and _same_shape(x.type, y.type)
                 for x, y in zip(left, right, strict=True)

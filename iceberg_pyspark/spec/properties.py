@@ -43,6 +43,20 @@ def int_property(properties: Mapping[str, str], name: str, default: int) -> int:
         raise InvalidRequestError(f"property '{name}': '{text}' is not an integer") from e
 
 
+def fraction_property(properties: Mapping[str, str], name: str, default: float) -> float:
+    """A property that holds a number between 0 and 1, neither of them."""
+    text = properties.get(name)
+    if text is None:
+        return default
+    try:
+        fraction = float(text)
+    except ValueError:
+        fraction = 0
+    if not 0 < fraction < 1:
+        raise InvalidRequestError(f"property '{name}': '{text}' is no number between 0 and 1")
+    return fraction
+
+
 def bool_property(properties: Mapping[str, str], name: str, default: bool) -> bool:
     """A property that holds `true` or `false`, in any case."""
     text = properties.get(name)

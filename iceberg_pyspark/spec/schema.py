@@ -19,6 +19,7 @@ from iceberg_pyspark.spec.types import (
     PrimitiveType,
     StructType,
     Type,
+    children_of,
     primitive_from_string,
     walk_fields,
 )
@@ -75,7 +76,7 @@ class Schema:
         """Id of the enclosing field of every nested field; top-level fields are absent."""
         parents: dict[int, int] = {}
         for f in walk_fields(self.as_struct):
-            for child in _children(f.type):
+            for child in children_of(f.type):
                 parents[child.field_id] = f.field_id
         return parents
 
@@ -119,20 +120,8 @@ class Schema:
         )
 
 
-def _children(type_: Type) -> tuple[NestedField, ...]:
-    match type_:
-        case StructType(fields=fields):
-            return fields
-        case ListType():
-            return (type_.element,)
-        case MapType():
-            return (type_.key, type_.value)
-        case _:
-            return ()
-
-
 def _collect_names(type_: Type, prefix: str, names: dict[int, str]) -> None:
-    for child in _children(type_):
+    for child in children_of(type_):
         names[child.field_id] = f"{prefix}{child.name}"
         _collect_names(child.type, f"{prefix}{child.name}.", names)
 

@@ -310,20 +310,23 @@ def primitive_from_string(text: str) -> PrimitiveType:
     raise InvalidMetadataError(f"unknown type '{text}'")
 
 
+def children_of(type_: Type) -> tuple[NestedField, ...]:
+    """The fields directly below a type."""
+    match type_:
+        case StructType(fields=fields):
+            return fields
+        case ListType():
+            return (type_.element,)
+        case MapType():
+            return (type_.key, type_.value)
+        case _:
+            return ()
+
+
 def walk_fields(type_: Type) -> Iterator[NestedField]:
     """Every field below a type, parents first: struct fields, list elements, map keys and
     values.
     """
-    children: tuple[NestedField, ...]
-    match type_:
-        case StructType(fields=fields):
-            children = fields
-        case ListType():
-            children = (type_.element,)
-        case MapType():
-            children = (type_.key, type_.value)
-        case _:
-            return
-    for child in children:
+    for child in children_of(type_):
         yield child
         yield from walk_fields(child.type)
