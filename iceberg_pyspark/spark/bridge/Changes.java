@@ -17,7 +17,6 @@ import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -37,22 +36,22 @@ public class IcebergPyChanges {
   /** Columns of a frame's rows by ids instead of names, so that they mean the same in a join; null where they are so already. */
   public List resolved(Object session, Object frame, List columns) {
     boolean known = true; List out = new ArrayList();
-    for (int i = 0; i < columns.size(); i++) known &= expressionOf(session, columns.get(i)).resolved();
+    for (int i = 0; i < columns.size(); i++) known &= IcebergPyFrames.expression(session, columns.get(i)).resolved();
     if (known) return null;
     List found = meant(session, frame, columns);
-    for (int i = 0; i < found.size(); i++) out.add(org.apache.spark.sql.classic.ExpressionUtils.column((Expression) found.get(i)));
+    for (int i = 0; i < found.size(); i++) out.add(IcebergPyFrames.column((Expression) found.get(i)));
     return out;
   }
 
   private static List meant(Object session, Object frame, List columns) {
     List all = new ArrayList(); List named = new ArrayList(); boolean known = true;
     for (int i = 0; i < columns.size(); i++) {
-      Expression one = expressionOf(session, columns.get(i));
-      known &= one.resolved(); all.add(one); named.add(alias(one, "c" + i));
+      Expression one = IcebergPyFrames.expression(session, columns.get(i));
+      known &= one.resolved(); all.add(one); named.add(IcebergPyFrames.alias(one, "c" + i));
     }
     if (known) return all;
     all.clear();
-    scala.collection.Iterator it = ((Project) plan(frame(session, new Project(IcebergPyBridge.seq(named), plan(frame))))).projectList().iterator();
+    scala.collection.Iterator it = ((Project) IcebergPyFrames.plan(IcebergPyFrames.frame(session, new Project(IcebergPyBridge.seq(named), IcebergPyFrames.plan(frame))))).projectList().iterator();
     while (it.hasNext()) { Object one = it.next(); all.add(one instanceof Alias ? (Object) ((Alias) one).child() : one); }
     return all;
   }
@@ -63,13 +62,13 @@ public class IcebergPyChanges {
    */
   public Object changed(Object session, Object frame, Object rows, String described, List given) throws JsonProcessingException {
     IcebergPyChanges made = new IcebergPyChanges();
-    made.session = session; made.given = given; made.rows = byName(plan(rows));
+    made.session = session; made.given = given; made.rows = byName(IcebergPyFrames.plan(rows));
     return made.of(frame, described);
   }
   private Object of(Object frame, String described) throws JsonProcessingException {
     Map said = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
     List changes = (List) said.get("changes"), columns = (List) said.get("columns");
-    LogicalPlan below = plan(frame);
+    LogicalPlan below = IcebergPyFrames.plan(frame);
     Expression fromSource = (Expression) byName(below).get("__ice_source"), which = null;
     List branches = new ArrayList();
     for (int i = 0; i < changes.size(); i++) {
@@ -78,7 +77,7 @@ public class IcebergPyChanges {
       branches.add(new scala.Tuple2(when == null ? Literal$.MODULE$.apply(Boolean.TRUE) : when, number(i)));
     }
     if (!branches.isEmpty()) {
-      Alias chosen = alias(new CaseWhen(IcebergPyBridge.seq(branches), scala.Option.empty()), "__ice_change");
+      Alias chosen = IcebergPyFrames.alias(new CaseWhen(IcebergPyBridge.seq(branches), scala.Option.empty()), "__ice_change");
       List output = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(below.output())); output.add(chosen);
       which = (Expression) (Object) chosen.toAttribute();
       below = new Filter(new IsNotNull(which), new Project(IcebergPyBridge.seq(output), below));
@@ -88,9 +87,9 @@ public class IcebergPyChanges {
       Map column = (Map) columns.get(i); DataType type = DataType.fromJson((String) column.get("type"));
       Expression value = value((List) column.get("cases"), which, type);
       if (!value.resolved() || !value.dataType().equals(type)) value = new Cast(value, type, scala.Option.empty(), EvalMode.ANSI());
-      made.add(alias(value, (String) column.get("name")));
+      made.add(IcebergPyFrames.alias(value, (String) column.get("name")));
     }
-    return frame(session, new Project(IcebergPyBridge.seq(made), below));
+    return IcebergPyFrames.frame(session, new Project(IcebergPyBridge.seq(made), below));
   }
 
   /** Null: always. */
@@ -102,7 +101,7 @@ public class IcebergPyChanges {
     if (where.equals("target")) when = new And(when, new IsNull(fromSource));
     Number condition = (Number) change.get("condition");
     if (condition == null) return when;
-    Expression asked = expressionOf(session, given.get(condition.intValue()));
+    Expression asked = IcebergPyFrames.expression(session, given.get(condition.intValue()));
     return when == null ? asked : new And(when, asked);
   }
 
@@ -112,7 +111,7 @@ public class IcebergPyChanges {
       List one = (List) cases.get(i);
       if (one == null) { nulls = true; continue; }
       if (one.get(0).equals("any")) continue;
-      Expression value = one.get(0).equals("kept") ? (Expression) rows.get(one.get(1)) : one.get(0).equals("int") ? number(((Number) one.get(1)).intValue()) : expressionOf(session, given.get(((Number) one.get(1)).intValue()));
+      Expression value = one.get(0).equals("kept") ? (Expression) rows.get(one.get(1)) : one.get(0).equals("int") ? number(((Number) one.get(1)).intValue()) : IcebergPyFrames.expression(session, given.get(((Number) one.get(1)).intValue()));
       Expression here = which == null ? null : new EqualTo(which, number(i));
       int known = 0;
       while (known < values.size() && !same((Expression) values.get(known), value)) known++;
@@ -134,8 +133,4 @@ public class IcebergPyChanges {
     return found;
   }
   private static Expression number(int i) { return Literal$.MODULE$.apply(Integer.valueOf(i)); }
-  private static Alias alias(Expression of, String name) { return new Alias(of, name, NamedExpression$.MODULE$.newExprId(), IcebergPyBridge.seq(new ArrayList()), scala.Option.empty(), IcebergPyBridge.seq(new ArrayList())); }
-  private static LogicalPlan plan(Object frame) { return ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().analyzed(); }
-  private static Object frame(Object session, LogicalPlan plan) { return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) session, plan); }
-  private static Expression expressionOf(Object session, Object column) { return ((org.apache.spark.sql.classic.SparkSession) session).expression((org.apache.spark.sql.Column) column); }
 }

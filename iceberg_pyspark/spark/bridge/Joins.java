@@ -15,7 +15,6 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.JoinType$;
@@ -42,8 +41,8 @@ public class IcebergPyJoins {
 
   /** [name, column of the table, value of the source, its type] of each equality that a condition asks for. */
   public List equated(Object session, Object rows, Object source, Object condition) {
-    List out = new ArrayList(); AttributeSet ours = plan(rows).outputSet();
-    LogicalPlan joined = plan(frame(session, join(plan(rows), plan(source), "inner", expression(session, condition), new HintInfo[2])));
+    List out = new ArrayList(); AttributeSet ours = IcebergPyFrames.plan(rows).outputSet();
+    LogicalPlan joined = IcebergPyFrames.plan(IcebergPyFrames.frame(session, join(IcebergPyFrames.plan(rows), IcebergPyFrames.plan(source), "inner", IcebergPyFrames.expression(session, condition), new HintInfo[2])));
     if (!(joined instanceof Join) || ((Join) joined).condition().isEmpty()) return out;
     LinkedList open = new LinkedList(); open.add(((Join) joined).condition().get());
     while (!open.isEmpty()) {
@@ -54,7 +53,7 @@ public class IcebergPyJoins {
       if (!left.references().subsetOf(ours)) { Expression kept = left; left = right; right = kept; }
       Expression bare = left instanceof Cast ? (Expression) (Object) ((Cast) left).child() : left;
       boolean apart = bare instanceof AttributeReference && ours.contains((AttributeReference) bare) && right.references().intersect(ours).isEmpty() && !right.references().isEmpty();
-      if (apart && right.deterministic() && !SubqueryExpression$.MODULE$.hasSubquery(right)) out.add(IcebergPyBridge.list(new Object[] {((AttributeReference) bare).name(), column(left), column(right), right.dataType().json()}));
+      if (apart && right.deterministic() && !SubqueryExpression$.MODULE$.hasSubquery(right)) out.add(IcebergPyBridge.list(new Object[] {((AttributeReference) bare).name(), IcebergPyFrames.column(left), IcebergPyFrames.column(right), right.dataType().json()}));
     }
     return out;
   }
@@ -66,7 +65,7 @@ public class IcebergPyJoins {
   public Object met(Object session, Object rows, Object source, List columns, List values, boolean outer, long records, long bytes) {
     long most = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf().autoBroadcastJoinThreshold();
     if (columns.isEmpty() || bytes <= most || !outer && fits(source, most)) return rows;
-    LogicalPlan once = plan(source);
+    LogicalPlan once = IcebergPyFrames.plan(source);
     // the same rows under other ids: the source itself is joined with what comes out here
     LogicalPlan twice = (LogicalPlan) ((Rule) DeduplicateRelations$.MODULE$).apply(join(once, once, "inner", null, new HintInfo[2]));
     LogicalPlan again = (LogicalPlan) (Object) ((Join) twice).right();
@@ -74,24 +73,24 @@ public class IcebergPyJoins {
     for (int i = 0; i < once.output().size(); i++) ids.put(((Attribute) once.output().apply(i)).exprId(), again.output().apply(i));
     List keys = new ArrayList(); Expression all = null;
     for (int i = 0; i < values.size(); i++) {
-      Alias key = alias(IcebergPyRule.substituted(expression(session, values.get(i)), ids), "key" + i);
-      Expression equal = new EqualTo(expression(session, columns.get(i)), (Expression) (Object) key.toAttribute());
+      Alias key = IcebergPyFrames.alias(IcebergPyRule.substituted(IcebergPyFrames.expression(session, values.get(i)), ids), "key" + i);
+      Expression equal = new EqualTo(IcebergPyFrames.expression(session, columns.get(i)), (Expression) (Object) key.toAttribute());
       keys.add(key); all = all == null ? equal : new And(all, equal);
     }
-    Object found = frame(session, new Project(IcebergPyBridge.seq(keys), again));
-    if (!once.outputSet().intersect(again.outputSet()).isEmpty() || !fits(found, Math.min(most, IcebergPySizes.estimate(records / FEW, plan(found).schema())))) return rows;
-    return frame(session, join(plan(rows), plan(found), "left_semi", all, new HintInfo[] {null, new HintInfo(scala.Option.apply(BROADCAST$.MODULE$))}));
+    Object found = IcebergPyFrames.frame(session, new Project(IcebergPyBridge.seq(keys), again));
+    if (!once.outputSet().intersect(again.outputSet()).isEmpty() || !fits(found, Math.min(most, IcebergPySizes.estimate(records / FEW, IcebergPyFrames.plan(found).schema())))) return rows;
+    return IcebergPyFrames.frame(session, join(IcebergPyFrames.plan(rows), IcebergPyFrames.plan(found), "left_semi", all, new HintInfo[] {null, new HintInfo(scala.Option.apply(BROADCAST$.MODULE$))}));
   }
 
   /** A join, its condition by the names of both sides; where rows of the table that meet none are kept, a column "__ice_source" that is null for them. */
   public Object joined(Object session, Object rows, Object source, Object condition, String kind) {
-    LogicalPlan right = plan(source);
+    LogicalPlan right = IcebergPyFrames.plan(source);
     if (kind.equals("left") || kind.equals("full")) {
       List columns = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(right.output()));
-      columns.add(alias((Expression) Literal$.MODULE$.apply(Boolean.TRUE), "__ice_source"));
+      columns.add(IcebergPyFrames.alias((Expression) Literal$.MODULE$.apply(Boolean.TRUE), "__ice_source"));
       right = new Project(IcebergPyBridge.seq(columns), right);
     }
-    return frame(session, join(plan(rows), right, kind, expression(session, condition), new HintInfo[2]));
+    return IcebergPyFrames.frame(session, join(IcebergPyFrames.plan(rows), right, kind, IcebergPyFrames.expression(session, condition), new HintInfo[2]));
   }
 
   /** Whether a DataFrame gives the same rows each time, and few bytes of them as far as Spark can tell. */
@@ -112,9 +111,4 @@ public class IcebergPyJoins {
   private static LogicalPlan join(LogicalPlan left, LogicalPlan right, String kind, Expression condition, HintInfo[] hints) {
     return new Join(left, right, (JoinType) JoinType$.MODULE$.apply(kind), scala.Option.apply(condition), new JoinHint(scala.Option.apply(hints[0]), scala.Option.apply(hints[1])));
   }
-  private static Alias alias(Expression of, String name) { return new Alias(of, name, NamedExpression$.MODULE$.newExprId(), IcebergPyBridge.seq(new ArrayList()), scala.Option.empty(), IcebergPyBridge.seq(new ArrayList())); }
-  private static LogicalPlan plan(Object frame) { return ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().analyzed(); }
-  private static Object frame(Object session, LogicalPlan plan) { return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows((org.apache.spark.sql.classic.SparkSession) session, plan); }
-  private static Expression expression(Object session, Object column) { return ((org.apache.spark.sql.classic.SparkSession) session).expression((org.apache.spark.sql.Column) column); }
-  private static Object column(Expression expression) { return org.apache.spark.sql.classic.ExpressionUtils.column(expression); }
 }

@@ -16,6 +16,7 @@ _SOURCES = (
     "Bridge.java",
     "Changes.java",
     "Commands.java",
+    "Frames.java",
     "Joins.java",
     "Layout.java",
     "ParquetWrites.java",
