@@ -314,6 +314,17 @@ def test_new_sessions_have_the_catalogs_that_their_configuration_names(lake: Ora
     assert lake.spark.table("lake.both.sessions").count() == 4
 
 
+def test_namespaces_of_folders_are_made_without_properties_as_in_java(lake: Oracle) -> None:
+    for catalog in (OURS, JAVAS):
+        lake.sql(f"create namespace {catalog}.made_by_{catalog}")
+        with pytest.raises(PySparkException):
+            lake.sql(f"create namespace {catalog}.refused with dbproperties ('a' = 'b')")
+    for catalog in (OURS, JAVAS):
+        found = {row.namespace for row in lake.sql(f"show namespaces in {catalog}").collect()}
+        assert {f"made_by_{OURS}", f"made_by_{JAVAS}"} <= found
+        assert "refused" not in found
+
+
 def test_the_catalog_functions_of_a_session_answer_as_java(lake: Oracle) -> None:
     lake.sql(
         "create table java_hadoop.both.functions (id int comment 'k', g int) partitioned by (g)"
