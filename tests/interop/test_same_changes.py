@@ -10,6 +10,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -35,6 +36,8 @@ INTERPRETED = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 OPERATIONS = ("delete", "update", "merge")
+MAIN, BRANCH = "", ".branch_b"
+"""What comes after a table's name where statements are about its branch."""
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +70,9 @@ class Pair:
     version: int
     name: str = field(default_factory=lambda: f"same.t{uuid.uuid4().hex}")
     states: list[State] = field(default_factory=list)
-    lineage: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    """Of our table: key, row and last sequence number by row id."""
+    places: list[str] = field(default_factory=lambda: [MAIN])
+    lineage: dict[str, dict[int, tuple[Any, ...]]] = field(default_factory=dict)
+    """Of each branch of our table: key, row and last sequence number by row id."""
 
     newest: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
     """The next row id and the last sequence number of each table as it was compared last."""
@@ -87,23 +91,24 @@ class Pair:
         """Both tables as they are."""
         return our_table(self.lake, self.in_java[0]), our_table(self.lake, self.in_java[1])
 
-    def run(self, statement: str, *, by_java: bool = False) -> bool:
-        """Run a statement on both; whether they did, for what one refuses the other must refuse."""
-        note(("java on both: " if by_java else "") + statement)
+    def run(self, statement: str, *, by_java: bool = False, at: str = MAIN) -> bool:
+        """Run a statement on both, at a branch; whether they did."""
         names = (self.in_java[0] if by_java else self.ours, self.in_java[1])
-        errors = [self._error_of(statement.replace("{t}", name)) for name in names]
+        text = statement.replace("{t}", f"{{t}}{at}")
+        return self.do(
+            ("java on both: " if by_java else "") + text,
+            *(partial(self.lake.sql, text.replace("{t}", name)) for name in names),
+        )
+
+    def do(self, what: str, ours: Callable[[], object], javas: Callable[[], object]) -> bool:
+        """Do a thing to both; whether they did, for what one refuses the other must refuse."""
+        note(what)
+        errors = [error_of(ours), error_of(javas)]
         if (errors[0] is None) is not (errors[1] is None):
-            raise AssertionError(f"{statement}\nours: {errors[0]}\nJava's: {errors[1]}")
+            raise AssertionError(f"{what}\nours: {errors[0]}\nJava's: {errors[1]}")
         if errors[0] is not None:
             note("    refused by both")
         return errors[0] is None
-
-    def _error_of(self, statement: str) -> str | None:
-        try:
-            self.lake.sql(statement)
-        except (PySparkException, Py4JJavaError, IcebergError) as e:
-            return str(e)[:2000]
-        return None
 
     def compare(self) -> None:
         """Rows, and in version 3 which of them were changed, are alike."""
@@ -111,24 +116,31 @@ class Pair:
         assert self.lake.spark.table(self.ours).columns == columns
         hidden = ["_row_id", "_last_updated_sequence_number"] if self.version == 3 else []
         listed = ", ".join([*columns, *hidden])
-        ours, java = self.in_java
+        read = [(place, name) for place in self.places for name in self.in_java]
         found = self.lake.sql(
-            f"select 0 side, {listed} from {ours} union all select 1, {listed} from {java}"
+            " union all ".join(
+                f"select {i} side, {listed} from {name}{place}"
+                for i, (place, name) in enumerate(read)
+            )
         ).collect()
-        rows: tuple[list[Any], list[Any]] = ([], [])
+        rows: list[list[Any]] = [[] for _ in read]
         for row in found:
             side, *values = plain_value(row)
             rows[side].append(tuple(values))
         at = len(columns)
-        assert_alike(*(counted(r[:at] for r in side) for side in rows))
+        for i, place in enumerate(self.places):
+            both = rows[2 * i : 2 * i + 2]
+            assert_alike(*(counted(r[:at] for r in side) for side in both))
+            if hidden:
+                kinds = [
+                    counted((*r[:at], *is_new(r[at:], newest)) for r in side)
+                    for side, newest in zip(both, self.newest, strict=True)
+                ]
+                assert_alike(*kinds)
+                self._follow(
+                    place, [(r[:at], *r[at:]) for r in both[0]], columns.index(changes.KEY)
+                )
         tables = self.tables()
-        if hidden:
-            kinds = [
-                counted((*r[:at], *is_new(r[at:], newest)) for r in side)
-                for side, newest in zip(rows, self.newest, strict=True)
-            ]
-            assert_alike(*kinds)
-            self._follow([(r[:at], *r[at:]) for r in rows[0]], columns.index(changes.KEY))
         first, second = (
             (t.metadata.next_row_id or 0, t.metadata.last_sequence_number) for t in tables
         )
@@ -137,19 +149,19 @@ class Pair:
         if heads[0] and heads[1] and [heads[0]] != [s.ours for s in self.states[-1:]]:
             self.states.append(State(heads[0], heads[1], sorted_rows(rows[0], at)))
 
-    def _follow(self, rows: list[tuple[Any, ...]], key: int) -> None:
+    def _follow(self, place: str, rows: list[tuple[Any, ...]], key: int) -> None:
         """A row id is one row's for ever, and its sequence number changes with it alone."""
-        last = self.newest[0][1]
+        last, lineage = self.newest[0][1], self.lineage.setdefault(place, {})
         ids = [row_id for _, row_id, _ in rows if row_id is not None]
         assert len(set(ids)) == len(ids), "two rows have one row id"
         now = {row_id: (row, seq) for row, row_id, seq in rows if row_id is not None}
         for row_id, (row, seq) in now.items():
-            before = self.lineage.get(row_id)
+            before = lineage.get(row_id)
             if before is not None:
                 assert before[0][before[2]] == row[key], f"row {row_id} is another row now"
                 if seq <= last:
                     assert before[1] == seq, f"row {row_id} was of {before[1]}, is of {seq}"
-        self.lineage |= {row_id: (row, seq, key) for row_id, (row, seq) in now.items()}
+        lineage |= {row_id: (row, seq, key) for row_id, (row, seq) in now.items()}
 
     def roll_back(self) -> None:
         """Both back to one of the earlier states."""
@@ -166,6 +178,55 @@ class Pair:
         # rows that come back are those they were
         self.newest = ((0, 0), (0, 0))
         self.lineage = {}
+
+    def branch(self) -> None:
+        """A branch at main's snapshot, or back to it."""
+        ours, _ = self.tables()
+        note("create or replace branch b")
+        ours.manage_snapshots().create_branch("b", replace=BRANCH in self.places).commit()
+        self.lake.sql(f"alter table {self.in_java[1]} create or replace branch b")
+        self.places = [MAIN, BRANCH]
+        self.lineage[BRANCH] = dict(self.lineage.get(MAIN, {}))
+
+    def fast_forward(self) -> None:
+        """Main goes on to where the branch is, if it can."""
+        if BRANCH not in self.places:
+            return
+        ours, _ = self.tables()
+        catalog, _, name = self.in_java[1].partition(".")
+        forward = f"call {catalog}.system.fast_forward('{name}', 'main', 'b')"
+        if self.do(
+            "fast-forward main to b",
+            lambda: ours.manage_snapshots().fast_forward("main", "b").commit(),
+            lambda: self.lake.sql(forward),
+        ):
+            self.lineage[MAIN] = dict(self.lineage.get(BRANCH, {}))
+
+    def sort(self) -> None:
+        """A sort order: ours by our own API."""
+        fields = changes.sort_fields(self.draw, self.shape)
+        ours, _ = self.tables()
+        order = ours.replace_sort_order()
+        texts = []
+        for source, transform, falls in fields:
+            (order.desc if falls else order.asc)(source, transform)
+            direction = "desc nulls last" if falls else "asc nulls first"
+            texts.append(f"{changes.field_in_sql(source, transform)} {direction}")
+        text = f"ordered by {', '.join(texts)}" if texts else "unordered"
+        self.do(
+            f"write {text}",
+            order.commit,
+            lambda: self.lake.sql(f"alter table {self.in_java[1]} write {text}"),
+        )
+
+    def evolve_by_merge(self) -> None:
+        """A merge that changes the columns too: which it makes of them Java's table tells."""
+        before = self.shape.copy()
+        text = changes.evolving_merge(self.draw, self.shape)
+        if self.run(text, at=self.draw(st.sampled_from(self.places))):
+            self.shape.read_columns(self.lake.spark.table(self.in_java[1]).dtypes)
+        else:
+            self.shape = before
 
     def change_partitioning(self) -> None:
         """A partition field more or one less: ours by our own API."""
@@ -195,7 +256,8 @@ class Pair:
             self.shape.is_version_1 = False
             self.run(f"alter table {{t}} set tblproperties ('format-version'='{self.version}')")
             # rows get their ids with the next snapshot, and of no rows only Java makes one
-            self.run(changes.insert(self.draw, self.shape))
+            for place in self.places:
+                self.run(changes.insert(self.draw, self.shape), at=place)
 
     def compact(self) -> None:
         """Java writes all files of both anew."""
@@ -234,15 +296,28 @@ class Pair:
 
     def check_every_reader(self) -> None:
         """Our paths, and Java, read our table alike, now and at each of its snapshots."""
-        expected = spark_rows(self.lake.spark.table(self.in_java[1]).collect())
         table, _ = self.tables()
         assert table_problems(table) == []
-        assert spark_rows(self.lake.spark.table(self.ours).collect()) == expected
-        assert spark_rows(our_frame(self.lake, self.in_java[0]).collect()) == expected
-        assert arrow_rows(table.scan().to_arrow()) == expected
+        for place in self.places:
+            expected = spark_rows(self.lake.spark.table(f"{self.in_java[1]}{place}").collect())
+            options = {} if place == MAIN else {"branch": "b"}
+            assert spark_rows(self.lake.spark.table(f"{self.ours}{place}").collect()) == expected
+            assert (
+                spark_rows(our_frame(self.lake, self.in_java[0], **options).collect()) == expected
+            )
+            scan = table.scan(selector=SnapshotSelector(**options))
+            assert arrow_rows(scan.to_arrow()) == expected
         for state in self.states:
             scan = table.scan(selector=SnapshotSelector(snapshot_id=state.ours))
             assert [repr(r) for r in arrow_rows(scan.to_arrow())] == state.rows
+
+
+def error_of(done: Callable[[], object]) -> str | None:
+    try:
+        done()
+    except (PySparkException, Py4JJavaError, IcebergError) as e:
+        return str(e)[:2000]
+    return None
 
 
 def assert_alike(ours: Counter[str], java: Counter[str]) -> None:
@@ -291,13 +366,20 @@ def create(lake: Oracle, draw: changes.Draw) -> Pair:
     return pair
 
 
-def changed_by(statement: Callable[[changes.Draw, changes.Shape], str]) -> Callable[[Pair], None]:
-    """The step of running such a statement, on our table at times by Java."""
+def changed_by(
+    statement: Callable[[changes.Draw, changes.Shape], str], *, of_the_table: bool = False
+) -> Callable[[Pair], None]:
+    """The step of running such a statement, on our table at times by Java.
+
+    It is about the rows of one of the branches, or `of_the_table` as a whole.
+    """
 
     def step(pair: Pair) -> None:
         before = pair.shape.copy()
         text = statement(pair.draw, pair.shape)
-        if not pair.run(text, by_java=pair.draw(st.integers(0, 5)) == 0):
+        by_java = pair.draw(st.integers(0, 5)) == 0
+        place = MAIN if of_the_table else pair.draw(st.sampled_from(pair.places))
+        if not pair.run(text, by_java=by_java, at=place):
             pair.shape = before
 
     return step
@@ -308,8 +390,12 @@ STEPS: list[Callable[[Pair], None]] = [
     changed_by(changes.overwrite),
     *[changed_by(changes.delete), changed_by(changes.update)] * 3,
     *[changed_by(changes.merge)] * 4,
-    changed_by(changes.change_columns),
-    changed_by(changes.change_properties),
+    changed_by(changes.change_columns, of_the_table=True),
+    changed_by(changes.change_properties, of_the_table=True),
+    Pair.evolve_by_merge,
+    *[Pair.branch] * 2,
+    Pair.fast_forward,
+    *[Pair.sort] * 2,
     *[Pair.change_partitioning] * 2,
     Pair.roll_back,
     Pair.upgrade,

@@ -44,6 +44,7 @@ _TYPES: dict[str, PrimitiveType] = {
     "double": DoubleType(),
 }
 _STRUCT = "struct<a: int, b: string>"
+_STRUCT_AS_SPARK_SHOWS_IT = "struct<a:int,b:string>"
 _TRANSFORMS = {
     "bigint": ["bucket[3]", "truncate[4]"],
     "int": ["identity", "bucket[2]", "truncate[2]"],
@@ -82,6 +83,12 @@ class Shape:
             )
             fields.append(NestedField(field_id=i, name=name, type=made))
         return StructType(tuple(fields))
+
+    def read_columns(self, shown: Sequence[tuple[str, str]]) -> None:
+        """Have the columns that a DataFrame's `dtypes` shows."""
+        self.columns = {
+            name: _STRUCT if type_ == _STRUCT_AS_SPARK_SHOWS_IT else type_ for name, type_ in shown
+        }
 
     def copy(self) -> Shape:
         """The shape as it is now."""
@@ -268,6 +275,34 @@ def merge(draw: Draw, shape: Shape) -> str:
     return f"merge into {{t}} t using ({rows}) u on {on} {' '.join(clauses)}"
 
 
+def evolving_merge(draw: Draw, shape: Shape) -> str:
+    """MERGE WITH SCHEMA EVOLUTION: a source with a column more, one less perhaps, or a wider one.
+
+    Which columns the table has afterwards Spark decides.
+    """
+    source = shape.copy()
+    others = [c for c in shape.columns if c != KEY]
+    if draw(st.booleans()):
+        del source.columns[draw(st.sampled_from(others))]
+    narrow = [c for c, t in source.columns.items() if t == "int"]
+    if narrow and draw(st.booleans()):
+        source.columns[draw(st.sampled_from(narrow))] = "bigint"
+    more = shape.name()
+    source.columns[more] = draw(st.sampled_from(["int", "string", "double", "date"]))
+    known = st.integers(0, max(shape.next_key - 1, 0))
+    keys = draw(st.lists(known, max_size=5, unique=True)) + _new_keys(draw, shape)[:3]
+    rows = _rows(draw, source, list(source.columns), keys)
+    both = _clauses(
+        draw, shape, "when matched", lambda: draw(st.sampled_from(["delete", "update set *"])), "t"
+    )
+    new = _clauses(draw, source, "when not matched", lambda: "insert *", "u")
+    clauses = [*both, *new] or ["when not matched then insert *"]
+    return (
+        f"merge with schema evolution into {{t}} t using ({rows}) u on t.k = u.k "
+        f"{' '.join(clauses)}"
+    )
+
+
 def _clauses(
     draw: Draw, shape: Shape, when: str, action: Callable[[], str], side: str
 ) -> list[str]:
@@ -340,7 +375,22 @@ def change_properties(draw: Draw, shape: Shape) -> str:
     mode = draw(st.sampled_from(modes))
     granularity = draw(st.sampled_from(["file", "partition"]))
     operation = draw(st.sampled_from(["delete", "update", "merge"]))
+    distribution = draw(st.sampled_from(["none", "hash", "range"]))
     return (
         f"alter table {{t}} set tblproperties ('write.{operation}.mode'='{mode}', "
-        f"'write.delete.granularity'='{granularity}')"
+        f"'write.delete.granularity'='{granularity}', 'write.distribution-mode'='{distribution}')"
     )
+
+
+def sort_fields(draw: Draw, shape: Shape) -> list[tuple[str, str, bool]]:
+    """Columns to sort by: source, transform, whether falling; none for no order."""
+    simple = [c for c, t in shape.columns.items() if t in _TRANSFORMS]
+    names = draw(st.lists(st.sampled_from(simple), max_size=2, unique=True))
+    return [
+        (
+            name,
+            draw(st.sampled_from(["identity", *_TRANSFORMS[shape.columns[name]]])),
+            draw(st.booleans()),
+        )
+        for name in names
+    ]
