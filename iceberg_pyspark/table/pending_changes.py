@@ -31,7 +31,10 @@ from iceberg_pyspark.commits.sort_changes import SortChanges
 from iceberg_pyspark.commits.spec_changes import SpecChanges
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.table.commit import CommitStep, MetadataStep
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.cherry_pick import CherryPickStep
+from iceberg_pyspark.table.commit import Clock, CommitStep, MetadataStep
+from iceberg_pyspark.table.create_branch import CreateBranchStep
 
 BuildChanges: TypeAlias = Callable[[TableMetadata], Changes]
 Stage: TypeAlias = Callable[[Sequence[BuildChanges]], None]
@@ -105,18 +108,19 @@ Snapshots = TypeVar("Snapshots", bound="ManageSnapshots")
 
 
 class ManageSnapshots:
-    """`table.manage_snapshots()`: branches, tags, retention, roll-back, in the order called.
-
-    `cherry_pick` makes the step that picks the snapshot found.
-    """
+    """`table.manage_snapshots()`: branches, tags, retention, roll-back, in the order called."""
 
     def __init__(
         self,
         stage: Callable[[Sequence[CommitStep]], None],
-        cherry_pick: Callable[[Callable[[TableMetadata], Snapshot]], CommitStep],
+        metadata: TableMetadata,
+        io: Callable[[], FileIO],
+        clock: Clock,
     ) -> None:
         self._stage = stage
-        self._cherry_pick = cherry_pick
+        self._metadata = metadata
+        self._io = io
+        self._clock = clock
         self._steps: list[CommitStep] = []
 
     def create_branch(
@@ -129,19 +133,27 @@ class ManageSnapshots:
         max_ref_age_ms: int | None = None,
         replace: bool = False,
     ) -> Snapshots:
-        """Create a branch at a snapshot, else at the current one."""
-        return self._add(
-            lambda m: create_ref(
-                m,
+        """Create a branch at a snapshot, else at the current one, else at a new one of no rows."""
+
+        def create(metadata: TableMetadata, at: int | None) -> Changes:
+            return create_ref(
+                metadata,
                 name,
                 "branch",
-                snapshot_id=snapshot_id,
+                snapshot_id=at,
                 min_snapshots_to_keep=min_snapshots_to_keep,
                 max_snapshot_age_ms=max_snapshot_age_ms,
                 max_ref_age_ms=max_ref_age_ms,
                 replace_existing=replace,
             )
+
+        if snapshot_id is not None or self._metadata.current_snapshot_id is not None:
+            return self._add(lambda m: create(m, snapshot_id))
+        step = CreateBranchStep(
+            name, create, self._io(), table_uuid=self._metadata.table_uuid, clock=self._clock
         )
+        self._steps.append(step)
+        return self
 
     def create_tag(
         self: Snapshots,
@@ -220,13 +232,11 @@ class ManageSnapshots:
 
     def cherry_pick(self: Snapshots, snapshot_id: int) -> Snapshots:
         """Make the changes of a snapshot on `main`: an append, a dynamic overwrite, or a child."""
-        self._steps.append(self._cherry_pick(lambda m: m.snapshot(snapshot_id)))
-        return self
+        return self._pick(lambda m: m.snapshot(snapshot_id))
 
     def publish_changes(self: Snapshots, wap_id: str) -> Snapshots:
         """Cherry-pick the snapshot that was staged under an id."""
-        self._steps.append(self._cherry_pick(lambda m: staged_snapshot(m, wap_id)))
-        return self
+        return self._pick(lambda m: staged_snapshot(m, wap_id))
 
     def commit(self) -> None:
         """Carry the changes out together."""
@@ -246,4 +256,11 @@ class ManageSnapshots:
 
     def _add(self: Snapshots, build: BuildChanges) -> Snapshots:
         self._steps.append(MetadataStep(build))
+        return self
+
+    def _pick(self: Snapshots, find: Callable[[TableMetadata], Snapshot]) -> Snapshots:
+        step = CherryPickStep(
+            find, self._io(), table_uuid=self._metadata.table_uuid, clock=self._clock
+        )
+        self._steps.append(step)
         return self

@@ -23,7 +23,6 @@ from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.cherry_pick import CherryPickStep
 from iceberg_pyspark.table.commit import (
     SYSTEM_CLOCK,
     Clock,
@@ -265,12 +264,7 @@ class Table:
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches and tags, roll back, cherry-pick: chain calls, then `commit()`."""
-        return ManageSnapshots(
-            self._commit_steps,
-            lambda find: CherryPickStep(
-                find, self.io, table_uuid=self.metadata.table_uuid, clock=self._clock
-            ),
-        )
+        return ManageSnapshots(self._commit_steps, self.metadata, lambda: self.io, self._clock)
 
     def transaction(self) -> Transaction:
         """Several changes, one commit; `refresh()` this table afterwards."""

@@ -13,7 +13,6 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.cherry_pick import CherryPickStep
 from iceberg_pyspark.table.commit import (
     SYSTEM_CLOCK,
     Clock,
@@ -79,12 +78,7 @@ class Transaction:
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches and tags; what is cherry-picked is so when the transaction commits."""
-        return ManageSnapshots(
-            self._stage_steps,
-            lambda find: CherryPickStep(
-                find, self._io, table_uuid=self._table.metadata.table_uuid, clock=self._clock
-            ),
-        )
+        return ManageSnapshots(self._stage_steps, self._metadata, lambda: self._io, self._clock)
 
     def append(
         self,

@@ -13,6 +13,7 @@ import pytest
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.errors import (
+    AlreadyExistsError,
     CommitStateUnknownError,
     ConcurrentChangeError,
     InvalidRequestError,
@@ -166,6 +167,44 @@ def test_branches_are_written_and_main_follows_or_goes_back() -> None:
     users.manage_snapshots().create_tag("t").rename_branch("main", "x")
     with pytest.raises(InvalidRequestError):
         users.manage_snapshots().rename_branch("main", "x").commit()
+
+
+def test_a_branch_of_a_table_without_snapshots_gets_one_of_no_rows() -> None:
+    t = commit_table()
+    users = table(t)
+    with pytest.raises(InvalidRequestError, match="min-snapshots-to-keep"):
+        users.manage_snapshots().create_branch("b", min_snapshots_to_keep=0).commit()
+    left = [f.location for f in t.io.list_files(t.metadata.location)]
+    assert left == [t.loaded.metadata_location], "what was written for it is gone"
+    users.manage_snapshots().create_branch("b", max_ref_age_ms=5).set_retention(
+        "b", min_snapshots_to_keep=2
+    ).commit()
+    assert set(users.refs) == {"b"}
+    ref = users.refs["b"]
+    assert (ref.max_ref_age_ms, ref.min_snapshots_to_keep) == (5, 2)
+    [empty] = users.snapshots
+    assert (empty.summary["operation"], empty.summary["total-records"]) == ("append", "0")
+    assert ids(users) == []
+    users.append(rows((1, "a")), branch="b")
+    assert users.metadata.ref_snapshot("b").parent_snapshot_id == empty.snapshot_id
+    users.manage_snapshots().fast_forward("main", "b").commit()
+    assert ids(users) == [1]
+    with pytest.raises(AlreadyExistsError):
+        users.manage_snapshots().create_branch("b").commit()
+
+
+def test_a_branch_is_at_the_rows_that_others_have_added_meanwhile() -> None:
+    t = commit_table()
+    branching = table(t).manage_snapshots().create_branch("b")
+    with table(t).transaction() as transaction:
+        transaction.append(rows((1, "a")))
+        transaction.manage_snapshots().create_branch("c").commit()
+    users = table(t)
+    assert users.refs["c"].snapshot_id == users.metadata.current_snapshot_id
+    branching.commit()
+    users.refresh()
+    assert users.refs["b"].snapshot_id == users.metadata.current_snapshot_id
+    assert len(users.snapshots) == 1
 
 
 def test_a_transaction_is_one_commit() -> None:
