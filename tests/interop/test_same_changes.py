@@ -301,11 +301,12 @@ class Pair:
         for place in self.places:
             expected = spark_rows(self.lake.spark.table(f"{self.in_java[1]}{place}").collect())
             options = {} if place == MAIN else {"branch": "b"}
+            selector = SnapshotSelector() if place == MAIN else SnapshotSelector(branch="b")
             assert spark_rows(self.lake.spark.table(f"{self.ours}{place}").collect()) == expected
             assert (
                 spark_rows(our_frame(self.lake, self.in_java[0], **options).collect()) == expected
             )
-            scan = table.scan(selector=SnapshotSelector(**options))
+            scan = table.scan(selector=selector)
             assert arrow_rows(scan.to_arrow()) == expected
         for state in self.states:
             scan = table.scan(selector=SnapshotSelector(snapshot_id=state.ours))
