@@ -7,6 +7,7 @@ position delete file of its data file (conformance 32). Paths match as exact str
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -30,6 +31,7 @@ from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
 from iceberg_pyspark.spec.types import StringType
+from iceberg_pyspark.storage.cache import is_written_once
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.deletion_vectors import positions_mask, read_deletion_vector
 from iceberg_pyspark.storage.file_io import FileIO
@@ -52,6 +54,9 @@ _NAMES = NameMapping(
 _POSITIONS_CACHE: DecodedCache[Mapping[str, Positions]] = DecodedCache(
     _CACHE_BYTES, lambda by_path: sum(p.nbytes + len(path) for path, p in by_path.items())
 )
+_VECTORS_CACHE: DecodedCache[BitMap64] = DecodedCache(
+    _CACHE_BYTES, lambda bitmap: len(bitmap.serialize())
+)
 
 
 class DeletedRows(Protocol):
@@ -62,7 +67,7 @@ class DeletedRows(Protocol):
         ...
 
     def bitmap(self) -> BitMap64:
-        """All deleted positions."""
+        """All deleted positions; shared, so not to be changed."""
         ...
 
 
@@ -137,7 +142,8 @@ def _read_vector(io: FileIO, ref: DeleteFileRef, data_file: str, table: str) -> 
             f"table {table}: the deletion vector of {data_file} in {ref.file_path} has no "
             "content_offset and content_size_in_bytes, which are required"
         )
-    return read_deletion_vector(
+    read = partial(
+        read_deletion_vector,
         io,
         ref.file_path,
         ref.content_offset,
@@ -145,6 +151,10 @@ def _read_vector(io: FileIO, ref: DeleteFileRef, data_file: str, table: str) -> 
         ref.record_count,
         f"table {table}",
     )
+    if not is_written_once(ref.file_path.rpartition("/")[2]):
+        return read()
+    key = (ref.file_path, ref.content_offset, ref.content_size_in_bytes, ref.record_count)
+    return _VECTORS_CACHE.get_or_read(io, key, read)
 
 
 def _positions_of(io: FileIO, ref: DeleteFileRef, data_file: str) -> Positions:

@@ -65,7 +65,9 @@ FACT_FIRST_ROW_ID = "__ice_first_row_id"
 FACT_SEQUENCE = "__ice_seq"
 STORED_ROW_ID = "__ice_row_id"
 STORED_SEQUENCE = "__ice_last_seq"
-ROW_INDEX = "_metadata.row_index"
+ROW_INDEX = "_tmp_metadata_row_index"
+"""The column that Spark's reader fills with positions. Asked for by this name it arrives as a plain
+number; `_metadata.row_index` is the same column in a struct, which costs an object per row."""
 
 _NATIVE_TYPES = (
     BooleanType,
@@ -97,6 +99,13 @@ class NativeColumns:
 
     hidden: Mapping[int, str] = field(default_factory=dict)
     """What each column beyond the projection is called in the relation, by field id."""
+
+    def schema(self, *, positions: bool) -> spark_types.StructType:
+        """The columns to read: with each row's position where an expression or a delete asks."""
+        if not positions and not any(ROW_INDEX in e for e in self.expressions):
+            return self.read_schema
+        position = spark_types.StructField(ROW_INDEX, spark_types.LongType())
+        return spark_types.StructType([*self.read_schema.fields, position])
 
 
 def native_columns(

@@ -285,7 +285,7 @@ class NativeScan:
             root=self._scan.metadata.location,
             files=lines,
             facts=schema,
-            columns=columns.read_schema,
+            columns=columns.schema(positions=ORDINAL in facts),
             options=self._storage.options,
             rows=sum(t.record_count for t in tasks),
         )

@@ -26,12 +26,15 @@ _ENABLED = "io.manifest.cache-enabled"
 _MAX_TOTAL_BYTES = "io.manifest.cache.max-total-bytes"
 _MAX_ENTRY_BYTES = "io.manifest.cache.max-content-length"
 
-_IMMUTABLE_NAME = re.compile(
-    r"(?=.*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
-    r"(snap-.*\.avro|.*-m[0-9]+\.avro|.*\.metadata\.json(\.gz)?)"
-)
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_METADATA_NAME = re.compile(r"snap-.*\.avro|.*-m[0-9]+\.avro|.*\.metadata\.json(\.gz)?")
 _MAGIC = b"IPC1"
 _EVICT_EVERY = 32
+
+
+def is_written_once(name: str) -> bool:
+    """Whether a file's name says that it means the same bytes for ever: it carries a uuid."""
+    return _UUID.search(name) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,8 @@ class MetadataCache:
 
     def read(self, location: str, read: Callable[[str], bytes]) -> bytes:
         """The bytes at `location`, from the cache where its name says they cannot change."""
-        if not _IMMUTABLE_NAME.fullmatch(location.rpartition("/")[2]):
+        name = location.rpartition("/")[2]
+        if not (_METADATA_NAME.fullmatch(name) and is_written_once(name)):
             return read(location)
         key = hashlib.sha256(f"{self.owner}\n{location}".encode(errors="surrogatepass")).hexdigest()
         data = _memory.get(key)

@@ -1,5 +1,6 @@
 """Native scans through a Spark SQL catalog: Java's rows, read by Spark's own reader."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -32,6 +33,13 @@ def test_one_frame_with_different_filters_is_right(lake: Oracle) -> None:
     assert frame.filter("id = 1").union(frame.filter("id = 2")).count() == 2
     joined = frame.alias("a").join(frame.alias("b"), "id").filter("a.g = 1")
     assert joined.count() == 33
+
+
+def bitmaps_in(plan: str) -> set[str]:
+    """The broadcasts in the text of a plan."""
+    found = set(re.findall(r"Broadcast\(\d+\)", plan))
+    assert found
+    return found
 
 
 def test_many_deleted_rows_travel_in_portions_and_beyond_a_limit_not_at_all(
@@ -85,6 +93,12 @@ def test_deleted_rows_stay_deleted(lake: Oracle, version: int) -> None:
     lake.sql(f"insert into java_hadoop.{name} " + ROWS)
     plan = same_rows(lake, "select * from {t}." + name)
     assert plan.count("FileScan parquet") == 2, "only files with deletes pay for them"
+    again = same_rows(lake, f"select id from {{t}}.{name} where id < 90")
+    assert bitmaps_in(again) == bitmaps_in(plan), "equal bitmaps are broadcast once"
+    lake.sql(f"delete from java_hadoop.{name} where id = 1")
+    fewer = same_rows(lake, "select * from {t}." + name)
+    assert len(bitmaps_in(fewer)) == 1
+    assert bitmaps_in(fewer) != bitmaps_in(plan)
     same_rows(lake, "select count(*), sum(d) from {t}." + name + " where g = 2 and id < 50")
 
 

@@ -578,18 +578,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     if (condition != null) plan = new Filter(fresh ? substituted(condition, exchanged) : condition, plan);
     if (live != null) plan = new Filter(live, plan);
     for (int i = 0; i < antiJoins.size(); i++) plan = antiJoin(plan, (Join) antiJoins.get(i));
-    if (!deletes && !hasMetadata(made)) return plan;
-    // Spark's own pruning is over by now; without it every row would get a struct with all that Spark knows of its file
-    return org.apache.spark.sql.execution.datasources.SchemaPruning$.MODULE$.apply((LogicalPlan) new Project(IcebergPyBridge.seq(outputs), plan));
-  }
-
-  private static boolean hasMetadata(LogicalPlan plan) {
-    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
-    while (leaves.hasNext()) {
-      scala.collection.Iterator it = ((LogicalPlan) leaves.next()).output().iterator();
-      while (it.hasNext()) if (((Attribute) it.next()).name().equals("_metadata")) return true;
-    }
-    return false;
+    return deletes ? new Project(IcebergPyBridge.seq(outputs), plan) : plan;
   }
 
   /** The right side and condition of an analysed join on another left side; a broadcast, which nothing after this rule would choose. */
@@ -756,8 +745,29 @@ public class IcebergPyFileIndex implements FileIndex {
   public String toString() { return "IcebergPy(" + paths.length + " files)"; }
 }
 
+/** Broadcasts by the digest of what they hold, the last used of them and so many bytes at most: a broadcast costs more than planning does. */
+class IcebergPyBroadcasts {
+  private static final long MOST = 64L << 20;
+  private final java.util.LinkedHashMap entries = new java.util.LinkedHashMap(16, 0.75f, true);
+  private long bytes = 0;
+
+  synchronized Object get(String digest) {
+    Object[] entry = (Object[]) entries.get(digest);
+    return entry == null ? null : entry[0];
+  }
+  synchronized void put(String digest, Object broadcast, long size) {
+    if (size > MOST || entries.containsKey(digest)) return;
+    entries.put(digest, new Object[] {broadcast, Long.valueOf(size)});
+    bytes += size;
+    java.util.Iterator oldest = entries.values().iterator();
+    while (bytes > MOST) { bytes -= ((Long) ((Object[]) oldest.next())[1]).longValue(); oldest.remove(); }
+  }
+}
+
 /** What Python builds plans with. */
 public class IcebergPyPlans {
+  private final IcebergPyBroadcasts held = new IcebergPyBroadcasts();
+
   public void answerWith(BiFunction python) { IcebergPyBridge.python = python; }
 
   /** A DataFrame over chosen Parquet files; the reader finds columns by field id, set for this relation alone. */
@@ -785,9 +795,20 @@ public class IcebergPyPlans {
     catch (Exception e) { return false; } catch (LinkageError e) { return false; }
   }
 
-  /** The condition that keeps rows whose position is in no bitmap of their file; bitmaps come as (length, bytes), in order of the files. */
-  public Object liveRows(Object session, Object plan, byte[] packed, boolean wide) throws java.io.IOException {
-    org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) session;
+  /** The condition that keeps rows whose position is in no bitmap of their file; null if bitmaps of that digest are not held. */
+  public Object liveRowsHeld(Object plan, String digest, boolean wide) {
+    Object broadcast = held.get(digest);
+    return broadcast == null ? null : liveRows(plan, broadcast, wide);
+  }
+
+  /** The same; the bitmaps come as (length, bytes), in order of the files, and are held for the next plan that needs equal ones. */
+  public Object liveRows(Object session, Object plan, String digest, byte[] packed, boolean wide) throws java.io.IOException {
+    Object broadcast = new org.apache.spark.api.java.JavaSparkContext(((org.apache.spark.sql.classic.SparkSession) session).sparkContext()).broadcast(bitmaps(packed, wide));
+    held.put(digest, broadcast, packed.length);
+    return liveRows(plan, broadcast, wide);
+  }
+
+  private static ArrayList bitmaps(byte[] packed, boolean wide) throws java.io.IOException {
     ArrayList bitmaps = new ArrayList();
     java.io.DataInputStream in = new java.io.DataInputStream(new java.io.ByteArrayInputStream(packed));
     while (in.available() > 0) {
@@ -797,7 +818,10 @@ public class IcebergPyPlans {
       if (wide) { org.roaringbitmap.longlong.Roaring64NavigableMap b = new org.roaringbitmap.longlong.Roaring64NavigableMap(); b.deserializePortable(data); bitmaps.add(b); }
       else { org.roaringbitmap.RoaringBitmap b = new org.roaringbitmap.RoaringBitmap(); b.deserialize(data); bitmaps.add(b); }
     }
-    Object broadcast = new org.apache.spark.api.java.JavaSparkContext(spark.sparkContext()).broadcast(bitmaps);
+    return bitmaps;
+  }
+
+  private static Object liveRows(Object plan, Object broadcast, boolean wide) {
     Attribute ordinal = null, position = null;
     scala.collection.Iterator it = ((LogicalPlan) plan).output().iterator();
     while (it.hasNext()) { Attribute a = (Attribute) it.next(); if (a.name().equals("__ice_ord")) ordinal = a; if (a.name().equals("__ice_pos")) position = a; }

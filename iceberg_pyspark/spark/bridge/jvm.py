@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -127,7 +128,11 @@ class Bridge:
 
     def live_rows(self, plan: Any, packed: bytes, wide: bool) -> Any:
         """The condition on a plan's rows that no bitmap of their file holds them."""
-        return self._plans.liveRows(self._spark._jsparkSession, plan, packed, wide)
+        digest = hashlib.sha256(packed).hexdigest()
+        held = self._plans.liveRowsHeld(plan, digest, wide)
+        if held is not None:
+            return held
+        return self._plans.liveRows(self._spark._jsparkSession, plan, digest, packed, wide)
 
     def table_frame(self, facts: dict[str, Any], like: Any = None) -> DataFrame:
         """The rows of the table that facts name; columns that `like` has keep the ids they have."""

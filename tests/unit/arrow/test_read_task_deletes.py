@@ -1,5 +1,6 @@
 """Deleted rows stay away. Numbers are lines of the conformance list."""
 
+import uuid
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
@@ -178,6 +179,17 @@ def test_cached_deletes_do_not_open_a_refused_location() -> None:
     confined = RestrictedFileIO(io, ("/db/t",), "table db.t")
     with pytest.raises(StorageError, match="refused"):
         read_rows(context_of(SCHEMA), task_of(io, FILE, deletes=(ref,)), confined)
+
+
+def test_a_vector_is_kept_only_where_the_name_of_its_file_says_it_is_written_once() -> None:
+    kept = f"/db/t/00000-{uuid.uuid4()}-deletes.puffin"
+    for location, expected in ((kept, [0, 2]), ("/db/t/deletes.puffin", [0, 1])):
+        io = numbered(3)
+        ref = deletion_vector(io, location, FILE, [1])
+        assert ids(io, ref) == [0, 2]
+        io.delete(location)
+        assert deletion_vector(io, location, FILE, [2]) == ref
+        assert ids(io, ref) == expected
 
 
 # --- by value -------------------------------------------------------------------------------------
