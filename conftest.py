@@ -36,3 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "cluster: starts Spark daemons in processes of their own (some 20 seconds each)"
     )
+    config.addinivalue_line(
+        "markers",
+        "once(reason): in tests/spark, but nothing in it depends on the release of pyspark: runs "
+        "on the newest (`make spark`) and is deselected on 4.1 (`make spark-oldest`)",
+    )

@@ -136,6 +136,7 @@ def test_each_kind_of_error_has_its_exit_code(error: str, code: int) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.once("an exit code passes through spark-submit alike")
 def test_spark_submit_passes_the_exit_code_on(tmp_path: Path) -> None:
     arguments = ["--from", "json", str(tmp_path / "nothing"), "--to", str(tmp_path / "table")]
     done = subprocess.run(
