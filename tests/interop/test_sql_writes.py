@@ -2,85 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
-from tests.support.native_lake import native_lake
+from tests.support.both_writers import COUNTS, JAVAS, OURS, both, by_java, writers_lake
 from tests.support.oracle import Oracle
-from tests.support.rows import spark_rows
 
-OURS, JAVAS = "lake", "java_hadoop"
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
-COUNTS = (
-    "added-data-files",
-    "deleted-data-files",
-    "added-records",
-    "deleted-records",
-    "total-records",
-    "total-data-files",
-    "changed-partition-count",
-    "replace-partitions",
-    "manifests-created",
-    "manifests-kept",
-    "manifests-replaced",
-    "app-id",
-    "app-name",
-    "spark.app.id",
-    "engine-name",
-    "engine-version",
-)
 
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as lake:
-        lake.sql(f"create namespace {JAVAS}.writes")
+    with writers_lake(oracle) as lake:
         yield lake
-
-
-Statement = str | Callable[[Oracle, str], Any]
-
-
-def both(lake: Oracle, name: str, *statements: Statement, counts: Collection[str] = COUNTS) -> None:
-    """Run statements of {t} by us on one table and by Java on another: Java sees the same."""
-    for writer in (OURS, JAVAS):
-        for statement in statements:
-            table = f"{writer}.writes.{name}_by_{writer}"
-            if isinstance(statement, str):
-                lake.sql(statement.format(t=table))
-            else:
-                statement(lake, table)
-    ours, java = (
-        seen_by_java(lake, f"{JAVAS}.writes.{name}_by_{w}", counts) for w in (OURS, JAVAS)
-    )
-    assert ours == java
-
-
-def seen_by_java(lake: Oracle, table: str, counts: Collection[str]) -> dict[str, Any]:
-    spark = lake.spark
-    files = spark.table(f"{table}.files")
-    partition = [F.col("partition").cast("string")] if "partition" in files.columns else []
-    snapshots = spark.sql(f"select operation, summary from {table}.snapshots order by committed_at")
-    return {
-        "rows": spark_rows(spark.table(table).collect()),
-        "files": spark_rows(
-            files.groupBy(*partition, "spec_id", "sort_order_id", "file_format")
-            .agg(F.count("*"), F.sum("record_count"))
-            .collect()
-        ),
-        "snapshots": [
-            (s.operation, {k: s.summary[k] for k in counts if k in s.summary})
-            for s in snapshots.collect()
-        ],
-        "spec": str(lake.load_java_table(table).spec().toString()),
-        "schema": str(lake.load_java_table(table).schema().toString()),
-        "order": str(lake.load_java_table(table).sortOrder().toString()),
-    }
 
 
 TYPED = (
@@ -197,8 +135,7 @@ def test_rows_are_sorted_as_the_table_asks(lake: Oracle) -> None:
         "create table {t} (id bigint, g int, s string) using iceberg partitioned by (g)",
         "insert into {t} select id, cast(id % 2 as int), cast(id as string) from range(50)",
         lambda lake, table: lake.sql(
-            f"alter table java_hadoop.{table.partition('.')[2]} "
-            "write ordered by bucket(3, id), s desc nulls last"
+            f"alter table {by_java(table)} write ordered by bucket(3, id), s desc nulls last"
         ),
         "insert into {t} select id, cast(id % 2 as int), cast(id as string) from range(50)",
         lambda lake, table: (
@@ -258,9 +195,7 @@ def test_branches_and_staged_snapshots(lake: Oracle) -> None:
         "branched",
         "create table {t} (id bigint) using iceberg tblproperties ('write.wap.enabled'='true')",
         "insert into {t} values (1)",
-        lambda lake, table: lake.sql(
-            f"alter table java_hadoop.{table.partition('.')[2]} create branch b"
-        ),
+        lambda lake, table: lake.sql(f"alter table {by_java(table)} create branch b"),
         "insert into {t}.branch_b values (2)",
         lambda lake, table: lake.spark.range(3, 4).writeTo(f"{table}.branch_b").append(),
         staged,
@@ -301,7 +236,7 @@ def test_files_are_written_by_an_older_spec_where_asked(lake: Oracle) -> None:
         "specs",
         "create table {t} (id bigint, g int) using iceberg partitioned by (g)",
         lambda lake, table: lake.sql(
-            f"alter table java_hadoop.{table.partition('.')[2]} add partition field bucket(2, id)"
+            f"alter table {by_java(table)} add partition field bucket(2, id)"
         ),
         "insert into {t} select id, cast(id % 2 as int) from range(20)",
         lambda lake, table: (

@@ -1,0 +1,106 @@
+"""Options of writes that only the metadata, or another commit, can tell: as Java takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812
+
+from tests.support.both_writers import JAVAS, OURS, both, by_java, writers_lake
+from tests.support.oracle import Oracle
+
+
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    with writers_lake(oracle) as lake:
+        yield lake
+
+
+def test_files_are_of_the_sort_order_that_was_asked_for(lake: Oracle) -> None:
+    def of_order(lake: Oracle, table: str) -> None:
+        frame = lake.sql("select (id * 7) % 20 id, cast(id as string) s from range(20)").coalesce(1)
+        for order_id in ("1", "0"):
+            writer = frame.writeTo(table).option("output-sort-order-id", order_id)
+            writer.option("distribution-mode", "none").append()
+        with pytest.raises((PySparkException, Py4JJavaError), match="sort order"):
+            frame.writeTo(table).option("output-sort-order-id", "7").append()
+
+    both(
+        lake,
+        "sort_ids",
+        "create table {t} (id bigint, s string) using iceberg",
+        lambda lake, table: lake.sql(f"alter table {by_java(table)} write ordered by id"),
+        lambda lake, table: lake.sql(f"alter table {by_java(table)} write ordered by s desc"),
+        "insert into {t} select /*+ coalesce(1) */ id, cast(id as string) s from range(5)",
+        of_order,
+    )
+    # Java has the table's order in each file, whatever it says of it
+    name = f"{JAVAS}.writes.sort_ids_by_{OURS}"
+    rows = lake.sql(
+        f"select f.sort_order_id, t.id, t.s from (select *, _file, _pos from {name}) t "
+        f"join {name}.files f on t._file = f.file_path order by t._pos"
+    ).collect()
+    ids = {n: [r.id for r in rows if r.sort_order_id == n] for n in (0, 1)}
+    assert ids[1] == list(range(20))
+    assert ids[0] == [(i * 7) % 20 for i in range(20)]
+    texts = [r.s for r in rows if r.sort_order_id == 2]
+    assert texts == sorted(texts, reverse=True)
+
+
+# what is overwritten, how strictly, and what another has done since
+OVERWRITES = (
+    ("filter", "serializable", "insert into {t} values (9, 1)"),
+    ("filter", "serializable", "insert into {t} values (9, 2)"),
+    ("filter", "snapshot", "insert into {t} values (9, 1)"),
+    ("filter", "snapshot", "delete from {t} where g = 1 and id % 4 = 1"),
+    ("filter", None, "insert into {t} values (9, 1)"),
+    ("partitions", "serializable", "insert into {t} values (9, 1)"),
+    ("partitions", "serializable", "insert into {t} values (9, 2)"),
+    ("partitions", "snapshot", "delete from {t} where g = 1 and id % 4 = 3"),
+)
+
+
+def test_overwrites_are_validated_from_a_snapshot(lake: Oracle) -> None:
+    outcomes = {}
+    for writer in (OURS, JAVAS):
+        table = f"{writer}.writes.validated_by_{writer}"
+        lake.sql(
+            f"create table {table} (id bigint, g int) using iceberg partitioned by (g) "
+            "tblproperties ('write.delete.mode'='merge-on-read')"
+        )
+        lake.sql(f"insert into {table} select id, cast(id % 3 as int) from range(24)")
+        outcomes[writer] = [is_done(lake, table, *case) for case in OVERWRITES]
+        first = lake.sql(f"select min(snapshot_id) from {by_java(table)}.snapshots").collect()
+        unknown = str(first[0][0] // 2)
+        assert not overwrites(lake, table, "filter", "serializable", unknown)
+    assert outcomes[OURS] == outcomes[JAVAS]
+    assert outcomes[OURS] == [False, True, True, False, True, False, True, False]
+    ours, javas = (lake.table_rows(f"{JAVAS}.writes.validated_by_{w}") for w in (OURS, JAVAS))
+    assert ours == javas
+
+
+def is_done(lake: Oracle, table: str, what: str, isolation: str | None, between: str) -> bool:
+    """Overwrite as if nothing had happened since before `between`."""
+    [(base,)] = lake.sql(
+        f"select snapshot_id from {by_java(table)}.refs where name = 'main'"
+    ).collect()
+    lake.sql(between.format(t=by_java(table)))
+    return overwrites(lake, table, what, isolation, str(base))
+
+
+def overwrites(lake: Oracle, table: str, what: str, isolation: str | None, base: str) -> bool:
+    writer = lake.sql("select id, 1 g from range(100, 108)").writeTo(table)
+    writer.option("validate-from-snapshot-id", base)
+    if isolation is not None:
+        writer.option("isolation-level", isolation)
+    try:
+        if what == "filter":
+            writer.overwrite(F.col("g") == 1)
+        else:
+            writer.overwritePartitions()
+    except (PySparkException, Py4JJavaError):
+        return False
+    return True
