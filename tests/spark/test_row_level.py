@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
+from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.row_level import key_range
+from iceberg_pyspark.spark.row_level import merge as merge_module
 from iceberg_pyspark.spark.row_level import run as run_module
 from iceberg_pyspark.spark.row_level.job import run_job
 from iceberg_pyspark.spark.row_level.target import Target
@@ -289,6 +291,46 @@ def test_a_small_source_is_looked_up_before_an_outer_join(
     wanted: dict[int | None, str] = {101: "e", 102: "b", 201: "d", None: "c"}
     wanted.update(expected.items())
     assert contents(t) == wanted
+
+
+def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = session.spark
+    spark.sql(
+        "create table rows.db.even (id bigint, s string) "
+        "tblproperties ('write.merge.mode'='merge-on-read')"
+    )
+    t = session.table("rows.db.even")
+    t.append(rows(*IDS).drop_columns(["g"]))
+    monkeypatch.setattr(merge_module, "LEAST_TASK_BYTES", 1)
+    rebalanced: list[int] = []
+    real = Bridge.rebalanced
+
+    def noted(self: Bridge, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
+        rebalanced.append(size)
+        return real(self, frame, by, size)
+
+    monkeypatch.setattr(Bridge, "rebalanced", noted)
+    insert, update = "when not matched then insert *", "when matched then update set *"
+    clauses = (
+        (True, f"{update} {insert}"),
+        (False, f"when matched and t.s = 'x' then update set * {insert}"),
+        (False, update),
+        (False, f"when matched and t.s = 'x' then delete {update} {insert}"),
+        (False, f"{update} {insert} when not matched by source then update set s = 'alone'"),
+    )
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        for number, (even, said) in enumerate(clauses):
+            rebalanced.clear()
+            source = f"select id + {number} id, 'of {number}' s from range(8, 12)"
+            spark.sql(f"merge into rows.db.even t using ({source}) s on t.id = s.id {said}")
+            assert bool(rebalanced) is not even, said
+    finally:
+        spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    met = dict.fromkeys(range(12, 16), "of 4")
+    assert contents(t) == {**dict.fromkeys(range(12), "alone"), **met}
 
 
 def test_commits_of_others(

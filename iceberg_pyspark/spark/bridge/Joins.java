@@ -38,6 +38,8 @@ import org.apache.spark.sql.execution.datasources.v2.FileScan;
 public class IcebergPyJoins {
   /** A source is small beside a table of so many times its rows. */
   private static final long FEW = 4;
+  /** What Spark takes a file's name, a position and a key for. */
+  private static final long BYTES_OF_A_PLACE = 36;
 
   /** [name, column of the table, value of the source, its type] of each equality that a condition asks for. */
   public List equated(Object session, Object rows, Object source, Object condition) {
@@ -80,6 +82,16 @@ public class IcebergPyJoins {
     Object found = IcebergPyFrames.frame(session, new Project(IcebergPyBridge.seq(keys), again));
     if (!once.outputSet().intersect(again.outputSet()).isEmpty() || !fits(found, Math.min(most, IcebergPySizes.estimate(records / FEW, IcebergPyFrames.plan(found).schema())))) return rows;
     return IcebergPyFrames.frame(session, join(IcebergPyFrames.plan(rows), IcebergPyFrames.plan(found), "left_semi", all, new HintInfo[] {null, new HintInfo(scala.Option.apply(BROADCAST$.MODULE$))}));
+  }
+
+  /** Whether a join of so many records of a table with a source comes out in tasks as even as rebalancing would make them: Spark shuffles both sides, and so much of the source that no piece is small and none beyond `most` bytes. */
+  public boolean comesOutEven(Object session, Object source, long records, long least, long most) {
+    org.apache.spark.sql.classic.SparkSession spark = (org.apache.spark.sql.classic.SparkSession) session;
+    org.apache.spark.sql.internal.SQLConf conf = spark.sessionState().conf();
+    java.math.BigInteger size = ((org.apache.spark.sql.classic.Dataset) source).queryExecution().optimizedPlan().stats().sizeInBytes().bigInteger();
+    long broadcast = conf.autoBroadcastJoinThreshold(), tasks = spark.sparkContext().defaultParallelism();
+    if (!conf.adaptiveExecutionEnabled() || size.bitLength() > 62 || records * BYTES_OF_A_PLACE <= broadcast) return false;
+    return size.longValue() > broadcast && size.longValue() >= tasks * least && size.longValue() <= tasks * most;
   }
 
   /** A join, its condition by the names of both sides; where rows of the table that meet none are kept, a column "__ice_source" that is null for them. */

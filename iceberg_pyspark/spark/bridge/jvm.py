@@ -196,6 +196,19 @@ class Bridge:
             for name, column, value, type_ in map(items, items(found))
         ]
 
+    def comes_out_even(
+        self, source: DataFrame, *, records: int, least_bytes: int, most_bytes: int
+    ) -> bool:
+        """Whether a join with a table of so many records needs no rebalancing after it.
+
+        So it is where Spark shuffles both sides, and each task gets `least_bytes` to `most_bytes`
+        of the source.
+        """
+        session = self._spark._jsparkSession
+        return bool(
+            self._joins.comesOutEven(session, source._jdf, records, least_bytes, most_bytes)
+        )
+
     def joined(self, rows: DataFrame, source: DataFrame, condition: Column, kind: str) -> DataFrame:
         """A table's rows and a source's that meet, and of `left` and `full` which met none."""
         session = self._spark._jsparkSession

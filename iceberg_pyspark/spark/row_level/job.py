@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -28,8 +29,12 @@ def run_job(
     operation: OperationName,
     mode: Mode,
     writes_rows: bool,
+    comes_out_even: Callable[[], bool],
 ) -> TouchedRows:
-    """Carry out the changes of a frame (`change_columns.py`)."""
+    """Carry out the changes of a frame (`change_columns.py`).
+
+    `comes_out_even` tells whether they need no rebalancing; it is asked where that is a question.
+    """
     context = None
     if writes_rows:
         properties = _distribution(settings, target.metadata, operation, mode)
@@ -41,7 +46,7 @@ def run_job(
         # what cannot be written is refused here, not by every task
         stored_schema(context.schema)
         bridge = target.session.bridge
-        if mode == "merge-on-read" and layout.mode == "none":
+        if mode == "merge-on-read" and layout.mode == "none" and not comes_out_even():
             # few rows of many files: not a file for each task that has one
             frame = bridge.rebalanced(frame, [], layout.partition_bytes or _ADVISORY_BYTES)
         frame = lay_out(bridge, frame, layout)

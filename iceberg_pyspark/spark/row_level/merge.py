@@ -26,6 +26,10 @@ _FROM_SOURCE = "__ice_source"
 """Null where a join has kept a row of the target that met none of the source (`Joins.java`)."""
 
 _ROW = "__ice_row"
+LEAST_TASK_BYTES = 4 * 1024 * 1024
+MOST_TASK_BYTES = 64 * 1024 * 1024
+"""Of the source, for a task that joins and writes; of more a rebalancing makes larger files."""
+
 _SUMMARY = "spark.merge-into.num-target-rows-"
 
 
@@ -69,6 +73,25 @@ class Merge:
         """See `Operation`."""
         clauses = (*self.matched, *self.not_matched, *self.not_matched_by_source)
         return mode == "copy-on-write" or any(c.op is not Op.DELETE for c in clauses)
+
+    def comes_out_even(self, target: Target) -> bool:
+        """See `Operation`: where every row of the source is written, that is known beforehand."""
+        clauses = (self.matched, self.not_matched)
+        every_row = all(
+            of and of[-1].condition is None and all(c.op is not Op.DELETE for c in of)
+            for of in clauses
+        )
+        return (
+            every_row
+            and not self.not_matched_by_source
+            and target.session.bridge.comes_out_even(
+                self.source,
+                records=target.record_count,
+                least_bytes=LEAST_TASK_BYTES,
+                most_bytes=MOST_TASK_BYTES,
+            )
+            and bool(keys_of(target, target.rows(), self.source, self.condition))
+        )
 
     def summary(self, done: RowChanges) -> dict[str, str]:
         """See `Operation`: counts under Java's names.

@@ -57,6 +57,10 @@ class Operation(Protocol):
         """Whether it may write rows."""
         ...
 
+    def comes_out_even(self, target: Target) -> bool:
+        """Whether tasks get as many rows to write each as if the changes were rebalanced."""
+        ...
+
     def touched(self, target: Target) -> DataFrame | None:
         """Rows of the target whose files are to be rewritten; None if no row of it changes."""
         ...

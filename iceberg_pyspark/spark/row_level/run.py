@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -145,6 +146,7 @@ class _Run:
             operation=operation.name,
             mode=mode,
             writes_rows=operation.writes_rows(mode),
+            comes_out_even=partial(operation.comes_out_even, target),
         )
         try:
             if operation.meets_once:
