@@ -2,12 +2,14 @@
 
 Specification, "Equality Delete Files". They delete from what was committed before, so rows of the
 same keys appended afterwards stay: an upsert for streams that cannot read. In a partitioned table
-a delete holds in its own partition, so the columns must tell which that is.
+a delete holds in its own partition of its own spec, so the columns must tell which that is, and
+each spec that files are of gets deletes of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -26,11 +28,17 @@ from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spark.write_command import context_and_layout
 from iceberg_pyspark.spark.write_frame import write_frame
 from iceberg_pyspark.spark.write_layout import lay_out, write_layout
-from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.spark.write_settings import WriteSettings
+from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
+from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.sorting import UNSORTED
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import NestedField, PrimitiveType
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
 from iceberg_pyspark.table.commit_files import commit_action
 from iceberg_pyspark.table.new_data import delete_format
 from iceberg_pyspark.table.table_storage import table_io
@@ -43,19 +51,12 @@ def write_equality_deletes(
     """Delete the rows whose columns equal those of a row of the frame, nulls equal to nulls."""
     loaded = request.catalog.load_table(request.identifier)
     metadata, table = loaded.metadata, str(request.identifier)
-    keys = _keys(metadata, columns, table)
     settings, options = settings_of(request, loaded)
+    snapshot = _snapshot(metadata, settings)
     io = table_io(loaded, request.catalog.properties)
-    context, _ = context_and_layout(table, metadata, settings)
+    specs = _specs_to_delete_from(metadata, snapshot, settings, io)
+    keys = _keys(metadata, columns, specs, table)
     schema = Schema(fields=keys)
-    context = replace(
-        context,
-        schema=schema,
-        sort_order_id=UNSORTED.order_id,
-        file_format=delete_format(context.properties),
-        properties=delete_properties(context.properties),
-    )
-    layout = write_layout(schema, context.spec, UNSORTED, settings.properties)
     bridge = request.session.bridge
     types: dict[ColumnPath, DataType] = {
         (f.name,): f.dataType for f in to_spark_schema(schema).fields
@@ -64,26 +65,67 @@ def write_equality_deletes(
         bridge, frame, {path: frame[quoted(path[0])] for path in types}, types, table
     )
     rows = frame.select(*(value.alias(path[0]) for path, value in values.items())).distinct()
-    written = write_frame(lay_out(bridge, rows, layout), context, io)
-    if not written:
-        return loaded
-    ids = tuple(sorted(f.field_id for f in keys))
-    deletes = tuple(
-        replace(f, content=FileContent.EQUALITY_DELETES, equality_ids=ids, sort_order_id=None)
-        for f in written
-    )
-    ref = metadata.refs.get(settings.branch)
-    checks = ConflictChecks(base_snapshot_id=None if ref is None else ref.snapshot_id)
+    written: list[DataFile] = []
     try:
+        with ExitStack() as after:
+            if len(specs) > 1:
+                after.callback(rows.persist().unpersist)
+            for spec in specs:
+                context, _ = context_and_layout(
+                    table, metadata, replace(settings, spec_id=spec.spec_id, sort_order_id=None)
+                )
+                context = replace(
+                    context,
+                    schema=schema,
+                    sort_order_id=UNSORTED.order_id,
+                    file_format=delete_format(context.properties),
+                    properties=delete_properties(context.properties),
+                )
+                layout = write_layout(schema, spec, UNSORTED, settings.properties)
+                written += write_frame(lay_out(bridge, rows, layout), context, io)
+        if not written:
+            return loaded
+        ids = tuple(sorted(f.field_id for f in keys))
+        deletes = tuple(
+            replace(f, content=FileContent.EQUALITY_DELETES, equality_ids=ids, sort_order_id=None)
+            for f in written
+        )
+        base = None if snapshot is None else snapshot.snapshot_id
+        checks = ConflictChecks(base_snapshot_id=base)
         action = RowDelta(delete_files=deletes, checks=checks)
         return commit_action(request.catalog, loaded, io, action, options)
     except IcebergError as e:
         if e.safe_to_clean_up:
-            delete_written(io, deletes)
+            delete_written(io, written)
         raise
 
 
-def _keys(metadata: TableMetadata, columns: Sequence[str], table: str) -> tuple[NestedField, ...]:
+def _snapshot(metadata: TableMetadata, settings: WriteSettings) -> Snapshot | None:
+    """What rows there are to delete from."""
+    branch = settings.branch
+    if branch == MAIN or (settings.creates_branch and branch not in metadata.refs):
+        return metadata.current_snapshot
+    return metadata.ref_snapshot(branch)
+
+
+def _specs_to_delete_from(
+    metadata: TableMetadata, snapshot: Snapshot | None, settings: WriteSettings, io: FileIO
+) -> tuple[PartitionSpec, ...]:
+    """A delete holds for files of its own spec; one of an unpartitioned spec for all there are."""
+    default = metadata.default_spec_id if settings.spec_id is None else settings.spec_id
+    live = {
+        m.partition_spec_id
+        for m in ([] if snapshot is None else read_snapshot_manifests(io, snapshot))
+        if m.content is ManifestContent.DATA and m.has_live_files
+    }
+    specs = tuple(metadata.spec_by_id[i] for i in sorted(live or {default}))
+    unpartitioned = [s for s in specs if s.is_unpartitioned]
+    return (unpartitioned[0],) if unpartitioned else specs
+
+
+def _keys(
+    metadata: TableMetadata, columns: Sequence[str], specs: Sequence[PartitionSpec], table: str
+) -> tuple[NestedField, ...]:
     if metadata.format_version < 2:
         raise InvalidRequestError(
             f"table {table} is of version 1, which has no delete files: upgrade the table"
@@ -99,15 +141,17 @@ def _keys(metadata: TableMetadata, columns: Sequence[str], table: str) -> tuple[
         )
     ids = {found[c].field_id for c in columns}
     names = metadata.current_schema.name_by_id
-    missing = [
-        names.get(i, str(i))
-        for f in metadata.default_spec.fields
+    needed = (
+        i
+        for spec in specs
+        for f in spec.fields
+        if not isinstance(f.transform, VoidTransform)
         for i in f.source_ids
-        if i not in ids
-    ]
+    )
+    missing = [names.get(i, str(i)) for i in dict.fromkeys(needed) if i not in ids]
     if missing:
         raise InvalidRequestError(
-            f"table {table} is partitioned by {', '.join(missing)}, and an equality delete holds "
-            "in its own partition: name these columns too"
+            f"files of table {table} are partitioned by {', '.join(missing)}, and an equality "
+            "delete holds in its own partition: name these columns too"
         )
     return tuple(found[c] for c in dict.fromkeys(columns))
