@@ -168,6 +168,7 @@ class SnapshotStep:
     def _parent(self, metadata: TableMetadata) -> Snapshot | None:
         ref = metadata.refs.get(self._branch)
         if ref is None and (self._branch == MAIN or self._creates_branch):
+            # its totals go on from main's, whose rows it has; Java's begin at zero
             return metadata.current_snapshot
         snapshot = metadata.ref_snapshot(self._branch)
         if ref is not None and ref.type == "tag":
