@@ -1,0 +1,148 @@
+"""Every way to change rows, on a branch: its rows alone change, and it is they that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+from iceberg_pyspark.errors import NoSuchSnapshotError
+from iceberg_pyspark.spark.row_level import run as run_module
+from iceberg_pyspark.spark.row_level.job import run_job
+from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
+from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spark.spark_table import SparkTable
+from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from tests.support.native_lake import sqlite_lake
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("branches"), "branches") as found:
+        yield found
+
+
+def branched(session: IcebergSession, name: str, mode: str) -> SparkTable:
+    """Ids 0 to 9 in partitions g = id % 2, on main and on a branch b; then 100 and no 1 on main."""
+    modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
+    name = f"branches.db.{name}_{mode[0]}"
+    session.spark.sql(
+        f"create table {name} (id bigint, g int, s string) partitioned by (g) "
+        f"tblproperties ('format-version'='3', {modes})"
+    )
+    table = session.table(name)
+    table.append(rows(*range(10)))
+    table.manage_snapshots().create_branch("b").commit()
+    table.append(rows(100))
+    table.delete("id = 1")
+    return table
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "g": pa.array([i % 2 for i in ids], pa.int32()),
+            "s": [str(i) for i in ids],
+        }
+    )
+
+
+def contents(table: SparkTable) -> dict[int, str]:
+    """The branch's rows, read by SQL and without Spark; main has what it had."""
+    spark = table.to_df().sparkSession
+    assert sorted(r.id for r in spark.table(table.name).select("id").collect()) == [
+        *(0, 2, 3, 4, 5, 6, 7, 8, 9, 100)
+    ]
+    found = spark.table(f"{table.name}.branch_b").select("id", "s").collect()
+    scan = table.refresh().scan(selector=SnapshotSelector(branch="b"), columns=["id", "s"])
+    assert sorted(map(tuple, found)) == sorted(
+        tuple(r.values()) for r in scan.to_arrow().to_pylist()
+    )
+    return {r.id: r.s for r in found}
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_a_tables_methods(session: IcebergSession, mode: str) -> None:
+    t = branched(session, "methods", mode)
+    expected = {i: str(i) for i in range(10)}
+    assert t.delete("id in (1, 2, 100)", branch="b").deleted == 2
+    done = t.update({"s": "concat(s, '!')"}, "id > 7", branch="b")
+    assert done.updated == 2
+    assert done.snapshot_id == t.refs["b"].snapshot_id
+    source = session.spark.sql("select * from values (3L, 'three'), (100L, 'new') as v(id, s)")
+    done = (
+        t.merge_into(source, "t.id = s.id", branch="b", snapshot_properties={"who": "me"})
+        .whenMatched()
+        .update({"s": "s.s"})
+        .whenNotMatched()
+        .insert({"id": "s.id", "g": "0", "s": "s.s"})
+        .merge()
+    )
+    assert (done.updated, done.inserted) == (1, 1)
+    assert t.metadata.ref_snapshot("b").summary["who"] == "me"
+    expected |= {3: "three", 8: "8!", 9: "9!", 100: "new"}
+    for gone in (1, 2):
+        del expected[gone]
+    assert contents(t) == expected
+    # a whole partition by metadata alone, then keys that are looked for by readers
+    assert t.delete("g = 1", branch="b").deleted == 4
+    keys = session.spark.sql("select * from values (4L, 0), (100L, 0), (5L, 1) as v(id, g)")
+    t.write_equality_deletes(keys, ["id", "g"], branch="b")
+    assert contents(t) == {0: "0", 6: "6", 8: "8!"}
+    with pytest.raises(NoSuchSnapshotError, match="'c'"):
+        t.write_equality_deletes(keys, ["id", "g"], branch="c")
+
+
+def test_statements_and_frames(session: IcebergSession) -> None:
+    t, spark = branched(session, "statements", "merge-on-read"), session.spark
+    name = f"{t.name}.branch_b"
+    spark.sql(f"delete from {name} where id in (select id from range(3)) and g = 0")
+    spark.sql(f"update {name} set s = (select max(s) from {name}) where id = 1")
+    spark.sql(
+        f"merge into {name} t using (select 3L id union all select 100L) u on t.id = u.id "
+        "when matched then delete when not matched then insert (id, g, s) values (u.id, 0, 'new')"
+    )
+    source = spark.sql("select * from values (4L, 'four'), (20L, 'twenty') as v(id, s)").alias("u")
+    source.mergeInto(name, sql.expr(f"{name}.id = u.id")).whenMatched().update(
+        {"s": sql.col("u.s")}
+    ).whenNotMatched().insert({"id": sql.col("u.id"), "s": sql.col("u.s")}).merge()
+    expected = {i: str(i) for i in (5, 6, 7, 8, 9)}
+    assert contents(t) == {**expected, 1: "9", 4: "four", 20: "twenty", 100: "new"}
+    frame = spark.sql("select 30L id, 1 g, 'frame' s")
+    frame.writeTo(name).overwrite(sql.col("g") == 1)
+    assert contents(t) == {4: "four", 6: "6", 8: "8", 20: "twenty", 30: "frame", 100: "new"}
+    frame.withColumn("g", sql.lit(0)).writeTo(t.name).option("branch", "b").overwritePartitions()
+    frame.withColumn("id", sql.lit(31)).writeTo(name).append()
+    found = spark.table(name).select("id", "g").collect()
+    assert sorted((r.id, r.g or 0) for r in found) == [(20, 0), (30, 0), (30, 1), (31, 1)]
+    spark.sql(f"insert overwrite {name} values (40L, 1, 'overwritten')")
+    assert contents(t) == {40: "overwritten"}
+    spark.sql(f"truncate table {name}")
+    assert contents(t) == {}
+
+
+def test_commits_to_main_are_no_conflict(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = branched(session, "apart", "merge-on-read")
+    jobs = []
+
+    def interrupted(*args: object, **kw: object) -> TouchedRows:
+        done: TouchedRows = run_job(*args, **kw)  # type: ignore[arg-type]
+        jobs.append(done)
+        if len(jobs) == 1:
+            session.table(t.name).delete("id in (3, 5)")
+            session.table(t.name).append(rows(3, 5))
+        return done
+
+    monkeypatch.setattr(run_module, "run_job", interrupted)
+    assert t.update({"s": "'x'"}, "id in (3, 5)", branch="b").updated == 2
+    # once for the branch, once for the delete of main
+    assert len(jobs) == 2
+    assert contents(t) == {**{i: str(i) for i in range(10)}, 3: "x", 5: "x"}
