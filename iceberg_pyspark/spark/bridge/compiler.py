@@ -1,29 +1,32 @@
 """Compiles the Java sources of this folder with the Janino inside Spark, once on a machine.
 
 The classes go to a folder that is added to the class loader Spark's driver resolves names with, so
-that the catalog class is found by its name however late a catalog is configured.
+that the catalog class is found by its name however late a catalog is configured. What changes of
+rows need is compiled when the first is made: many sessions only read.
 """
 
 from __future__ import annotations
 
+import base64
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from iceberg_pyspark.spark.bridge.class_folder import class_folder
 from iceberg_pyspark.storage.user_folder import user_folder
 
-_SOURCES = (
-    "Bridge.java",
+_BRIDGE = ("Bridge.java", "Commands.java", "Sizes.java")
+_CHANGES = (
     "Changes.java",
-    "Commands.java",
     "Frames.java",
     "Joins.java",
     "Layout.java",
     "ParquetWrites.java",
     "RowLevel.java",
-    "Sizes.java",
 )
 _MARKER = "IcebergPyBridge"
+_CHANGES_MARKER = "IcebergPyRowLevel"
 
 
 class BridgeUnavailableError(Exception):
@@ -31,16 +34,34 @@ class BridgeUnavailableError(Exception):
 
 
 def load_bridge(gateway: Any) -> Any:
-    """The class loader that knows the bridge's classes, compiled now if this JVM has not yet."""
+    """The class loader that knows what sessions, catalogs and scans need."""
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if not _knows(loader, _MARKER):
+        if not any(m.getName() == "addURL" for m in loader.getClass().getMethods()):
+            raise BridgeUnavailableError(
+                f"the driver's class loader is a {loader.getClass().getName()}, "
+                "which takes no classes"
+            )
+        _add_classes(gateway, loader, _BRIDGE, known=())
+    # a session's own loader may stand before the one that the classes were added to
+    return loader.loadClass(_MARKER).getClassLoader()
+
+
+def load_changes(gateway: Any, loader: Any) -> None:
+    """Have the loader of the bridge know what changes of rows need besides."""
+    if not _knows(loader, _CHANGES_MARKER):
+        _add_classes(gateway, loader, _CHANGES, known=_BRIDGE)
+
+
+def _knows(loader: Any, name: str) -> bool:
+    # asked as a resource: a missing class would be an exception, and a costly one through py4j
+    return loader.getResource(f"{name}.class") is not None
+
+
+def _add_classes(gateway: Any, loader: Any, names: Sequence[str], known: Sequence[str]) -> None:
+    """Compile sources, or find their classes kept; `known` are the sources they build on."""
     jvm = gateway.jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    if _knows(gateway, loader):
-        return loader
-    if not any(m.getName() == "addURL" for m in loader.getClass().getMethods()):
-        raise BridgeUnavailableError(
-            f"the driver's class loader is a {loader.getClass().getName()}, which takes no classes"
-        )
-    source = _source()
+    source = _source(names)
 
     def compiled() -> dict[str, bytes]:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
@@ -48,15 +69,18 @@ def load_bridge(gateway: Any) -> Any:
         compiler.setSourceVersion(8)
         compiler.setTargetVersion(8)
         compiler.cook(source)
-        return {name: bytes(code) for name, code in compiler.getBytecodes().items()}
+        # one answer for all: class by class they take as long as compiling does
+        text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(
+            compiler.getBytecodes()
+        )
+        return {name: base64.b64decode(code) for name, code in json.loads(text).items()}
 
     folder = class_folder(
         user_folder("iceberg-pyspark-bridge"),
-        f"{_compiled_against(jvm, loader)}\n{source}",
+        "\n".join((_compiled_against(jvm, loader), _source(known), source)),
         compiled,
     )
     loader.addURL(jvm.java.io.File(str(folder)).toURI().toURL())
-    return loader
 
 
 def _compiled_against(jvm: Any, loader: Any) -> str:
@@ -71,14 +95,9 @@ def _compiled_against(jvm: Any, loader: Any) -> str:
     return " ".join(map(str, found))
 
 
-def _source() -> str:
-    """All sources as the one file that Janino takes: it wants the imports first."""
+def _source(names: Sequence[str]) -> str:
+    """Those sources as the one file that Janino takes: it wants the imports first."""
     folder = Path(__file__).parent
-    lines = [line for n in _SOURCES for line in (folder / n).read_text("utf-8").splitlines()]
+    lines = [line for n in names for line in (folder / n).read_text("utf-8").splitlines()]
     imports = sorted({line for line in lines if line.startswith("import ")})
     return "\n".join([*imports, *(line for line in lines if not line.startswith("import "))])
-
-
-def _knows(gateway: Any, loader: Any) -> bool:
-    # asked as a resource: a missing class would be an exception, and a costly one through py4j
-    return loader.getResource(f"{_MARKER}.class") is not None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType, _parse_datatype_json_string
 
-from iceberg_pyspark.spark.bridge.compiler import load_bridge
+from iceberg_pyspark.spark.bridge.compiler import load_bridge, load_changes
 from iceberg_pyspark.spark.bridge.java_lists import items
 
 # the reader finds columns by field id, and only in the relations that say so
@@ -24,22 +25,40 @@ class Bridge:
     def __init__(self, spark: SparkSession) -> None:
         """Compile the classes if this JVM does not know them; raises `BridgeUnavailableError`."""
         gateway: Any = spark.sparkContext._gateway
-        loader = load_bridge(gateway)
-        none = gateway.new_array(gateway.jvm.java.lang.Class, 0)
-        nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
-
-        def made(name: str) -> Any:
-            return loader.loadClass(name).getDeclaredConstructor(none).newInstance(nothing)
-
         self._spark = spark
         self._gateway: Any = gateway
-        self._plans = made("IcebergPyPlans")
-        self._rows = made("IcebergPyRowLevel")
-        self._joins = made("IcebergPyJoins")
-        self._changes = made("IcebergPyChanges")
-        self._layout = made("IcebergPyLayout")
-        self._sizes = made("IcebergPySizes")
-        self._parquet = made("IcebergPyParquetWrites")
+        self._loader = load_bridge(gateway)
+        self._plans = self._made("IcebergPyPlans")
+        self._sizes = self._made("IcebergPySizes")
+
+    def _made(self, name: str) -> Any:
+        none = self._gateway.new_array(self._gateway.jvm.java.lang.Class, 0)
+        nothing = self._gateway.new_array(self._gateway.jvm.java.lang.Object, 0)
+        return self._loader.loadClass(name).getDeclaredConstructor(none).newInstance(nothing)
+
+    def _made_for_changes(self, name: str) -> Any:
+        load_changes(self._gateway, self._loader)
+        return self._made(name)
+
+    @cached_property
+    def _rows(self) -> Any:
+        return self._made_for_changes("IcebergPyRowLevel")
+
+    @cached_property
+    def _joins(self) -> Any:
+        return self._made_for_changes("IcebergPyJoins")
+
+    @cached_property
+    def _changes(self) -> Any:
+        return self._made_for_changes("IcebergPyChanges")
+
+    @cached_property
+    def _layout(self) -> Any:
+        return self._made_for_changes("IcebergPyLayout")
+
+    @cached_property
+    def _parquet(self) -> Any:
+        return self._made_for_changes("IcebergPyParquetWrites")
 
     @property
     def session_id(self) -> str:
