@@ -199,6 +199,19 @@ def test_equality_deletes_that_java_applies(lake: Oracle) -> None:
     )
 
 
+def test_equality_deletes_of_an_unpartitioned_spec_hold_everywhere(lake: Oracle) -> None:
+    name = "changes.keyed_before"
+    lake.sql(f"create table java_hadoop.{name} using iceberg as select id, 0 g from range(10)")
+    lake.sql(f"alter table java_hadoop.{name} add partition field g")
+    lake.sql(f"insert into java_hadoop.{name} select id, cast(id % 2 as int) from range(10, 20)")
+    install(lake.spark).table(f"lake.{name}").write_equality_deletes(
+        lake.spark.range(8, 12), ["id"]
+    )
+    expected = [(i,) for i in range(20) if not 8 <= i < 12]
+    assert rows(lake, name, "id") == expected
+    assert sorted(map(tuple, lake.sql(f"select id from lake.{name}").collect())) == expected
+
+
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_delete_files_of_other_formats_are_read_by_the_other(
     lake: Oracle, file_format: str
