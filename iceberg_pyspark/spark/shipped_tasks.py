@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, StructType
 
 from iceberg_pyspark.spark.worker_imports import worker_step
 
@@ -25,11 +25,24 @@ def shipped_tasks(
     """What `rows` gives for each task, of that schema; a partition per task unless bounded."""
     if not tasks:
         return spark.createDataFrame([], schema)
-    pickled = [(pickle.dumps(task),) for task in tasks]
-    shipped = spark.sparkContext.parallelize(
-        pickled, min(len(pickled), most_partitions or len(pickled))
-    )
-    return spark.createDataFrame(shipped, "task binary").mapInArrow(_ReadShipped(rows), schema)
+    partitions = min(len(tasks), most_partitions or len(tasks))
+    shipped = _in_the_jvm(spark, [(pickle.dumps(task),) for task in tasks], partitions)
+    return shipped.mapInArrow(_ReadShipped(rows), schema)
+
+
+def _in_the_jvm(spark: SparkSession, shipped: Sequence[tuple[bytes]], partitions: int) -> DataFrame:
+    """A DataFrame of one binary column, whose rows the JVM unpickles.
+
+    What `createDataFrame` does with an RDD, but for its step in Python workers, which looks at each
+    row and takes as long as ours.
+    """
+    context = spark.sparkContext
+    jvm: Any = context._jvm
+    pickled = context.parallelize(shipped, partitions)._jrdd
+    rows = jvm.SerDeUtil.toJavaArray(jvm.SerDeUtil.pythonToJava(pickled, True)).rdd()
+    schema = StructType().add("task", BinaryType(), nullable=False)
+    made = spark._jsparkSession.applySchemaToPythonRDD(rows, schema.json())
+    return DataFrame(made, spark)
 
 
 @dataclass(frozen=True)
