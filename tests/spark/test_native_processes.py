@@ -14,7 +14,7 @@ from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from tests.support.deleted_rows import delete_keys, delete_positions
-from tests.support.spark_sessions import connect_server, run_driver, run_python
+from tests.support.spark_sessions import run_driver
 
 V3 = {"format-version": "3"}
 
@@ -32,32 +32,6 @@ for query in sys.argv[1:]:
     rows = sorted([list(row) for row in frame.collect()])
     found[query] = ["IcebergPyFileIndex" in plan, "MapInArrow" in plan, rows]
 print(json.dumps([spark.sparkContext.master, found]))
-"""
-
-BY_CONNECT = """
-import json, logging, sys
-from pyspark.sql import SparkSession
-from iceberg_pyspark import install
-
-url, path, lake = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-lines = []
-handler = logging.Handler(logging.WARNING)
-handler.emit = lambda record: lines.append(record.getMessage())
-logging.getLogger("iceberg_pyspark").addHandler(handler)
-spark = SparkSession.builder.remote(url).getOrCreate()
-session = install(spark)
-for key, value in lake.items():
-    spark.conf.set(key, value)
-ids = lambda frame: sorted(row.id for row in frame.collect())
-found = {
-    "native": session.is_native,
-    "path": ids(session.table(path).to_df()),
-    "name": ids(session.table("lake.db.t").to_df()),
-    "format": ids(spark.read.format("iceberg-py").load(path).filter("id < 3")),
-    "lines": lines,
-}
-session.uninstall()
-print(json.dumps(found))
 """
 
 
@@ -129,27 +103,6 @@ def test_executors_need_nothing_of_the_bridge(tmp_path: Path) -> None:
     master = "local-cluster[1,1,512]"
     printed = run_driver(tmp_path, script, *expected, master=master, conf=settings_of(tmp_path))
     assert json.loads(printed.splitlines()[-1]) == [master, expected]
-
-
-@pytest.mark.cluster
-def test_connect_has_the_portable_path_and_one_line_says_so(tmp_path: Path) -> None:
-    table = open_catalog(tmp_path).create_table("db.t", "id BIGINT")
-    table.append(ids(0, 5))
-    script = tmp_path / "client.py"
-    script.write_text(BY_CONNECT, encoding="utf-8")
-    settings = json.dumps(settings_of(tmp_path))
-    with connect_server(tmp_path / "server") as url:
-        printed = run_python(script, url, table.location, settings)
-    found = json.loads(printed.splitlines()[-1])
-    (line,) = found.pop("lines")
-    assert line.startswith("no native scans in this session, the portable path serves: ")
-    assert "\n" not in line
-    assert found == {
-        "native": False,
-        "path": [0, 1, 2, 3, 4],
-        "name": [0, 1, 2, 3, 4],
-        "format": [0, 1, 2],
-    }
 
 
 def test_without_janino_the_portable_path_serves(

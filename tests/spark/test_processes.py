@@ -1,4 +1,4 @@
-"""Executors on other processes, a server in between: what the data source sends travels."""
+"""Executors on other processes: what the data source sends travels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.frames import data_files, path_table
-from tests.support.spark_sessions import connect_server, run_driver, run_python, standalone_cluster
+from tests.support.spark_sessions import run_driver, standalone_cluster
 
 ON_A_CLUSTER = '''
 import json, os, sys, time
@@ -59,35 +59,6 @@ found["speculated"] = ids("db.speculated", **lake)
 print(json.dumps(found))
 '''
 
-BY_CONNECT = """
-import json, sys
-from pyspark.sql import SparkSession
-
-url, folder = sys.argv[1:]
-spark = SparkSession.builder.remote(url).getOrCreate()
-
-
-def use(table):
-    spark.range(5).write.format("iceberg-py").mode("append").save(table)
-    frame = spark.read.format("iceberg-py").load(table)
-    counts = [frame.filter("id = 3").count(), frame.count()]
-    spark.range(8, 9).write.format("iceberg-py").mode("overwrite").save(table)
-    now = [row.id for row in spark.read.format("iceberg-py").load(table).collect()]
-    return counts, now, frame.count()
-
-
-found = {"session": type(spark).__module__, "discovered": use(f"{folder}/discovered")}
-from iceberg_pyspark import IcebergDataSource
-spark.dataSource.register(IcebergDataSource)
-frame = spark.read.format("iceberg-py").load(f"{folder}/discovered")
-found["registered"] = [row.id for row in frame.collect()]
-try:
-    spark.read.format("iceberg-py").load(f"{folder}/nothing").collect()
-except Exception as error:
-    found["error"] = str(error)
-print(json.dumps(found))
-"""
-
 
 @pytest.mark.cluster
 def test_tables_are_written_and_read_by_executors_that_fail_and_stall(tmp_path: Path) -> None:
@@ -115,19 +86,3 @@ def test_tables_are_written_and_read_by_executors_that_fail_and_stall(tmp_path: 
     retried = tmp_path / "retried"
     assert len(list(path_table(retried).scan().plan_files())) == 4
     assert not any(f.name.startswith(f"00001-{failed_task}-") for f in data_files(retried))
-
-
-@pytest.mark.cluster
-def test_a_connect_client_reads_and_writes(tmp_path: Path) -> None:
-    script = tmp_path / "client.py"
-    script.write_text(BY_CONNECT, encoding="utf-8")
-    with connect_server(tmp_path / "server") as url:
-        printed = run_python(script, url, str(tmp_path))
-    found = json.loads(printed.splitlines()[-1])
-    assert f"folder {tmp_path}/nothing holds no Iceberg table" in found.pop("error")
-    # the filtered and the whole count, the rows after an overwrite, and the frame loaded before
-    assert found == {
-        "session": "pyspark.sql.connect.session",
-        "discovered": [[1, 5], [8], 5],
-        "registered": [8],
-    }

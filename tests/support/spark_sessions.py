@@ -139,6 +139,7 @@ def standalone_cluster(scratch: Path, workers: int = 1, cores: int = 2) -> Itera
     with ExitStack() as daemons:
         log = scratch / "master.log"
         daemons.enter_context(daemon(master_command, log, lambda text: "New state: ALIVE" in text))
+        waits = []
         for number in range(workers):
             # Spark runs no two attempts of a task on one host: give this one two names
             host = ("127.0.0.1", "localhost")[number % 2]
@@ -151,9 +152,9 @@ def standalone_cluster(scratch: Path, workers: int = 1, cores: int = 2) -> Itera
                 url,
             ]
             log = scratch / f"worker-{number}.log"
-            daemons.enter_context(
-                daemon(worker_command, log, lambda text: "Successfully registered" in text)
-            )
+            waits.append(daemons.enter_context(running(worker_command, log)))
+        for wait in waits:
+            wait(lambda text: "Successfully registered" in text)
         yield url
 
 
@@ -183,7 +184,17 @@ def connect_server(scratch: Path, conf: Mapping[str, str] | None = None) -> Iter
 def daemon(
     command: Sequence[str], log_file: Path, is_ready: Callable[[str], bool]
 ) -> Iterator[None]:
-    """Run a command until the end of the `with`, which begins once `is_ready(log text)` holds.
+    """Run a command until the end of the `with`, which begins once `is_ready(log text)` holds."""
+    with running(command, log_file) as wait:
+        wait(is_ready)
+        yield
+
+
+@contextmanager
+def running(
+    command: Sequence[str], log_file: Path
+) -> Iterator[Callable[[Callable[[str], bool]], None]]:
+    """Run a command until the end of the `with`; yield what waits until `is_ready(log text)` holds.
 
     A session of its own: the executors that a worker starts end together with it.
     """
@@ -196,7 +207,8 @@ def daemon(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    try:
+
+    def wait(is_ready: Callable[[str], bool]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while not is_ready(log_file.read_text(encoding="utf-8", errors="replace")):
             if process.poll() is not None or time.monotonic() > deadline:
@@ -205,7 +217,9 @@ def daemon(
                     f"{log_file.read_text(encoding='utf-8', errors='replace')}"
                 )
             time.sleep(0.2)
-        yield
+
+    try:
+        yield wait
     finally:
         for kind in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):

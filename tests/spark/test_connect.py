@@ -1,0 +1,124 @@
+"""Clients of a Spark Connect server: the data source alone, and with Iceberg in the session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import load_catalog
+from tests.support.spark_sessions import connect_server, run_python
+
+PORTABLE = """
+import json, sys
+from pyspark.sql import SparkSession
+
+url, folder = sys.argv[1:]
+spark = SparkSession.builder.remote(url).getOrCreate()
+
+
+def use(table):
+    spark.range(5).write.format("iceberg-py").mode("append").save(table)
+    frame = spark.read.format("iceberg-py").load(table)
+    counts = [frame.filter("id = 3").count(), frame.count()]
+    spark.range(8, 9).write.format("iceberg-py").mode("overwrite").save(table)
+    now = [row.id for row in spark.read.format("iceberg-py").load(table).collect()]
+    return counts, now, frame.count()
+
+
+found = {"session": type(spark).__module__, "discovered": use(f"{folder}/discovered")}
+from iceberg_pyspark import IcebergDataSource
+spark.dataSource.register(IcebergDataSource)
+frame = spark.read.format("iceberg-py").load(f"{folder}/discovered")
+found["registered"] = [row.id for row in frame.collect()]
+try:
+    spark.read.format("iceberg-py").load(f"{folder}/nothing").collect()
+except Exception as error:
+    found["error"] = str(error)
+print(json.dumps(found))
+"""
+
+INSTALLED = """
+import json, logging, sys
+from pyspark.sql import SparkSession
+from iceberg_pyspark import install
+
+url, path, lake = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+lines = []
+handler = logging.Handler(logging.WARNING)
+handler.emit = lambda record: lines.append(record.getMessage())
+logging.getLogger("iceberg_pyspark").addHandler(handler)
+spark = SparkSession.builder.remote(url).getOrCreate()
+session = install(spark)
+for key, value in lake.items():
+    spark.conf.set(key, value)
+ids = lambda frame: sorted(row.id for row in frame.collect())
+found = {
+    "native": session.is_native,
+    "path": ids(session.table(path).to_df()),
+    "name": ids(session.table("lake.db.t").to_df()),
+    "format": ids(spark.read.format("iceberg-py").load(path).filter("id < 3")),
+    "lines": lines,
+}
+session.uninstall()
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One server for all: each client has a session of its own."""
+    with connect_server(tmp_path_factory.mktemp("server")) as url:
+        yield url
+
+
+def lake_settings(folder: Path) -> dict[str, str]:
+    return {
+        "type": "sql",
+        "uri": f"sqlite:///{folder / 'catalog.db'}",
+        "warehouse": str(folder / "warehouse"),
+    }
+
+
+@pytest.mark.cluster
+def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
+    script = tmp_path / "client.py"
+    script.write_text(PORTABLE, encoding="utf-8")
+    printed = run_python(script, server, str(tmp_path))
+    found = json.loads(printed.splitlines()[-1])
+    assert f"folder {tmp_path}/nothing holds no Iceberg table" in found.pop("error")
+    # the filtered and the whole count, the rows after an overwrite, and the frame loaded before
+    assert found == {
+        "session": "pyspark.sql.connect.session",
+        "discovered": [[1, 5], [8], 5],
+        "registered": [8],
+    }
+
+
+@pytest.mark.cluster
+def test_connect_has_the_portable_path_and_one_line_says_so(server: str, tmp_path: Path) -> None:
+    lake = lake_settings(tmp_path)
+    catalog = load_catalog("lake", **lake)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", "id BIGINT")
+    table.append(pa.table({"id": pa.array(range(5), pa.int64())}))
+    script = tmp_path / "client.py"
+    script.write_text(INSTALLED, encoding="utf-8")
+    prefix = "spark.sql.catalog.lake"
+    settings = json.dumps(
+        {prefix: "iceberg_pyspark", **{f"{prefix}.{k}": v for k, v in lake.items()}}
+    )
+    printed = run_python(script, server, table.location, settings)
+    found = json.loads(printed.splitlines()[-1])
+    (line,) = found.pop("lines")
+    assert line.startswith("no native scans in this session, the portable path serves: ")
+    assert "\n" not in line
+    assert found == {
+        "native": False,
+        "path": [0, 1, 2, 3, 4],
+        "name": [0, 1, 2, 3, 4],
+        "format": [0, 1, 2],
+    }
