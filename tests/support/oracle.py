@@ -21,7 +21,7 @@ from typing import Any
 
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, _make_type_verifier
 
 from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_sessions import SPARK_HOME, spark_environment, start_session
@@ -158,10 +158,20 @@ class Oracle:
             for name, iceberg_type in types
         ]
         schema = StructType.fromJson({"type": "struct", "fields": fields})
+        verify = _make_type_verifier(schema)
+        values = []
+        for row in rows:
+            verify(row)
+            values.append(schema.toInternal(row))
+        # createDataFrame, without Python workers that would look at each row once more
+        serde = self.jvm.SerDeUtil
+        pickled = self.spark.sparkContext.parallelize(values, 1)._jrdd
+        converted = serde.toJavaArray(serde.pythonToJava(pickled, True)).rdd()
         java_time = "spark.sql.datetime.java8API.enabled"
         self.spark.conf.set(java_time, "true")
         try:
-            return self.spark.createDataFrame(list(rows), schema)._jdf.collectAsList()
+            frame = self.java_session.applySchemaToPythonRDD(converted, schema.json())
+            return frame.collectAsList()
         finally:
             self.spark.conf.unset(java_time)
 
