@@ -34,13 +34,11 @@ def refs(lake: Oracle, table: str) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, lake.sql(f"select {columns} from {by_java(table)}.refs").collect()))
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_a_branch_of_an_empty_table(lake: Oracle, version: int) -> None:
-    ours, javas = (f"{w}.writes.empty_v{version}_by_{w}" for w in (OURS, JAVAS))
+def test_a_branch_of_an_empty_table(lake: Oracle) -> None:
+    ours, javas = (f"{w}.writes.empty_by_{w}" for w in (OURS, JAVAS))
     for table in (ours, javas):
         lake.sql(
-            f"create table {table} (id bigint) using iceberg "
-            f"tblproperties ('format-version'='{version}')"
+            f"create table {table} (id bigint) using iceberg tblproperties ('format-version'='3')"
         )
     branching = install(lake.spark).table(ours).manage_snapshots()
     branching.create_branch("b", min_snapshots_to_keep=2).commit()
@@ -54,11 +52,10 @@ def test_a_branch_of_an_empty_table(lake: Oracle, version: int) -> None:
         lake.sql(f"insert into {table} values (7)")
         assert lake.table_rows(by_java(table)) == [(7,)]
     assert snapshots(lake, ours) == snapshots(lake, javas)
-    if version == 3:
-        lineage = "select id, _row_id, _last_updated_sequence_number from {}"
-        for place in ("", ".branch_b"):
-            found = [lake.sql(lineage.format(by_java(t)) + place).collect() for t in (ours, javas)]
-            assert found[0] == found[1]
+    lineage = "select id, _row_id, _last_updated_sequence_number from {}"
+    for place in ("", ".branch_b"):
+        found = [lake.sql(lineage.format(by_java(t)) + place).collect() for t in (ours, javas)]
+        assert found[0] == found[1]
 
 
 def test_totals_of_a_branch_that_a_write_begins_count_all_its_rows(lake: Oracle) -> None:
