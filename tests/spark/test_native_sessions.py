@@ -187,6 +187,17 @@ def test_a_cached_frame_stays_until_it_is_refreshed(lake: Lake) -> None:
     assert lake.spark.table("lake.db.changed").count() == 10
 
 
+def test_small_tasks_of_ours_share_a_task_and_pass_no_other_worker(lake: Lake) -> None:
+    table = create(lake.session, "lake.db.appended")
+    for i in range(20):
+        append(table, range(i, i + 1))
+    frame = lake.spark.table("lake.db.appended.files")
+    lineage = frame._jdf.queryExecution().toRdd()
+    assert lineage.getNumPartitions() == 2
+    assert " PythonRDD[" not in lineage.toDebugString()
+    assert sorted(row.record_count for row in frame.collect()) == [1] * 20
+
+
 PRUNED_BY = {
     "spark.sql.optimizer.dynamicPartitionPruning.useStats": "false",
     "spark.sql.optimizer.dynamicPartitionPruning.fallbackFilterRatio": "1.0",
