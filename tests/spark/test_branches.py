@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
@@ -17,6 +16,7 @@ from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
 from tests.support.native_lake import sqlite_lake
+from tests.support.numbered_rows import rows
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +41,6 @@ def branched(session: IcebergSession, name: str, mode: str) -> SparkTable:
     table.append(rows(100))
     table.delete("id = 1")
     return table
-
-
-def rows(*ids: int) -> pa.Table:
-    return pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "g": pa.array([i % 2 for i in ids], pa.int32()),
-            "s": [str(i) for i in ids],
-        }
-    )
 
 
 def contents(table: SparkTable) -> dict[int, str]:

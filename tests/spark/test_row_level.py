@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -22,6 +21,7 @@ from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
 from tests.support.native_lake import sqlite_lake
+from tests.support.numbered_rows import rows
 
 IDS = range(10)
 
@@ -55,16 +55,6 @@ def table(session: IcebergSession, request: pytest.FixtureRequest) -> Callable[.
         return made
 
     return make
-
-
-def rows(*ids: int) -> pa.Table:
-    return pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "g": pa.array([i % 2 for i in ids], pa.int32()),
-            "s": [str(i) for i in ids],
-        }
-    )
 
 
 def contents(table: SparkTable) -> dict[int, str]:
