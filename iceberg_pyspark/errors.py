@@ -16,25 +16,22 @@
     │  ├─ CatalogUnavailableError  try again
     │  └─ NotAuthorizedError
     ├─ StorageError                a file that is missing, short, damaged or refused
-    │  └─ FileAlreadyExistsError   an exclusive create found the name taken
+    │  ├─ FileAlreadyExistsError   an exclusive create found the name taken
+    │  └─ FileNotWrittenError      a create that took no effect and never will
     └─ CommitError
        ├─ CommitConflictError      the metadata moved: refresh and retry
        ├─ ConcurrentChangeError    a retry cannot help: the other commit touches what we read
        └─ CommitStateUnknownError  may have succeeded: look, never retry blindly, never delete
 
 Leaves differ only where the caller acts differently. Each takes one positional message, so that it
-survives pickling between Python workers; the message says what, where and what to do.
-`safe_to_clean_up` answers one question: may the files written for the failed commit be deleted?
-None of them is a `NotImplementedError`: Spark swallows that one while planning a read.
+survives pickling between Python workers; the message says what, where and what to do. No error says
+whether written files may be removed: that takes a value, see `commits/outcomes.py`. None of them is
+a `NotImplementedError`: Spark swallows that one while planning a read.
 """
-
-from typing import ClassVar
 
 
 class IcebergError(Exception):
     """Base of all errors of this package."""
-
-    safe_to_clean_up: ClassVar[bool] = True
 
 
 class InvalidMetadataError(IcebergError):
@@ -101,6 +98,10 @@ class FileAlreadyExistsError(StorageError):
     """An exclusive create found a file of that name."""
 
 
+class FileNotWrittenError(StorageError):
+    """A file was not created, and no request that could still create it is under way."""
+
+
 class CommitError(IcebergError):
     """A commit did not succeed."""
 
@@ -115,5 +116,3 @@ class ConcurrentChangeError(CommitError):
 
 class CommitStateUnknownError(CommitError):
     """The commit may have succeeded. Never retry blindly and never delete its files."""
-
-    safe_to_clean_up: ClassVar[bool] = False

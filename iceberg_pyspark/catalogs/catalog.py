@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -39,11 +40,7 @@ class LoadedTable:
 
 
 class Catalog(Protocol):
-    """The operations every catalog answers; errors are those of `errors.py`.
-
-    `commit_table` ends in one of three ways: it returns (done), raises `CommitConflictError`
-    (refused, nothing happened) or raises `CommitStateUnknownError` (look, never delete).
-    """
+    """The operations every catalog answers; errors are those of `errors.py`."""
 
     @property
     def name(self) -> str:
@@ -100,7 +97,10 @@ class Catalog(Protocol):
         ...
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
-        """Publish the first metadata of a new table; raises `TableAlreadyExistsError`."""
+        """Publish the first metadata of a new table.
+
+        Raises `TableAlreadyExistsError`, or `CommitStateUnknownError` where the table may be there.
+        """
         ...
 
     def commit_table(
@@ -108,8 +108,13 @@ class Catalog(Protocol):
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
-    ) -> LoadedTable:
-        """Check the requirements on the current metadata, apply the updates, swap the pointer."""
+    ) -> Outcome[LoadedTable]:
+        """Check the requirements on the current metadata, apply the updates, swap the pointer.
+
+        `Refused` says that the table is and will be as it was; with a `CommitConflictError` in it
+        the same commit may be tried again on newer metadata. An exception says nothing about the
+        table, and the caller treats it as `Unknown`.
+        """
         ...
 
     def drop_table(self, identifier: TableIdentifier) -> None:

@@ -9,6 +9,7 @@ every other folder is a namespace.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop_tables import (
@@ -27,10 +28,12 @@ from iceberg_pyspark.catalogs.properties import (
     storage_properties,
 )
 from iceberg_pyspark.catalogs.warehouse import LOCATION, WAREHOUSE, absolute_location
+from iceberg_pyspark.commits.outcomes import Outcome, Refused
 from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
     FileAlreadyExistsError,
+    IcebergError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
@@ -164,28 +167,41 @@ class FilesystemCatalog:
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
         """Publish version 1 of a new table; raises `TableAlreadyExistsError`."""
-        folder = self.default_table_location(identifier)
-        self._require_namespace(identifier.namespace)
-        if folder_exists(folder) and not _is_used(folder) and not _is_free(folder):
-            raise TableAlreadyExistsError(
-                f"{identifier} is already a namespace of catalog '{self._name}'"
-            )
-        return self._loaded(identifier, create_first_version(self._storage(), folder, metadata))
+        return self._create(identifier, metadata).result()
+
+    def _create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Outcome[LoadedTable]:
+        try:
+            folder = self.default_table_location(identifier)
+            self._require_namespace(identifier.namespace)
+            if folder_exists(folder) and not _is_used(folder) and not _is_free(folder):
+                return Refused(
+                    TableAlreadyExistsError(
+                        f"{identifier} is already a namespace of catalog '{self._name}'"
+                    )
+                )
+            io = self._storage()
+        except IcebergError as e:
+            return Refused(e)
+        outcome = create_first_version(io, folder, metadata)
+        return outcome.map(partial(self._loaded, identifier))
 
     def commit_table(
         self,
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
-    ) -> LoadedTable:
+    ) -> Outcome[LoadedTable]:
         """Check the requirements, apply the updates, publish the next version."""
-        if AssertCreate() in requirements and not self.table_exists(identifier):
-            return self.create_table(identifier, created_from_updates(requirements, updates))
-        base = self._current(identifier)
-        done = commit_next_version(
-            self._storage(), self.default_table_location(identifier), base, requirements, updates
-        )
-        return self._loaded(identifier, done)
+        try:
+            if AssertCreate() in requirements and not self.table_exists(identifier):
+                return self._create(identifier, created_from_updates(requirements, updates))
+            folder = self.default_table_location(identifier)
+            base = self._current(identifier)
+            io = self._storage()
+        except IcebergError as e:
+            return Refused(e)
+        outcome = commit_next_version(io, folder, base, requirements, updates)
+        return outcome.map(partial(self._loaded, identifier))
 
     def drop_table(self, identifier: TableIdentifier) -> None:
         """Forget the table; its files stay. Raises `NoSuchTableError`."""

@@ -8,7 +8,6 @@ saves a listing: it may be missing, stale or nonsense. Which folder a table's na
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Sequence
@@ -16,14 +15,24 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.catalogs.pointer_swap import delete_trimmed_metadata, now_ms
 from iceberg_pyspark.commits.apply import apply_updates
+from iceberg_pyspark.commits.outcomes import (
+    Done,
+    Outcome,
+    Refused,
+    Unknown,
+    after_commit,
+    caused_by,
+    unknown,
+)
 from iceberg_pyspark.commits.requirements import TableRequirement, check_requirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
-    CommitStateUnknownError,
     FileAlreadyExistsError,
+    FileNotWrittenError,
     IcebergError,
     InvalidRequestError,
+    NoSuchTableError,
     StorageError,
     TableAlreadyExistsError,
     UnsupportedFeatureError,
@@ -42,7 +51,6 @@ _VERSION_FILE = re.compile(r"v(\d{1,18})(?:\.gz\.metadata\.json|\.metadata\.json
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _MAX_FORMAT_VERSION = 3
 _LOAD_ATTEMPTS = 5
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,25 +137,48 @@ def _metadata_folder(location: str) -> str:
     return f"{location}/metadata"
 
 
-def create_first_version(io: FileIO, location: str, metadata: TableMetadata) -> TableVersion:
-    """Publish version 1; raises `TableAlreadyExistsError` where the folder is a table."""
-    _check(metadata, location)
-    if current_version(io, location) is not None:
-        raise _taken(location)
+def create_first_version(
+    io: FileIO, location: str, metadata: TableMetadata
+) -> Outcome[TableVersion]:
+    """Publish version 1; refused with a `TableAlreadyExistsError` where the folder is a table."""
     try:
-        # always the plain name: two creators must race for the same one
-        file = _publish(io, location, 1, _SUFFIXES[0], metadata)
-    except CommitConflictError as e:
-        raise _taken(location) from e
-    if (found := current_version(io, location)) is not None and found[0] > 1:
+        _check(metadata, location)
+        if current_version(io, location) is not None:
+            return Refused(_taken(location))
+    except IcebergError as e:
+        return Refused(e)
+    # always the plain name: two creators must race for the same one
+    file = f"{_metadata_folder(location)}/v1{_SUFFIXES[0]}"
+    first = TableVersion(version=1, metadata_location=file, metadata=metadata)
+    outcome = _publish(io, location, first)
+    if isinstance(outcome, Done):
+        outcome = _first_of_its_table(io, location, first)
+    match outcome:
+        case Done():
+            _write_hint(io, location, 1)
+            return outcome
+        case Refused(error) if isinstance(error, CommitConflictError):
+            return Refused(caused_by(_taken(location), error))
+        case _:
+            return outcome
+
+
+def _first_of_its_table(io: FileIO, location: str, first: TableVersion) -> Outcome[TableVersion]:
+    """What became of version 1 once it is published.
+
+    The first versions of a table that commits have trimmed leave their names free: a writer that
+    did not see that table took one of them.
+    """
+    try:
+        found = current_version(io, location)
+        if found is None or found[0] == 1:
+            return Done(first)
         later = read_table_metadata(io, found[1])
-        # the versions of a table that was dropped may come back under a writer that did not see it
-        # go
-        if later.table_uuid != metadata.table_uuid:
-            io.delete(file)
-            raise _taken(location)
-    _write_hint(io, location, 1)
-    return TableVersion(version=1, metadata_location=file, metadata=metadata)
+        if later.table_uuid == first.metadata.table_uuid:
+            return Done(first)
+        return _withdraw(io, location, first)
+    except Exception as e:  # noqa: BLE001 - the version is published, whatever this look runs into
+        return unknown(f"table {location}", e)
 
 
 def _taken(location: str) -> TableAlreadyExistsError:
@@ -160,95 +191,193 @@ def commit_next_version(
     base: TableVersion,
     requirements: Sequence[TableRequirement],
     updates: Sequence[TableUpdate],
-) -> TableVersion:
-    """Publish the version after `base`; raises `CommitConflictError` if there is one."""
-    for requirement in requirements:
-        check_requirement(requirement, base.metadata)
-    metadata = apply_updates(
-        base.metadata,
-        updates,
-        now_ms=now_ms(),
-        previous_metadata_location=base.metadata_location,
-    )
-    if metadata is base.metadata:
-        return base
-    _check(metadata, location)
-    version = base.version + 1
-    # by what the base says, not the new metadata: writers that race for a version then race for
-    # one name
-    gzipped = metadata_codec(base.metadata.properties) == "gzip"
-    suffix = _SUFFIXES[1] if gzipped else _SUFFIXES[0]
-    file = _publish(io, location, version, suffix, metadata)
-    if not _still_there(io, base):
-        # the base is gone: the table was dropped, or so many commits passed that versions were
-        # trimmed and the name was free again; nothing that counts follows from our version
-        io.delete(file)
-        raise CommitConflictError(
-            f"table {location} moved on from version {base.version} long ago; refresh and retry"
-        )
-    _write_hint(io, location, version)
-    delete_trimmed_metadata(io, base.metadata, metadata)
-    return TableVersion(version=version, metadata_location=file, metadata=metadata)
-
-
-def _publish(io: FileIO, location: str, version: int, suffix: str, metadata: TableMetadata) -> str:
-    file = f"{_metadata_folder(location)}/v{version}{suffix}"
-    others = [f for f in _version_files(location, version) if f != file]
-    conflict = (
-        f"version {version} of table {location} was published by another writer; refresh and retry"
-    )
-    if any(io.exists(f) for f in others):
-        raise CommitConflictError(conflict)
+) -> Outcome[TableVersion]:
+    """Publish the version after `base`; refused with a `CommitConflictError` if there is one."""
     try:
-        write_table_metadata(io, metadata, file)
+        for requirement in requirements:
+            check_requirement(requirement, base.metadata)
+        metadata = apply_updates(
+            base.metadata,
+            updates,
+            now_ms=now_ms(),
+            previous_metadata_location=base.metadata_location,
+        )
+        if metadata is base.metadata:
+            return Done(base)
+        _check(metadata, location)
+        # by what the base says, not the new metadata: writers that race for a version then race
+        # for one name
+        gzipped = metadata_codec(base.metadata.properties) == "gzip"
+    except IcebergError as e:
+        return Refused(e)
+    version = base.version + 1
+    suffix = _SUFFIXES[1] if gzipped else _SUFFIXES[0]
+    file = f"{_metadata_folder(location)}/v{version}{suffix}"
+    following = TableVersion(version=version, metadata_location=file, metadata=metadata)
+    outcome = _publish(io, location, following)
+    if isinstance(outcome, Done):
+        outcome = _follows(io, location, base, following)
+    if isinstance(outcome, Done):
+        _write_hint(io, location, version)
+        delete_trimmed_metadata(io, base.metadata, metadata)
+    return outcome
+
+
+def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersion]:
+    """Create the version's file, which is the swap: `Refused` where the version is another's."""
+    file = new.metadata_location
+    others = [f for f in _version_files(location, new.version) if f != file]
+    conflict = CommitConflictError(
+        f"version {new.version} of table {location} was published by another writer; refresh and "
+        "retry"
+    )
+    try:
+        if any(io.exists(f) for f in others):
+            return Refused(conflict)
+    except IcebergError as e:
+        return Refused(e)
+    try:
+        write_table_metadata(io, new.metadata, file)
+    except FileNotWrittenError as e:
+        return Refused(e)
     except StorageError as e:
-        _look_what_happened(io, file, metadata, conflict, e)
-    if any(io.exists(f) for f in others):
-        # a writer that changes the codec took the other name in the same moment; it does not look
-        # again
-        io.delete(file)
-        raise CommitConflictError(conflict)
-    return file
+        if (failed := _look_what_happened(io, new, conflict, e)) is not None:
+            return failed
+    except Exception as e:  # noqa: BLE001 - the file may be there, whatever it is
+        return unknown(f"table {location}", e)
+    try:
+        if any(io.exists(f) for f in others):
+            # a writer that changes the codec took the other name in the same moment; it does not
+            # look again
+            return _withdraw(io, location, new)
+    except Exception as e:  # noqa: BLE001
+        return unknown(f"table {location}", e)
+    return Done(new)
 
 
 def _look_what_happened(
-    io: FileIO, file: str, metadata: TableMetadata, conflict: str, error: StorageError
-) -> None:
-    """Return if the file is the one we wrote; else raise what the failed write came to."""
+    io: FileIO, new: TableVersion, conflict: CommitConflictError, error: StorageError
+) -> Refused | Unknown | None:
+    """What a failed write came to; None: the file is there, and it is the one we wrote."""
+    file = new.metadata_location
     try:
         if not io.exists(file):
             if isinstance(error, FileAlreadyExistsError):
-                raise CommitConflictError(conflict) from error
-            raise error
+                return Refused(caused_by(conflict, error))
+            # absent now is no proof: a request that timed out may still be carried out
+            return unknown(f"{file} may yet be published", error)
         found = read_table_metadata(io, file)
-    except (StorageError, IcebergError) as e:
-        if e is error or isinstance(e, CommitConflictError):
-            raise
-        raise CommitStateUnknownError(
-            f"{file} may have been published ({error}), and looking failed ({e}); look at the "
-            "table "
-            "before trying again and delete nothing"
-        ) from error
-    if metadata_to_bytes(found) != metadata_to_bytes(metadata):
-        raise CommitConflictError(conflict) from error
+    except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
+        return unknown(f"{file} may have been published ({error}), and looking failed", e)
+    if metadata_to_bytes(found) == metadata_to_bytes(new.metadata):
+        return None
+    # the name is another's for good
+    return Refused(caused_by(conflict, error))
 
 
-def _still_there(io: FileIO, base: TableVersion) -> bool:
-    if not io.exists(base.metadata_location):
+def _follows(
+    io: FileIO, location: str, base: TableVersion, new: TableVersion
+) -> Outcome[TableVersion]:
+    """What became of a version that is published: whether it is in the table's history.
+
+    Where so many commits have passed that versions were trimmed, or the table was dropped, the
+    name after an old base is free again, and nothing follows from a version that takes it.
+    """
+    try:
+        hinted = _hinted_version(io, location)
+        base_is_there = _is_there(io, base)
+        if base_is_there and (hinted is None or hinted <= new.version):
+            return Done(new)
+        current = load_version(io, location)
+        if current is None:
+            return unknown(f"table {location}", NoSuchTableError("it was dropped meanwhile"))
+        if base_is_there and current.metadata_location == new.metadata_location:
+            # the hint is nonsense
+            return Done(new)
+        match _descends(current, base, new):
+            case True:
+                return Done(new)
+            case False:
+                return _withdraw(io, location, new)
+            case None:
+                return _overtaken(new)
+    except Exception as e:  # noqa: BLE001 - the version is published, whatever this look runs into
+        return unknown(f"table {location}", e)
+
+
+def _overtaken(new: TableVersion) -> Unknown:
+    return unknown(
+        new.metadata_location,
+        CommitConflictError("later versions do not tell whether they were made from this one"),
+    )
+
+
+def _is_there(io: FileIO, version: TableVersion) -> bool:
+    if not io.exists(version.metadata_location):
         return False
-    found = read_table_metadata(io, base.metadata_location)
+    try:
+        found = read_table_metadata(io, version.metadata_location)
+    except StorageError:
+        # trimmed since the look: by a commit on ours, or long ago
+        if io.exists(version.metadata_location):
+            raise
+        return False
     return (found.table_uuid, found.last_updated_ms) == (
-        base.metadata.table_uuid,
-        base.metadata.last_updated_ms,
+        version.metadata.table_uuid,
+        version.metadata.last_updated_ms,
+    )
+
+
+def _descends(current: TableVersion, base: TableVersion, new: TableVersion) -> bool | None:
+    """Whether the table's newest version was made from `new`; None: it does not tell.
+
+    Asked where the base is gone or another's, or versions beyond `new` are there.
+    """
+    metadata = current.metadata
+    if metadata.table_uuid != new.metadata.table_uuid or current.version == new.version:
+        # dropped, and perhaps made anew; or the other name of the version is the one that counts
+        return False
+    if (logged := _logged_time(metadata, new.metadata_location)) is not None:
+        return logged == new.metadata.last_updated_ms
+    ours = [s for s in new.metadata.snapshots if s.snapshot_id not in base.metadata.snapshot_by_id]
+    if not ours:
+        return None
+    if all(s.snapshot_id in metadata.snapshot_by_id for s in ours):
+        return True
+    # a sequence number is given once (specification, "Sequence Numbers"); version 1 has none
+    taken = {s.sequence_number for s in metadata.snapshots} - {0}
+    return False if any(s.sequence_number in taken for s in ours) else None
+
+
+def _logged_time(metadata: TableMetadata, file: str) -> int | None:
+    log = {e.metadata_file: e.timestamp_ms for e in metadata.metadata_log}
+    return log.get(file)
+
+
+def _withdraw(io: FileIO, location: str, new: TableVersion) -> Refused | Unknown:
+    """Take back a version that is not in the table; unknown where another writer has built on it.
+
+    A writer that has read it publishes the next version and then looks for its base. So either we
+    see that version after ours is gone, or its writer sees that ours is.
+    """
+    io.delete(new.metadata_location)
+    for file in _version_files(location, new.version + 1):
+        if io.exists(file):
+            logged = _logged_time(read_table_metadata(io, file), new.metadata_location)
+            if logged == new.metadata.last_updated_ms:
+                return _overtaken(new)
+    return Refused(
+        CommitConflictError(
+            f"table {location} moved on from version {new.version - 1}, or was dropped; refresh "
+            "and retry"
+        )
     )
 
 
 def _write_hint(io: FileIO, location: str, version: int) -> None:
-    # the commit is done; readers find their way without the hint
-    try:
+    # readers find their way without it
+    with after_commit(f"the version hint of table {location}"):
         io.write_bytes(_hint_file(location), str(version).encode("ascii"))
-    except StorageError as e:
-        _log.warning("could not write the version hint of table %s: %s", location, e)
 
 
 def drop_versions(io: FileIO, location: str) -> bool:

@@ -17,10 +17,12 @@ from iceberg_pyspark.catalogs.pointer_swap import (
 )
 from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.warehouse import default_location
+from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused
 from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
+    IcebergError,
     InvalidRequestError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -148,12 +150,19 @@ class MemoryCatalog:
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
         """Publish the first metadata of a new table; raises `TableAlreadyExistsError`."""
-        check_identifier(identifier)
-        with self._lock:
-            self._require_namespace(identifier.namespace)
-            self._require_free(identifier)
+        return self._create(identifier, metadata).result()
+
+    def _create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Outcome[LoadedTable]:
+        try:
+            check_identifier(identifier)
+            with self._lock:
+                self._require_namespace(identifier.namespace)
+                self._require_free(identifier)
+            io = self._storage(metadata.location)
+        except IcebergError as e:
+            return Refused(e)
         return create_by_swap(
-            self._storage(metadata.location),
+            io,
             identifier,
             metadata,
             lambda location: self._publish(identifier, location),
@@ -165,13 +174,17 @@ class MemoryCatalog:
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
-    ) -> LoadedTable:
+    ) -> Outcome[LoadedTable]:
         """Check the requirements on the current metadata, apply the updates, swap the pointer."""
-        if AssertCreate() in requirements and not self.table_exists(identifier):
-            return self.create_table(identifier, created_from_updates(requirements, updates))
-        current = self.load_table(identifier)
+        try:
+            if AssertCreate() in requirements and not self.table_exists(identifier):
+                return self._create(identifier, created_from_updates(requirements, updates))
+            current = self.load_table(identifier)
+            io = self._storage(current.metadata.location)
+        except IcebergError as e:
+            return Refused(e)
         return commit_by_swap(
-            self._storage(current.metadata.location),
+            io,
             current,
             requirements,
             updates,
@@ -200,21 +213,26 @@ class MemoryCatalog:
         with self._lock:
             self._require_namespace(identifier.namespace)
             loaded = self._loaded(identifier, metadata_location)
-            self._publish(identifier, metadata_location)
+            self._publish(identifier, metadata_location).result()
         return loaded
 
-    def _publish(self, identifier: TableIdentifier, location: str) -> None:
+    def _publish(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
         with self._lock:
-            self._require_free(identifier)
+            if identifier in self._locations:
+                return Refused(self._taken(identifier))
             self._locations[identifier] = location
+            return Done(None)
 
-    def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> None:
+    def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
         with self._lock:
             if self._locations.get(identifier) != expected:
-                raise CommitConflictError(
-                    f"table {identifier} was changed by another commit; refresh and retry"
+                return Refused(
+                    CommitConflictError(
+                        f"table {identifier} was changed by another commit; refresh and retry"
+                    )
                 )
             self._locations[identifier] = new
+            return Done(None)
 
     def _loaded(self, identifier: TableIdentifier, location: str) -> LoadedTable:
         return LoadedTable(
@@ -235,6 +253,7 @@ class MemoryCatalog:
 
     def _require_free(self, identifier: TableIdentifier) -> None:
         if identifier in self._locations:
-            raise TableAlreadyExistsError(
-                f"table {identifier} is already in catalog '{self._name}'"
-            )
+            raise self._taken(identifier)
+
+    def _taken(self, identifier: TableIdentifier) -> TableAlreadyExistsError:
+        return TableAlreadyExistsError(f"table {identifier} is already in catalog '{self._name}'")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop_tables import (
@@ -21,9 +22,11 @@ from iceberg_pyspark.catalogs.hadoop_tables import (
 from iceberg_pyspark.catalogs.pointer_swap import created_from_updates
 from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.warehouse import absolute_location
+from iceberg_pyspark.commits.outcomes import Outcome, Refused
 from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
+    IcebergError,
     InvalidRequestError,
     NoSuchTableError,
     TableAlreadyExistsError,
@@ -132,7 +135,7 @@ class PathCatalog:
             return self._loaded(identifier, location, read_table_metadata(io, location))
         found = load_version(io, location)
         if found is not None:
-            return self._loaded(identifier, found.metadata_location, found.metadata)
+            return self._loaded_version(identifier, found)
         file = _metastore_file(io, location)
         if file is None:
             raise NoSuchTableError(
@@ -149,28 +152,40 @@ class PathCatalog:
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
         """Publish version 1 of a new table; raises `TableAlreadyExistsError`."""
-        location = self.default_table_location(identifier)
-        io = self._storage(location)
-        if (file := _metastore_file(io, location)) is not None:
-            raise TableAlreadyExistsError(f"folder {location} holds a catalog's table ({file})")
-        if is_local(location):
-            _refuse_foreign_files(location)
-        created = create_first_version(io, location, metadata)
-        return self._loaded(identifier, created.metadata_location, created.metadata)
+        return self._create(identifier, metadata).result()
+
+    def _create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Outcome[LoadedTable]:
+        try:
+            location = self.default_table_location(identifier)
+            io = self._storage(location)
+            if (file := _metastore_file(io, location)) is not None:
+                return Refused(
+                    TableAlreadyExistsError(f"folder {location} holds a catalog's table ({file})")
+                )
+            if is_local(location):
+                _refuse_foreign_files(location)
+        except IcebergError as e:
+            return Refused(e)
+        outcome = create_first_version(io, location, metadata)
+        return outcome.map(partial(self._loaded_version, identifier))
 
     def commit_table(
         self,
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
-    ) -> LoadedTable:
+    ) -> Outcome[LoadedTable]:
         """Check the requirements, apply the updates, publish the next version."""
-        location = _location(identifier)
-        if AssertCreate() in requirements and not self.table_exists(identifier):
-            return self.create_table(identifier, created_from_updates(requirements, updates))
-        base = self._writable(identifier)
-        done = commit_next_version(self._storage(location), location, base, requirements, updates)
-        return self._loaded(identifier, done.metadata_location, done.metadata)
+        try:
+            location = _location(identifier)
+            if AssertCreate() in requirements and not self.table_exists(identifier):
+                return self._create(identifier, created_from_updates(requirements, updates))
+            base = self._writable(identifier)
+            io = self._storage(location)
+        except IcebergError as e:
+            return Refused(e)
+        outcome = commit_next_version(io, location, base, requirements, updates)
+        return outcome.map(partial(self._loaded_version, identifier))
 
     def drop_table(self, identifier: TableIdentifier) -> None:
         """Forget the table; its files stay. Raises `NoSuchTableError`."""
@@ -200,6 +215,9 @@ class PathCatalog:
                 f"{loaded.metadata_location}; write through that catalog"
             )
         return found
+
+    def _loaded_version(self, identifier: TableIdentifier, version: TableVersion) -> LoadedTable:
+        return self._loaded(identifier, version.metadata_location, version.metadata)
 
     def _loaded(
         self, identifier: TableIdentifier, metadata_location: str, metadata: TableMetadata

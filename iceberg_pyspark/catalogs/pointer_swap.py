@@ -1,8 +1,8 @@
 """A commit of a catalog that points at metadata files: write the next file, swap the pointer.
 
 For catalogs with metastore-style names, `00003-<uuid>.metadata.json`. The swap is the catalog's
-own. What it raises decides over the new file: a refused swap removes it, an unknown outcome keeps
-everything. Specification, "Optimistic Concurrency" and "Metastore Tables".
+own, and what it returns decides over the new file: a refused swap removes it, an unknown outcome
+keeps everything. Specification, "Optimistic Concurrency" and "Metastore Tables".
 """
 
 from __future__ import annotations
@@ -14,6 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.commits.apply import apply_updates
+from iceberg_pyspark.commits.outcomes import (
+    Done,
+    NotCommitted,
+    Outcome,
+    Refused,
+    Unknown,
+    after_commit,
+    unknown,
+)
 from iceberg_pyspark.commits.requirements import TableRequirement, check_requirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import IcebergError
@@ -24,10 +33,10 @@ from iceberg_pyspark.spec.properties import (
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import (
+    create_own_metadata,
     metadata_codec,
     new_metadata_file_name,
     parse_version,
-    write_table_metadata,
 )
 
 _log = logging.getLogger(__name__)
@@ -56,15 +65,19 @@ def create_by_swap(
     io: FileIO,
     identifier: TableIdentifier,
     metadata: TableMetadata,
-    publish: Callable[[str], None],
+    publish: Callable[[str], Outcome[None]],
     config: Mapping[str, str],
-) -> LoadedTable:
+) -> Outcome[LoadedTable]:
     """Write a table's first metadata file and publish its location."""
-    location = next_metadata_location(metadata, None)
-    _write_and_swap(io, metadata, location, lambda: publish(location))
-    return LoadedTable(
+    try:
+        location = next_metadata_location(metadata, None)
+        create_own_metadata(io, metadata, location)
+    except IcebergError as e:
+        return Refused(e)
+    created = LoadedTable(
         identifier=identifier, metadata=metadata, metadata_location=location, config=config
     )
+    return _swapped(io, created, lambda: publish(location))
 
 
 def created_from_updates(
@@ -81,64 +94,77 @@ def commit_by_swap(
     current: LoadedTable,
     requirements: Sequence[TableRequirement],
     updates: Sequence[TableUpdate],
-    swap: Callable[[str, str], None],
-) -> LoadedTable:
+    swap: Callable[[str, str], Outcome[None]],
+) -> Outcome[LoadedTable]:
     """Check, apply, write, and swap the pointer from the current location to the new one.
 
-    `swap(expected, new)` raises `CommitConflictError` if the pointer is not at `expected` any more.
+    `swap(expected, new)` is `Refused` with a `CommitConflictError` if the pointer is not at
+    `expected` any more.
     """
     base = current.metadata
-    for requirement in requirements:
-        check_requirement(requirement, base)
-    metadata = apply_updates(
-        base,
-        updates,
-        now_ms=now_ms(),
-        previous_metadata_location=current.metadata_location,
-    )
-    if metadata is base:
-        return current
-    location = next_metadata_location(metadata, current.metadata_location)
-    _write_and_swap(io, metadata, location, lambda: swap(current.metadata_location, location))
-    delete_trimmed_metadata(io, base, metadata)
-    return LoadedTable(
+    try:
+        for requirement in requirements:
+            check_requirement(requirement, base)
+        metadata = apply_updates(
+            base,
+            updates,
+            now_ms=now_ms(),
+            previous_metadata_location=current.metadata_location,
+        )
+        if metadata is base:
+            return Done(current)
+        location = next_metadata_location(metadata, current.metadata_location)
+        create_own_metadata(io, metadata, location)
+    except IcebergError as e:
+        return Refused(e)
+    committed = LoadedTable(
         identifier=current.identifier,
         metadata=metadata,
         metadata_location=location,
         config=current.config,
     )
+    outcome = _swapped(io, committed, lambda: swap(current.metadata_location, location))
+    if isinstance(outcome, Done):
+        delete_trimmed_metadata(io, base, metadata)
+    return outcome
 
 
-def _write_and_swap(
-    io: FileIO, metadata: TableMetadata, location: str, swap: Callable[[], None]
-) -> None:
+def _swapped(
+    io: FileIO, committed: LoadedTable, swap: Callable[[], Outcome[None]]
+) -> Outcome[LoadedTable]:
+    """The table as the swap leaves it; a refused one has no use for its metadata file."""
     try:
-        write_table_metadata(io, metadata, location)
-        swap()
+        outcome = swap()
+    except Exception as e:  # noqa: BLE001 - whatever it is, the pointer may have moved before it
+        return unknown(f"table {committed.identifier}", e)
+    match outcome:
+        case Done():
+            return Done(committed)
+        case Refused():
+            _remove_metadata(io, committed.metadata_location, outcome)
+            return outcome
+        case Unknown():
+            return outcome
+
+
+def _remove_metadata(io: FileIO, location: str, _proof: NotCommitted) -> None:
+    try:
+        io.delete(location)
     except IcebergError as e:
-        # any other exception, an interrupt for one, may come after the swap: then the file must
-        # stay
-        if e.safe_to_clean_up:
-            _delete_quietly(io, location)
-        raise
+        # a file left over is an orphan; the outcome must not change
+        _log.warning("could not delete %s: %s", location, e)
 
 
 def delete_trimmed_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
     """Delete the metadata files that this commit dropped from the log, if the table asks for it.
 
     Only files that the committed metadata no longer lists; no snapshot refers to a metadata file.
+    The commit is done: whatever goes wrong here is logged and given up.
     """
-    if not METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
-        return
-    kept = {entry.metadata_file for entry in metadata.metadata_log}
-    for entry in base.metadata_log:
-        if entry.metadata_file not in kept:
-            _delete_quietly(io, entry.metadata_file)
-
-
-def _delete_quietly(io: FileIO, location: str) -> None:
-    # what the caller waits for is done or refused already; a file left over is an orphan
-    try:
-        io.delete(location)
-    except IcebergError as e:
-        _log.warning("could not delete %s: %s", location, e)
+    with after_commit(f"deleting trimmed metadata of {metadata.location}"):
+        if not METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
+            return
+        kept = {entry.metadata_file for entry in metadata.metadata_log}
+        for entry in base.metadata_log:
+            if entry.metadata_file not in kept:
+                io.delete(entry.metadata_file)

@@ -7,6 +7,7 @@ connections and transactions `sql_database.py`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ from iceberg_pyspark.catalogs.sql_schema import (
     missing_tables,
 )
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location, default_location
+from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by, unknown
 from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
@@ -57,6 +59,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
 
+_log = logging.getLogger(__name__)
 _EXISTS = "exists"
 _SCHEMA_VERSION_KEYS = ("jdbc.schema-version", "schema_version", "schema-version")
 _INIT_KEYS = ("jdbc.init-catalog-tables", "init_catalog_tables", "init-catalog-tables")
@@ -234,9 +237,16 @@ class SqlCatalog:
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
         """Publish the first metadata of a new table; raises `TableAlreadyExistsError`."""
-        self._require_free(identifier)
+        return self._create(identifier, metadata).result()
+
+    def _create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Outcome[LoadedTable]:
+        try:
+            self._require_free(identifier)
+            io = self._storage(metadata.location)
+        except IcebergError as e:
+            return Refused(e)
         return create_by_swap(
-            self._storage(metadata.location),
+            io,
             identifier,
             metadata,
             lambda location: self._publish(identifier, location),
@@ -248,13 +258,17 @@ class SqlCatalog:
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
-    ) -> LoadedTable:
+    ) -> Outcome[LoadedTable]:
         """Check the requirements on the current metadata, apply the updates, swap the pointer."""
-        if AssertCreate() in requirements and not self.table_exists(identifier):
-            return self.create_table(identifier, created_from_updates(requirements, updates))
-        current = self.load_table(identifier)
+        try:
+            if AssertCreate() in requirements and not self.table_exists(identifier):
+                return self._create(identifier, created_from_updates(requirements, updates))
+            current = self.load_table(identifier)
+            io = self._storage(current.metadata.location)
+        except IcebergError as e:
+            return Refused(e)
         return commit_by_swap(
-            self._storage(current.metadata.location),
+            io,
             current,
             requirements,
             updates,
@@ -289,7 +303,7 @@ class SqlCatalog:
         """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
         self._require_free(identifier)
         loaded = self._loaded(identifier, metadata_location)
-        self._publish(identifier, metadata_location)
+        self._publish(identifier, metadata_location).result()
         return loaded
 
     def _initialise(self) -> bool:
@@ -383,7 +397,7 @@ class SqlCatalog:
     def _only_tables(self) -> tuple[sa.ColumnElement[bool], ...]:
         return (is_table_row(),) if self._has_type else ()
 
-    def _publish(self, identifier: TableIdentifier, location: str) -> None:
+    def _publish(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
         row: dict[str, str | None] = {
             "catalog_name": self._name,
             "table_namespace": _text(identifier.namespace),
@@ -396,70 +410,64 @@ class SqlCatalog:
         try:
             self._database.write(lambda c: c.execute(sa.insert(TABLES), row))
         except IntegrityError as e:
-            raise self._taken(identifier) from e.orig
+            return Refused(caused_by(self._taken(identifier), e.orig or e))
         except CommitStateUnknownError as e:
-            match self._find_out(identifier, location, e):
-                case None:
-                    raise self._unknown(identifier, e) from e
-                case False:
-                    raise self._taken(identifier) from e
+            return self._find_out(identifier, location, e, refusal=self._taken(identifier))
+        except CatalogError as e:
+            # rolled back, as `Database.write` says
+            return Refused(e)
+        return Done(None)
 
-    def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> None:
+    def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
         statement = (
             sa.update(TABLES)
             .where(*self._is_row_of(identifier), TABLES.c.metadata_location == expected)
             .values(metadata_location=new, previous_metadata_location=expected)
         )
-        conflict = f"table {identifier} was changed by another commit; refresh and retry"
+        conflict = CommitConflictError(
+            f"table {identifier} was changed by another commit; refresh and retry"
+        )
         try:
             swapped = self._database.write(lambda c: c.execute(statement).rowcount)
         except CommitStateUnknownError as e:
-            match self._find_out(identifier, new, e, expected):
-                case None:
-                    raise self._unknown(identifier, e) from e
-                case False:
-                    raise CommitConflictError(conflict) from e
-        else:
-            if swapped == 0:
-                raise CommitConflictError(conflict)
+            return self._find_out(identifier, new, e, expected=expected, refusal=conflict)
+        except CatalogError as e:
+            return Refused(e)
+        return Done(None) if swapped else Refused(conflict)
 
     def _find_out(
         self,
         identifier: TableIdentifier,
         new: str,
         cause: CommitStateUnknownError,
+        *,
         expected: str | None = None,
-    ) -> bool | None:
-        """Whether a COMMIT without an answer was applied; None where it still may be.
+        refusal: IcebergError,
+    ) -> Outcome[None]:
+        """What became of a COMMIT without an answer.
 
         Once the row has moved on from what the statement asked for, it can never be applied any
-        more.
+        more: that is `refusal`.
         """
+        not_known = unknown(f"table {identifier}", cause)
         try:
             row = self._row(identifier)
             location = None if row is None else row.metadata_location
             if location == new:
-                return True
+                return Done(None)
             if location == expected or location is None:
-                return None
+                return not_known
             log = self._loaded(identifier, location).metadata.metadata_log
-        except IcebergError as e:
-            raise self._unknown(identifier, cause) from e
+        except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
+            _log.info("could not look at table %s: %s", identifier, e)
+            return not_known
         logged = {entry.metadata_file for entry in log}
         if new in logged:
-            return True
+            return Done(None)
         # without the old location in it, the log may have been cut after our commit
         if expected in logged or (expected is None and not logged):
-            return False
-        return None
-
-    def _unknown(
-        self, identifier: TableIdentifier, cause: CommitStateUnknownError
-    ) -> CommitStateUnknownError:
-        return CommitStateUnknownError(
-            f"table {identifier}: {cause}; the commit may have succeeded, look at the table before "
-            "trying again and delete nothing"
-        )
+            return Refused(caused_by(refusal, cause))
+        return not_known
 
     def _loaded(self, identifier: TableIdentifier, location: str) -> LoadedTable:
         return LoadedTable(

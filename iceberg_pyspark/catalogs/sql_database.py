@@ -9,6 +9,7 @@ error message.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import sqlite3
@@ -33,6 +34,8 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spec.properties import IntProperty
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = IntProperty("jdbc.busy_timeout", 10_000, 0)
 """How long one attempt waits for a locked SQLite database; the name is that of its JDBC driver."""
@@ -170,19 +173,27 @@ class Database:
             return query(connection)
 
     def _write_once(self, change: Callable[[sa.Connection], T]) -> T:
-        with self._connect(immediate=True) as connection:
-            result = change(connection)
-            try:
-                connection.commit()
-            except DBAPIError as e:
-                # SQLite says "busy" before it commits anything; the transaction is rolled back on
-                # close
-                if _is_busy(e) or isinstance(e, IntegrityError):
-                    raise
-                raise CommitStateUnknownError(
-                    f"database {self.shown_url} gave no answer to COMMIT ({_reason(e)})"
-                ) from _cause(e)
-            return result
+        committed = False
+        try:
+            with self._connect(immediate=True) as connection:
+                result = change(connection)
+                try:
+                    connection.commit()
+                except DBAPIError as e:
+                    # SQLite says "busy" before it commits anything; the transaction is rolled back
+                    # on close
+                    if _is_busy(e) or isinstance(e, IntegrityError):
+                        raise
+                    raise CommitStateUnknownError(
+                        f"database {self.shown_url} gave no answer to COMMIT ({_reason(e)})"
+                    ) from _cause(e)
+                committed = True
+        except Exception:
+            # the connection could not be given back: no matter for what is committed
+            if not committed:
+                raise
+            _log.warning("a connection to %s was lost after COMMIT", self.shown_url, exc_info=True)
+        return result
 
     @contextlib.contextmanager
     def _connect(self, *, immediate: bool = False) -> Iterator[sa.Connection]:

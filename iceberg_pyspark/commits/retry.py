@@ -22,33 +22,54 @@ from iceberg_pyspark.spec.properties import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """Exponential back-off: doubling from `min_wait_ms`, at most `max_wait_ms`, plus a tenth."""
+    """Exponential back-off: doubling from `min_wait_ms`, at most `max_wait_ms`, plus a tenth.
+
+    `endures`: retries that another writer's commit made necessary do not count, since the table
+    moves on with each; only the time ends them.
+    """
 
     num_retries: int
     min_wait_ms: int
     max_wait_ms: int
     total_timeout_ms: int
+    endures: bool = False
 
-    def wait_ms(self, retry: int, *, elapsed_ms: float, jitter: float) -> float | None:
+    def wait_ms(
+        self, retry: int, *, elapsed_ms: float, jitter: float, overtaken: int = 0
+    ) -> float | None:
         """How long to wait before retry number `retry` (from 1), or None to give up.
 
         `elapsed_ms` is the time since the first attempt, `jitter` a random number in [0, 1) that
-        keeps competing writers from meeting again.
+        keeps competing writers from meeting again, `overtaken` how many of the attempts so far
+        another writer's commit came before.
         """
-        if retry > self.num_retries or (retry > 1 and elapsed_ms > self.total_timeout_ms):
+        counted = retry - overtaken if self.endures else retry
+        if counted > self.num_retries or (retry > 1 and elapsed_ms > self.total_timeout_ms):
             return None
         # 2 ** 40 ms is decades: a larger exponent would only overflow
         base: int = min(self.min_wait_ms * 2 ** min(retry - 1, 40), self.max_wait_ms)
-        return base * (1 + jitter / 10)
+        return base * (1 + jitter) if self.endures else base * (1 + jitter / 10)
+
+
+_ENDURING_MAX_WAIT_MS = 1_000
+"""Many writers wait for each other's commits, which take some tens of milliseconds."""
 
 
 def commit_retry_policy(properties: Mapping[str, str]) -> RetryPolicy:
-    """The policy after a conflict, from table properties."""
+    """The policy after a conflict, from table properties.
+
+    Where `commit.retry.num-retries` is not set, a writer among many is not given up.
+    """
+    endures = COMMIT_NUM_RETRIES.name not in properties
+    max_wait_ms = COMMIT_MAX_WAIT_MS.of(properties)
+    if endures and COMMIT_MAX_WAIT_MS.name not in properties:
+        max_wait_ms = _ENDURING_MAX_WAIT_MS
     return RetryPolicy(
         num_retries=COMMIT_NUM_RETRIES.of(properties),
         min_wait_ms=COMMIT_MIN_WAIT_MS.of(properties),
-        max_wait_ms=COMMIT_MAX_WAIT_MS.of(properties),
+        max_wait_ms=max_wait_ms,
         total_timeout_ms=COMMIT_TOTAL_TIMEOUT_MS.of(properties),
+        endures=endures,
     )
 
 

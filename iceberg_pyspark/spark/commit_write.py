@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
-from iceberg_pyspark.errors import ConcurrentChangeError, IcebergError, TableAlreadyExistsError
+from iceberg_pyspark.errors import ConcurrentChangeError, TableAlreadyExistsError
 from iceberg_pyspark.spark.prepared_write import PreparedWrite
 from iceberg_pyspark.spark.table_access import find_table, load_table
 from iceberg_pyspark.spec.manifests import DataFile
@@ -13,7 +13,7 @@ from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.commit_files import CommitOptions, commit_append, commit_overwrite
 from iceberg_pyspark.table.create_table import create_namespace_if_absent
-from iceberg_pyspark.table.write_rows import delete_written
+from iceberg_pyspark.table.written_files import WrittenFiles
 
 
 def commit_write(prepared: PreparedWrite, files: Sequence[DataFile]) -> None:
@@ -24,17 +24,14 @@ def commit_write(prepared: PreparedWrite, files: Sequence[DataFile]) -> None:
         snapshot_properties=prepared.options.snapshot_properties,
         write_id=prepared.context.write_id,
     )
-    try:
+    # their names carry this job's id alone
+    with WrittenFiles(io, files) as written:
         catalog, loaded = _table_to_commit_to(prepared)
         if prepared.overwrite is None:
-            commit_append(catalog, loaded, io, files, options)
+            commit_append(catalog, loaded, io, files, options, written=written)
         else:
-            commit_overwrite(catalog, loaded, io, files, prepared.overwrite, options)
-    except IcebergError as e:
-        if e.safe_to_clean_up:
-            # refused: no snapshot has these files, and their names carry this job's id alone
-            delete_written(io, files)
-        raise
+            mode = prepared.overwrite
+            commit_overwrite(catalog, loaded, io, files, mode, options, written=written)
 
 
 def _table_to_commit_to(prepared: PreparedWrite) -> tuple[Catalog, LoadedTable]:

@@ -18,9 +18,10 @@ from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.manifest_changes import RemoveAll
 from iceberg_pyspark.commits.new_table import new_table_metadata
+from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.commits.replaced_table import replace_table
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles, OverwriteFiles, SnapshotAction
-from iceberg_pyspark.errors import ConcurrentChangeError, IcebergError, InvalidRequestError
+from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.write_command import WriteCommand, commit_options, write_rows_of
 from iceberg_pyspark.spark.write_settings import write_settings
@@ -33,7 +34,7 @@ from iceberg_pyspark.table.commit_files import CommitOptions
 from iceberg_pyspark.table.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.create_table import create_table_with
 from iceberg_pyspark.table.table_storage import table_io
-from iceberg_pyspark.table.write_rows import delete_written
+from iceberg_pyspark.table.written_files import WrittenFiles
 
 
 @dataclass(kw_only=True)
@@ -163,26 +164,20 @@ def commit_staged(staged: StagedTable) -> None:
                 snapshot_properties=options.snapshot_properties,
             )
         )
-    try:
-        if staged.existing is None:
-            identifier, metadata = staged.planned.identifier, staged.planned.metadata
-            create_table_with(staged.catalog, identifier, metadata, steps)
-        else:
-            commit_steps(
-                staged.catalog,
-                staged.existing,
-                [MetadataStep(lambda m: _same_ids(staged, m)), *steps],
-            )
-    except IcebergError as e:
-        if e.safe_to_clean_up:
-            delete_written(io, files)
-        raise
+    written = WrittenFiles(io, files)
+    if staged.existing is None:
+        identifier, metadata = staged.planned.identifier, staged.planned.metadata
+        create_table_with(staged.catalog, identifier, metadata, steps, written=written)
+    else:
+        steps = [MetadataStep(lambda m: _same_ids(staged, m)), *steps]
+        commit_steps(staged.catalog, staged.existing, steps, written=written)
 
 
 def abort_staged(staged: StagedTable) -> None:
-    """Remove the files that were written."""
+    """Remove the files that were written; Spark aborts what it has not asked to commit."""
     if staged.rows is not None:
-        delete_written(table_io(staged.planned, staged.catalog.properties), staged.rows[0])
+        io = table_io(staged.planned, staged.catalog.properties)
+        WrittenFiles(io, staged.rows[0]).remove(NeverSent())
 
 
 def _same_ids(staged: StagedTable, metadata: TableMetadata) -> Changes:

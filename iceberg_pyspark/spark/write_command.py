@@ -14,12 +14,12 @@ from pyspark.sql.types import StructType
 from iceberg_pyspark.arrow.conform import check_write_schema
 from iceberg_pyspark.arrow.write_context import WriteContext
 from iceberg_pyspark.arrow.write_files import write_data_files
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.manifest_changes import RemoveAll
 from iceberg_pyspark.commits.schema_changes import SchemaChanges
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles, DeleteFiles, SnapshotAction
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
@@ -50,7 +50,7 @@ from iceberg_pyspark.table.commit_files import (
 from iceberg_pyspark.table.new_data import write_context_of
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table_storage import table_io
-from iceberg_pyspark.table.write_rows import delete_written
+from iceberg_pyspark.table.written_files import WrittenFiles
 
 _log = logging.getLogger(__name__)
 WriteKind: TypeAlias = Literal["append", "overwrite", "overwrite_partitions"]
@@ -99,21 +99,22 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
     schema_change, metadata = _with_schema_of(command, settings, loaded.metadata, table)
     io = table_io(loaded, catalog.properties)
     files = write_rows_of(bridge, command.frame, table, metadata, settings, io)
-    if mode == "dynamic" and not files:
-        return
-    action: SnapshotAction = AppendFiles(data_files=tuple(files))
-    if mode is not None:
-        based_on = replace(loaded, metadata=metadata)
-        action = overwrite_action(
-            based_on,
-            tuple(files),
-            mode,
-            settings.branch,
-            settings.isolation,
-            validates_from=settings.validates_from,
-        )
-    options = commit_options(command.surroundings, settings, metadata)
-    _commit(catalog, loaded, io, action, options, schema_change, files)
+    with WrittenFiles(io, files) as written:
+        if mode == "dynamic" and not files:
+            return
+        action: SnapshotAction = AppendFiles(data_files=tuple(files))
+        if mode is not None:
+            based_on = replace(loaded, metadata=metadata)
+            action = overwrite_action(
+                based_on,
+                tuple(files),
+                mode,
+                settings.branch,
+                settings.isolation,
+                validates_from=settings.validates_from,
+            )
+        options = commit_options(command.surroundings, settings, metadata)
+        commit_action(catalog, loaded, io, action, options, written=written, before=schema_change)
 
 
 def run_truncate(catalog: Catalog, state: TableState, surroundings: Surroundings) -> None:
@@ -128,15 +129,8 @@ def run_truncate(catalog: Catalog, state: TableState, surroundings: Surroundings
     )
     _check_branch(settings, loaded.metadata, table)
     options = commit_options(surroundings, settings, loaded.metadata)
-    _commit(
-        catalog,
-        loaded,
-        table_io(loaded, catalog.properties),
-        DeleteFiles(removal=RemoveAll()),
-        options,
-        (),
-        (),
-    )
+    io = table_io(loaded, catalog.properties)
+    commit_action(catalog, loaded, io, DeleteFiles(removal=RemoveAll()), options)
 
 
 def write_rows_of(
@@ -234,23 +228,6 @@ def commit_options(
         creates_branch=settings.creates_branch,
         stages_only=settings.wap_id is not None,
     )
-
-
-def _commit(
-    catalog: Catalog,
-    loaded: LoadedTable,
-    io: FileIO,
-    action: SnapshotAction,
-    options: CommitOptions,
-    before: Sequence[MetadataStep],
-    files: Sequence[DataFile],
-) -> None:
-    try:
-        commit_action(catalog, loaded, io, action, options, before=before)
-    except IcebergError as e:
-        if e.safe_to_clean_up:
-            delete_written(io, files)
-        raise
 
 
 def _branch_of(selector: SnapshotSelector, table: str) -> str | None:

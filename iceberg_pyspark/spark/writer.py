@@ -18,10 +18,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.spark.prepared_write import PreparedWrite
 from iceberg_pyspark.spark.worker_imports import worker_step
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.table.write_rows import delete_written
+from iceberg_pyspark.table.written_files import remove_files
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class IcebergWriter(DataSourceArrowWriter):
         kills once it has written everything no one hears: orphan removal finds its files.
         """
         if None in messages:
-            delete_written(self._prepared.io, _files_of(messages))
+            files = _files_of(messages)
+            remove_files(self._prepared.io, [f.file_path for f in files], NeverSent())
 
 
 def _files_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[DataFile, ...]:

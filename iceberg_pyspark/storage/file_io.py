@@ -58,7 +58,10 @@ class FileIO(Protocol):
     def create_exclusive(self, location: str, data: bytes) -> None:
         """Publish a whole file atomically, or raise `FileAlreadyExistsError`.
 
-        Of several racing callers exactly one succeeds, and no reader sees a part of it.
+        Of several racing callers exactly one succeeds, and no reader sees a part of it. A store
+        that knows that the file is not there and will not come raises `FileNotWrittenError`; any
+        other error leaves that open, and so does `FileAlreadyExistsError` where the store repeats
+        requests: who must know compares the bytes.
         """
         ...
 

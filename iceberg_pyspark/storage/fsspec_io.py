@@ -17,7 +17,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from iceberg_pyspark.errors import FileAlreadyExistsError, IcebergError, StorageError
+from iceberg_pyspark.errors import (
+    FileAlreadyExistsError,
+    FileNotWrittenError,
+    IcebergError,
+    StorageError,
+)
 from iceberg_pyspark.storage.file_io import FileInfo
 from iceberg_pyspark.storage.store_properties import file_system_arguments, secret_values
 
@@ -113,23 +118,34 @@ class FsspecFileIO:
         A reply lost on the way is repeated by the store's library, and may then find our own file:
         who must know compares its bytes.
         """
-        protocol = _protocol(location)
+        try:
+            with self._errors("create", location):
+                fs, path = self._ready_to_create(location)
+        except StorageError as e:
+            raise FileNotWrittenError(str(e)) from e
         with self._errors("create", location):
-            fs, path = self._file_system(location)
-            if protocol == "memory":
-                with _memory_lock:
-                    if fs.exists(path):
-                        raise FileExistsError
-                    fs.pipe_file(path, data)
+            if _protocol(location) != "memory":
+                _put_if_absent(fs, path, data)
                 return
-            if protocol not in _CONDITIONAL_PUT:
-                raise StorageError(
-                    f"cannot create {location}: stores of scheme '{protocol}' cannot create a file "
-                    "exclusively, so racing commits could overwrite each other; keep the table's "
-                    "metadata in S3, Google Cloud Storage, Azure or a local folder"
-                )
-            self._prove_conditional_put(fs, path, location)
-            _put_if_absent(fs, path, data)
+            with _memory_lock:
+                if fs.exists(path):
+                    raise FileExistsError
+                fs.pipe_file(path, data)
+
+    def _ready_to_create(self, location: str) -> tuple[Any, str]:
+        """As `_file_system`, once the store is known to create files exclusively."""
+        protocol = _protocol(location)
+        fs, path = self._file_system(location)
+        if protocol == "memory":
+            return fs, path
+        if protocol not in _CONDITIONAL_PUT:
+            raise StorageError(
+                f"cannot create {location}: stores of scheme '{protocol}' cannot create a file "
+                "exclusively, so racing commits could overwrite each other; keep the table's "
+                "metadata in S3, Google Cloud Storage, Azure or a local folder"
+            )
+        self._prove_conditional_put(fs, path, location)
+        return fs, path
 
     def write_bytes(self, location: str, data: bytes) -> None:
         """Write or replace a whole file."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
+from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
 from iceberg_pyspark.storage.file_io import FileInfo
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 _BUFFER_BYTES = 1 << 20
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+# answers of a file system that has looked, and not of a device or a network on the way to it
+_NEVER_LINKED = (
+    *_ABSENT,
+    *(errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EXDEV, errno.ENAMETOOLONG),
+)
 
 
 def is_local(location: str) -> bool:
@@ -124,9 +129,10 @@ class LocalFileIO:
         The bytes go to a file of another name, which link() then gives its own: link() refuses a
         name that is taken, where rename() would replace it, and shows the whole file or none.
         """
-        with _errors("create", location):
+        with _not_written(), _errors("create", location):
             path = local_path(location)
             temporary = _write_temporary(path, location, data)
+        with _errors("create", location):
             try:
                 _link(temporary, path, location)
             finally:
@@ -224,11 +230,13 @@ def _link(temporary: str, path: str, location: str) -> None:
             raise
     except OSError as e:
         if e.errno in _NO_HARD_LINKS:
-            raise StorageError(
+            raise FileNotWrittenError(
                 f"cannot create {location} exclusively: this file system has no hard links "
                 f"({os.strerror(e.errno)}), so racing commits could overwrite each other; "
                 "keep tables on another one"
             ) from e
+        if e.errno in _NEVER_LINKED:
+            raise FileNotWrittenError(f"cannot create {location}: {os.strerror(e.errno)}") from e
         raise
 
 
@@ -252,6 +260,15 @@ def _errors(action: str, location: str) -> Iterator[None]:
         raise StorageError(f"cannot {action} {location}: {e.strerror or e}") from e
     except ValueError as e:  # a zero byte, or what the file system's encoding cannot say
         raise StorageError(f"cannot {action} {location!r}: no name for a file ({e})") from e
+
+
+@contextlib.contextmanager
+def _not_written() -> Iterator[None]:
+    """Until link() is called, no error leaves a file of that name."""
+    try:
+        yield
+    except StorageError as e:
+        raise FileNotWrittenError(str(e)) from e
 
 
 class _Input(io.FileIO):

@@ -13,7 +13,12 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import Literal
 
-from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.errors import (
+    FileNotWrittenError,
+    InvalidMetadataError,
+    InvalidRequestError,
+    StorageError,
+)
 from iceberg_pyspark.spec.table_metadata import (
     TableMetadata,
     metadata_from_bytes,
@@ -47,13 +52,38 @@ def read_table_metadata(
 def write_table_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
     """Create a metadata file, gzipped if its name says so.
 
-    Raises `FileAlreadyExistsError` where the name is taken; any other `StorageError` leaves open
-    whether the file is there.
+    Raises `FileAlreadyExistsError` where the name is taken, `FileNotWrittenError` where the file is
+    not there and never will be; any other `StorageError` leaves open whether it is.
     """
+    io.create_exclusive(location, _file_bytes(metadata, location))
+
+
+def create_own_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
+    """Create a metadata file whose name nobody else can have.
+
+    A store whose reply was lost, or that repeats requests by itself and then finds the name taken,
+    has carried it out: the bytes that are there tell.
+    """
+    data = _file_bytes(metadata, location)
+    try:
+        io.create_exclusive(location, data)
+    except FileNotWrittenError:
+        raise
+    except StorageError:
+        if not _has_bytes(io, location, data):
+            raise
+
+
+def _file_bytes(metadata: TableMetadata, location: str) -> bytes:
     data = metadata_to_bytes(metadata)
-    if location.endswith(_GZIP_SUFFIXES):
-        data = gzip.compress(data, mtime=0)
-    io.create_exclusive(location, data)
+    return gzip.compress(data, mtime=0) if location.endswith(_GZIP_SUFFIXES) else data
+
+
+def _has_bytes(io: FileIO, location: str, data: bytes) -> bool:
+    try:
+        return io.exists(location) and io.read_bytes(location) == data
+    except StorageError:
+        return False
 
 
 def metadata_codec(properties: Mapping[str, str]) -> MetadataCodec:

@@ -16,6 +16,7 @@ from iceberg_pyspark.commits.cherry_picks import (
     cherry_pick_summary,
     is_fast_forward,
 )
+from iceberg_pyspark.commits.outcomes import NotCommitted, Refused
 from iceberg_pyspark.commits.ref_changes import set_current_snapshot
 from iceberg_pyspark.spec.manifests import DataFile, EntryStatus, ManifestContent
 from iceberg_pyspark.spec.partitioning import partition_type
@@ -65,15 +66,15 @@ class CherryPickStep:
         """See `CommitStep`."""
         return self._repeated is not None and self._repeated.is_in(metadata)
 
-    def attempt_failed(self) -> None:
+    def attempt_failed(self, proof: Refused) -> None:
         """See `CommitStep`."""
         if self._repeated is not None:
-            self._repeated.attempt_failed()
+            self._repeated.attempt_failed(proof)
 
-    def refused(self) -> None:
+    def refused(self, proof: NotCommitted) -> None:
         """See `CommitStep`."""
         if self._repeated is not None:
-            self._repeated.refused()
+            self._repeated.refused(proof)
 
     def committed(self, metadata: TableMetadata) -> None:
         """See `CommitStep`."""

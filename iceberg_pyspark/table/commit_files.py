@@ -1,7 +1,7 @@
 """Commits of files that are written already: what the writers of every front end end with.
 
 Each takes the table as it was loaded when the operation read it, refreshes, and returns the table
-as committed. An error with `safe_to_clean_up` means that no snapshot has the files, nor will.
+as committed. Given as `written`, the files are removed where the commit was refused.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.commit import SYSTEM_CLOCK, Clock, CommitStep, commit_steps
 from iceberg_pyspark.table.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.written_files import WrittenFiles
 
 OverwriteMode: TypeAlias = Literal["static", "dynamic"] | Predicate
 """Replace everything, the partitions written to, or the rows of an (unbound) filter."""
@@ -51,6 +52,7 @@ def commit_action(
     action: SnapshotAction,
     options: CommitOptions | None = None,
     *,
+    written: WrittenFiles | None = None,
     before: Sequence[CommitStep] = (),
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
@@ -72,8 +74,7 @@ def commit_action(
         stages_only=chosen.stages_only,
     )
     # what was loaded when the write began is old by now: starting from it would waste an attempt
-    current = catalog.load_table(table.identifier)
-    return commit_steps(catalog, current, [*before, step], clock=clock)
+    return commit_steps(catalog, table, [*before, step], written=written, refresh=True, clock=clock)
 
 
 def commit_append(
@@ -84,11 +85,12 @@ def commit_append(
     options: CommitOptions | None = None,
     *,
     fast: bool = False,
+    written: WrittenFiles | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
     """Add data files; `fast` never merges manifests."""
     action = AppendFiles(data_files=tuple(data_files), merge=not fast)
-    return commit_action(catalog, table, io, action, options, clock=clock)
+    return commit_action(catalog, table, io, action, options, written=written, clock=clock)
 
 
 def commit_overwrite(
@@ -100,12 +102,13 @@ def commit_overwrite(
     options: CommitOptions | None = None,
     *,
     isolation: IsolationLevel | None = None,
+    written: WrittenFiles | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
     """Replace what `mode` says by the data files; see `overwrite_action`."""
     chosen = options or CommitOptions()
     action = overwrite_action(table, tuple(data_files), mode, chosen.branch, isolation)
-    return commit_action(catalog, table, io, action, chosen, clock=clock)
+    return commit_action(catalog, table, io, action, chosen, written=written, clock=clock)
 
 
 def overwrite_action(

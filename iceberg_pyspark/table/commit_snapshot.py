@@ -2,12 +2,11 @@
 
 Writes manifests and manifest lists (specification, "Manifests", "Manifest Lists"), keeps them for
 the next attempt, and removes what is proven to be in no snapshot. Data files are never touched
-here: after a refused commit (`safe_to_clean_up`) whoever wrote them may delete them.
+here: they are `written_files.py`.
 """
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -20,12 +19,13 @@ from iceberg_pyspark.commits.manifest_changes import (
     merged_manifest,
     plan_merge,
 )
+from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted, Refused
 from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, AssertTableUUID
 from iceberg_pyspark.commits.snapshot_changes import SnapshotAction, plan_snapshot
 from iceberg_pyspark.commits.snapshot_ids import snapshot_id_of
 from iceberg_pyspark.commits.summary import REPLACE_PARTITIONS, WRITE_ID, snapshot_summary
 from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef, TableUpdate
-from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_path, partition_type
 from iceberg_pyspark.spec.properties import (
@@ -54,8 +54,7 @@ from iceberg_pyspark.storage.manifest_files import (
 )
 from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.table.commit import Clock
-
-_log = logging.getLogger(__name__)
+from iceberg_pyspark.table.written_files import remove_files
 
 
 class SnapshotStep:
@@ -140,14 +139,14 @@ class SnapshotStep:
             updates=updates, requirements=(AssertTableUUID(self._table_uuid), *requirements)
         )
 
-    def attempt_failed(self) -> None:
+    def attempt_failed(self, proof: Refused) -> None:
         """Remove the failed attempt's manifest list; its manifests wait for the next attempt."""
-        self._delete(self._manifest_lists)
+        remove_files(self._io, self._manifest_lists, proof)
         self._manifest_lists.clear()
 
-    def refused(self) -> None:
+    def refused(self, proof: NotCommitted) -> None:
         """Remove everything this step wrote: no snapshot was made of it, and none will."""
-        self._delete([*self._manifest_lists, *self._planned])
+        remove_files(self._io, [*self._manifest_lists, *self._planned], proof)
 
     def committed(self, metadata: TableMetadata) -> None:
         """Remove manifests that failed attempts left and the committed snapshot does not list."""
@@ -157,13 +156,9 @@ class SnapshotStep:
         if own is None or own.manifest_list not in self._manifest_lists:
             # another run of this write got there first; this one leaves its files to orphan removal
             return
-        try:
-            used = {m.manifest_path for m in self._read_manifests(own)}
-        except IcebergError as e:
-            # the commit stands: an error now would make callers delete the files it refers to
-            _log.warning("could not look for left-over manifests: %s", e)
-            return
-        self._delete([path for path in self._planned if path not in used])
+        used = {m.manifest_path for m in self._read_manifests(own)}
+        # the manifest list in the table tells which of them it has: the others are in none
+        remove_files(self._io, [p for p in self._planned if p not in used], NeverSent())
 
     def _parent(self, metadata: TableMetadata) -> Snapshot | None:
         ref = metadata.refs.get(self._branch)
@@ -321,14 +316,6 @@ class SnapshotStep:
             },
             properties={**self._properties, **own},
         )
-
-    def _delete(self, locations: Iterable[str]) -> None:
-        for location in locations:
-            try:
-                self._io.delete(location)
-            except IcebergError as e:
-                # an orphan is harmless, and orphan removal finds it; the outcome must not change
-                _log.warning("could not delete %s: %s", location, e)
 
 
 def _partition_type(metadata: TableMetadata, manifest: ManifestFile) -> StructType:

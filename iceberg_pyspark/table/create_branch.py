@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.outcomes import NotCommitted, Refused
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
@@ -62,15 +63,15 @@ class CreateBranchStep:
         """See `CommitStep`."""
         return self._empty is not None and self._empty.is_in(metadata)
 
-    def attempt_failed(self) -> None:
+    def attempt_failed(self, proof: Refused) -> None:
         """See `CommitStep`."""
         if self._empty is not None:
-            self._empty.attempt_failed()
+            self._empty.attempt_failed(proof)
 
-    def refused(self) -> None:
+    def refused(self, proof: NotCommitted) -> None:
         """See `CommitStep`."""
         if self._empty is not None:
-            self._empty.refused()
+            self._empty.refused(proof)
 
     def committed(self, metadata: TableMetadata) -> None:
         """See `CommitStep`."""

@@ -12,19 +12,28 @@ from collections.abc import Mapping, Sequence
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.new_table import new_table_metadata, new_table_updates
+from iceberg_pyspark.commits.outcomes import Outcome, Refused, Unknown
 from iceberg_pyspark.commits.requirements import AssertCreate
+from iceberg_pyspark.commits.retry import status_check_policy
 from iceberg_pyspark.errors import (
     CommitConflictError,
-    CommitStateUnknownError,
     IcebergError,
     NamespaceAlreadyExistsError,
     TableAlreadyExistsError,
 )
 from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.properties import check_commit_properties
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.table.commit import SYSTEM_CLOCK, Clock, CommitStep
+from iceberg_pyspark.table.commit import (
+    SYSTEM_CLOCK,
+    Clock,
+    CommitStep,
+    find_after_unknown,
+    send_commit,
+)
+from iceberg_pyspark.table.written_files import WrittenFiles
 
 _DEFAULT_PREFIX = "table-default."
 _OVERRIDE_PREFIX = "table-override."
@@ -84,13 +93,41 @@ def create_table_with(
     identifier: TableIdentifier,
     metadata: TableMetadata,
     steps: Sequence[CommitStep],
+    *,
+    written: WrittenFiles | None = None,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
     """Create a table of this first metadata and carry out the steps on it, in one commit.
 
-    Raises `TableAlreadyExistsError`; what the steps wrote is removed where nothing was created.
+    Takes over the files `written` for it. Raises `TableAlreadyExistsError`; what the steps wrote
+    and these files are removed where nothing was created, or `CommitStateUnknownError`.
     """
+    if written is not None:
+        written.hand_over()
+    outcome = _create_with(catalog, identifier, metadata, steps, clock)
+    if isinstance(outcome, Refused):
+        for step in steps:
+            step.refused(outcome)
+        if written is not None:
+            written.remove(outcome)
+        if isinstance(outcome.error, CommitConflictError):
+            raise TableAlreadyExistsError(
+                f"table {identifier} was created by another writer meanwhile"
+            ) from outcome.error
+    return outcome.result()
+
+
+def _create_with(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    metadata: TableMetadata,
+    steps: Sequence[CommitStep],
+    clock: Clock,
+) -> Outcome[LoadedTable]:
     updates = list(new_table_updates(metadata))
     try:
+        check_commit_properties(metadata.properties)
+        policy = status_check_policy(metadata.properties)
         for step in steps:
             changes = step.changes(metadata).updates
             updates += changes
@@ -100,23 +137,16 @@ def create_table_with(
                 now_ms=metadata.last_updated_ms,
                 previous_metadata_location=None,
             )
-        return catalog.commit_table(identifier, [AssertCreate()], updates)
-    except CommitStateUnknownError:
-        found = catalog.load_table(identifier) if catalog.table_exists(identifier) else None
-        if found is None or found.metadata.table_uuid != metadata.table_uuid:
-            raise
-        return found
-    except CommitConflictError as e:
-        _refused(steps)
-        raise TableAlreadyExistsError(
-            f"table {identifier} was created by another writer meanwhile"
-        ) from e
     except IcebergError as e:
-        if e.safe_to_clean_up:
-            _refused(steps)
-        raise
-
-
-def _refused(steps: Sequence[CommitStep]) -> None:
-    for step in steps:
-        step.refused()
+        return Refused(e)
+    outcome = send_commit(catalog, identifier, [AssertCreate()], updates)
+    if not isinstance(outcome, Unknown):
+        return outcome
+    return find_after_unknown(
+        catalog,
+        identifier,
+        outcome,
+        lambda found: found.table_uuid == metadata.table_uuid,
+        policy,
+        clock,
+    )

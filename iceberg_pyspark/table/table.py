@@ -7,16 +7,14 @@ from what a catalog returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.commits.file_filter import compile_file_match
 from iceberg_pyspark.commits.manifest_changes import RemoveWhere
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles
-from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
-from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
@@ -52,7 +50,8 @@ from iceberg_pyspark.table.scan import TableScan, scan_table
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table_storage import table_io
 from iceberg_pyspark.table.transaction import Transaction
-from iceberg_pyspark.table.write_rows import Rows, delete_written, write_rows
+from iceberg_pyspark.table.write_rows import Rows, write_rows
+from iceberg_pyspark.table.written_files import WrittenFiles
 
 
 def load_table(
@@ -193,12 +192,16 @@ class Table:
         """Add Arrow rows."""
         write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
         options = _options(branch, snapshot_properties, write_id)
-        self._commit_written(
-            files,
-            lambda: commit_append(
-                self._catalog, self._loaded, self.io, files, options, clock=self._clock
-            ),
-        )
+        with WrittenFiles(self.io, files) as written:
+            self._loaded = commit_append(
+                self._catalog,
+                self._loaded,
+                self.io,
+                files,
+                options,
+                written=written,
+                clock=self._clock,
+            )
 
     def overwrite(
         self,
@@ -217,14 +220,19 @@ class Table:
         write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
         options = _options(branch, snapshot_properties, write_id)
         mode: OverwriteMode = "dynamic" if dynamic else "static"
-        if filter is not None:
-            mode = predicate_of(filter)
-        self._commit_written(
-            files,
-            lambda: commit_overwrite(
-                self._catalog, self._loaded, self.io, files, mode, options, clock=self._clock
-            ),
-        )
+        with WrittenFiles(self.io, files) as written:
+            if filter is not None:
+                mode = predicate_of(filter)
+            self._loaded = commit_overwrite(
+                self._catalog,
+                self._loaded,
+                self.io,
+                files,
+                mode,
+                options,
+                written=written,
+                clock=self._clock,
+            )
 
     def delete(
         self,
@@ -275,14 +283,6 @@ class Table:
 
     def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
         self._loaded = commit_steps(self._catalog, self._loaded, steps, clock=self._clock)
-
-    def _commit_written(self, files: Sequence[DataFile], commit: Callable[[], LoadedTable]) -> None:
-        try:
-            self._loaded = commit()
-        except IcebergError as e:
-            if e.safe_to_clean_up:
-                delete_written(self.io, files)
-            raise
 
 
 def _options(

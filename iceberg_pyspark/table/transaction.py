@@ -7,9 +7,9 @@ from types import TracebackType
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.apply import apply_updates
+from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles, SnapshotAction
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError
-from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
@@ -29,7 +29,8 @@ from iceberg_pyspark.table.pending_changes import (
     UpdateSchema,
     UpdateSpec,
 )
-from iceberg_pyspark.table.write_rows import Rows, delete_written, write_rows
+from iceberg_pyspark.table.write_rows import Rows, write_rows
+from iceberg_pyspark.table.written_files import WrittenFiles
 
 
 class Transaction:
@@ -48,7 +49,7 @@ class Transaction:
         self._clock = clock
         self._metadata = table.metadata
         self._steps: list[CommitStep] = []
-        self._written: list[DataFile] = []
+        self._written = WrittenFiles(io)
         self._begun = False
 
     @property
@@ -89,7 +90,7 @@ class Transaction:
     ) -> None:
         """Write rows now, by the metadata so far, and add them when the transaction commits."""
         write_id, files = write_rows(self._table.identifier, self._metadata, self._io, rows)
-        self._written.extend(files)
+        self._written.add(files)
         self.add_snapshot(
             AppendFiles(data_files=tuple(files)),
             branch=branch,
@@ -124,12 +125,9 @@ class Transaction:
         self._begun = True
         if not self._steps:
             return self._table
-        try:
-            return commit_steps(self._catalog, self._table, self._steps, clock=self._clock)
-        except IcebergError as e:
-            if e.safe_to_clean_up:
-                delete_written(self._io, self._written)
-            raise
+        return commit_steps(
+            self._catalog, self._table, self._steps, written=self._written, clock=self._clock
+        )
 
     def __enter__(self) -> Transaction:
         return self
@@ -146,7 +144,7 @@ class Transaction:
         if exc_type is None:
             self.commit()
         else:
-            delete_written(self._io, self._written)
+            self._written.remove(NeverSent())
 
     def _stage(self, builds: Sequence[BuildChanges]) -> None:
         self._stage_steps([MetadataStep(build) for build in builds])

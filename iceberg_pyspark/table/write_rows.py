@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.write_files import write_data_files
-from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
@@ -19,8 +17,6 @@ from iceberg_pyspark.table.new_data import write_context_of
 if TYPE_CHECKING:
     # Spark's executors import this module, and meet no catalog
     from iceberg_pyspark.catalogs.catalog import TableIdentifier
-
-_log = logging.getLogger(__name__)
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
 
@@ -32,15 +28,6 @@ def write_rows(
     write_id = str(uuid.uuid4())
     context = write_context_of(str(identifier), metadata, write_id=write_id)
     return write_id, write_data_files(context, _batches(rows), io, partition_id=0, task_id=0)
-
-
-def delete_written(io: FileIO, files: Iterable[DataFile]) -> None:
-    """Delete data files of a commit that was refused: no snapshot has them, nor will."""
-    for f in files:
-        try:
-            io.delete(f.file_path)
-        except IcebergError as e:
-            _log.warning("could not delete %s: %s", f.file_path, e)
 
 
 def _batches(rows: Rows) -> Iterable[pa.RecordBatch]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gzip
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -13,11 +16,17 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
-from iceberg_pyspark.commits.updates import SetLocation, SetProperties
+from iceberg_pyspark.commits.updates import (
+    AddSnapshot,
+    SetLocation,
+    SetProperties,
+    SetSnapshotRef,
+)
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     FileAlreadyExistsError,
+    FileNotWrittenError,
     InvalidMetadataError,
     InvalidRequestError,
     NamespaceAlreadyExistsError,
@@ -27,6 +36,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import LocalFileIO
 from tests.support.catalog_contract import create, first_metadata, set_property
@@ -213,27 +223,107 @@ def test_a_lost_race_is_refused_and_leaves_nothing(
     assert "loser" not in catalog.load_table(EVENTS).metadata.properties
 
 
-def test_a_writer_so_late_that_its_version_was_trimmed_is_refused(
-    catalog: FilesystemCatalog, folder: Path, tmp_path: Path
+TRIMMING = {
+    "write.metadata.previous-versions-max": "1",
+    "write.metadata.delete-after-commit.enabled": "true",
+}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_writer_so_late_that_its_version_was_trimmed(
+    catalog: FilesystemCatalog, folder: Path, tmp_path: Path, moment: Moment
 ) -> None:
-    create(
-        catalog,
-        EVENTS,
-        {
-            "write.metadata.previous-versions-max": "1",
-            "write.metadata.delete-after-commit.enabled": "true",
-        },
-    )
+    # before: the name was free again; after: the version was the next one, and others followed
+    create(catalog, EVENTS, TRIMMING)
+
+    def many_commits() -> None:
+        for n in range(6):
+            add_snapshot(catalog, 10 + n)
+
+    late = open_catalog(tmp_path, racing(moment, many_commits))
+    if moment == "before":
+        with pytest.raises(CommitConflictError, match="moved on"):
+            add_snapshot(late, 1)
+        assert not (folder / "v2.metadata.json").exists()
+    else:
+        add_snapshot(late, 1)
+    found = catalog.load_table(EVENTS).metadata
+    expected = [*range(10, 16)] if moment == "before" else [1, *range(10, 16)]
+    assert [s.snapshot_id for s in found.snapshots] == expected
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_late_change_of_metadata_alone_leaves_no_trace_to_tell_by(
+    catalog: FilesystemCatalog, tmp_path: Path, moment: Moment
+) -> None:
+    create(catalog, EVENTS, TRIMMING)
 
     def many_commits() -> None:
         for n in range(6):
             set_property(catalog, EVENTS, "n", str(n))
 
-    late = open_catalog(tmp_path, racing("before", many_commits))
-    with pytest.raises(CommitConflictError, match="long ago"):
-        set_property(late, EVENTS, "loser", "1")
-    assert not (folder / "v2.metadata.json").exists()
+    late = open_catalog(tmp_path, racing(moment, many_commits))
+    with pytest.raises(CommitStateUnknownError, match="do not tell"):
+        set_property(late, EVENTS, "late", "1")
     assert current_n(catalog) == "5"
+    assert ("late" in catalog.load_table(EVENTS).metadata.properties) == (moment == "after")
+
+
+def test_the_base_may_be_trimmed_between_the_look_and_the_read(
+    catalog: FilesystemCatalog, folder: Path, tmp_path: Path
+) -> None:
+    table_of(catalog, 2)
+    following = f"{folder}/v3.metadata.json"
+    published = gone = False
+
+    def hook(operation: str, location: str, moment: Moment) -> None:
+        nonlocal published, gone
+        published = published or (operation, location) == ("create_exclusive", following)
+        if published and operation == "read_bytes" and location.endswith("v2.metadata.json"):
+            # as a commit on ours does in a table that keeps no older versions
+            Path(location).unlink(missing_ok=True)
+            gone = True
+            set_property(catalog, EVENTS, "n", "4")
+
+    set_property(open_catalog(tmp_path, hooked(hook)), EVENTS, "n", "3")
+    assert gone
+    assert current_n(catalog) == "4"
+
+
+@pytest.mark.parametrize("code", [errno.ESTALE, errno.EIO, errno.EMFILE])
+@pytest.mark.parametrize("operation", ["exists", "read_bytes", "list_files", "write_bytes"])
+def test_what_fails_after_the_publish_never_takes_the_version_back(
+    catalog: FilesystemCatalog, folder: Path, tmp_path: Path, operation: str, code: int
+) -> None:
+    table_of(catalog, 2)
+    published = False
+
+    def hook(name: str, location: str, moment: Moment) -> None:
+        nonlocal published
+        if published and name == operation:
+            raise StorageError(os.strerror(code))
+        published = published or (name, moment) == ("create_exclusive", "after")
+
+    # done or unknown, as the look went
+    with contextlib.suppress(CommitStateUnknownError):
+        set_property(open_catalog(tmp_path, hooked(hook)), EVENTS, "n", "3")
+    assert published
+    assert current_n(catalog) == "3"
+
+
+def add_snapshot(catalog: FilesystemCatalog, snapshot_id: int) -> None:
+    base = catalog.load_table(EVENTS).metadata
+    snapshot = Snapshot(
+        snapshot_id=snapshot_id,
+        parent_snapshot_id=base.current_snapshot_id,
+        sequence_number=base.last_sequence_number + 1,
+        timestamp_ms=base.last_updated_ms,
+        manifest_list="/nowhere",
+        summary={"operation": "append"},
+        schema_id=0,
+    )
+    updates = [AddSnapshot(snapshot), SetSnapshotRef("main", SnapshotRef(snapshot_id=snapshot_id))]
+    catalog.commit_table(EVENTS, (), updates).result()
 
 
 def test_a_creator_so_late_that_the_first_version_was_trimmed_is_refused(
@@ -303,11 +393,29 @@ def test_a_publish_that_failed_changes_nothing(
 ) -> None:
     table_of(catalog, 2)
     before = names(folder)
-    io = racing("before", lambda: fail(StorageError("EIO")))
-    with pytest.raises(StorageError, match="EIO"):
+    io = racing("before", lambda: fail(FileNotWrittenError("no space left")))
+    with pytest.raises(StorageError, match="no space left"):
         set_property(open_catalog(tmp_path, io), EVENTS, "n", "3")
     assert names(folder) == before
     assert current_n(catalog) == "2"
+
+
+def test_a_publish_that_timed_out_may_come_late_and_is_unknown(
+    catalog: FilesystemCatalog, folder: Path, tmp_path: Path
+) -> None:
+    table_of(catalog, 2)
+    late: list[tuple[str, bytes]] = []
+
+    class TimesOut(LocalFileIO):
+        def create_exclusive(self, location: str, data: bytes) -> None:
+            late.append((location, data))
+            raise StorageError("timed out")
+
+    with pytest.raises(CommitStateUnknownError, match="may yet be published: timed out"):
+        set_property(open_catalog(tmp_path, TimesOut()), EVENTS, "n", "3")
+    assert current_n(catalog) == "2"
+    LocalFileIO().create_exclusive(*late[0])
+    assert current_n(catalog) == "3"
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -341,7 +449,7 @@ def test_a_location_elsewhere_is_refused(catalog: FilesystemCatalog, tmp_path: P
     assert not catalog.table_exists(EVENTS)
     create(catalog, EVENTS)
     with pytest.raises(InvalidRequestError, match="stays"):
-        catalog.commit_table(EVENTS, (), (SetLocation(f"{tmp_path}/elsewhere"),))
+        catalog.commit_table(EVENTS, (), (SetLocation(f"{tmp_path}/elsewhere"),)).result()
 
 
 def test_a_metadata_path_is_refused(catalog: FilesystemCatalog, tmp_path: Path) -> None:
@@ -480,4 +588,4 @@ def test_an_interrupted_create_can_be_done_again(catalog: FilesystemCatalog, fol
     (folder / ".0123.tmp").touch()
     assert not catalog.table_exists(EVENTS)
     create(catalog, EVENTS)
-    catalog.commit_table(EVENTS, (), (SetProperties({"a": "1"}),))
+    catalog.commit_table(EVENTS, (), (SetProperties({"a": "1"}),)).result()

@@ -71,7 +71,7 @@ def set_property(
     catalog: Catalog, identifier: TableIdentifier, key: str, value: str
 ) -> LoadedTable:
     """Commit one property, without any requirement."""
-    return catalog.commit_table(identifier, (), (SetProperties({key: value}),))
+    return catalog.commit_table(identifier, (), (SetProperties({key: value}),)).result()
 
 
 class CatalogContract:
@@ -220,11 +220,11 @@ class CatalogContract:
     ) -> None:
         metadata = first_metadata(catalog.default_table_location(identifier))
         updates = new_table_updates(metadata)
-        done = catalog.commit_table(identifier, (AssertCreate(),), updates)
+        done = catalog.commit_table(identifier, (AssertCreate(),), updates).result()
         assert done.metadata.table_uuid == metadata.table_uuid
         assert catalog.load_table(identifier) == done
         with pytest.raises(CommitConflictError):
-            catalog.commit_table(identifier, (AssertCreate(),), updates)
+            catalog.commit_table(identifier, (AssertCreate(),), updates).result()
 
     def test_a_commit_moves_the_metadata_and_logs_the_old_file(
         self, catalog: Catalog, identifier: TableIdentifier
@@ -240,8 +240,8 @@ class CatalogContract:
         self, catalog: Catalog, identifier: TableIdentifier
     ) -> None:
         created = create(catalog, identifier)
-        assert catalog.commit_table(identifier, (), ()) == created
-        again = catalog.commit_table(identifier, (), (RemoveProperties(("absent",)),))
+        assert catalog.commit_table(identifier, (), ()).result() == created
+        again = catalog.commit_table(identifier, (), (RemoveProperties(("absent",)),)).result()
         assert again == created
 
     def test_a_failed_requirement_changes_nothing(
@@ -250,7 +250,7 @@ class CatalogContract:
         created = create(catalog, identifier)
         wrong = (AssertTableUUID(str(uuid.uuid4())),)
         with pytest.raises(CommitConflictError):
-            catalog.commit_table(identifier, wrong, (SetProperties({"a": "1"}),))
+            catalog.commit_table(identifier, wrong, (SetProperties({"a": "1"}),)).result()
         assert catalog.load_table(identifier) == created
 
     def test_an_update_that_cannot_be_applied_changes_nothing(
@@ -262,7 +262,7 @@ class CatalogContract:
                 identifier,
                 (),
                 (SetProperties({"a": "1"}), SetSnapshotRef("main", SnapshotRef(snapshot_id=1))),
-            )
+            ).result()
         assert catalog.load_table(identifier) == created
 
     def test_a_table_recreated_under_a_writer_refuses_its_commit(
@@ -274,7 +274,7 @@ class CatalogContract:
         new = create(catalog, identifier)
         required = (AssertTableUUID(old.metadata.table_uuid or ""),)
         with pytest.raises(CommitConflictError):
-            catalog.commit_table(identifier, required, (SetProperties({"a": "1"}),))
+            catalog.commit_table(identifier, required, (SetProperties({"a": "1"}),)).result()
         assert catalog.load_table(identifier) == new
 
     def test_a_dropped_table_is_gone_and_its_name_free(

@@ -9,6 +9,7 @@ from typing import Any
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.commits.new_table import new_table_metadata
+from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import CatalogUnavailableError
@@ -64,10 +65,10 @@ class FakeClock:
 class FaultyCatalog(MemoryCatalog):
     """A working catalog whose commits go through `faults`, one per commit, and then work.
 
-    A fault gets the real commit as a function and decides whether to call it and what to raise.
+    A fault gets the real commit as a function and decides whether to call it and what to answer.
     """
 
-    faults: list[Callable[[Callable[[], LoadedTable]], LoadedTable]]
+    faults: list[Callable[[Callable[[], Outcome[LoadedTable]]], Outcome[LoadedTable]]]
     is_down: bool = False
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
@@ -81,10 +82,10 @@ class FaultyCatalog(MemoryCatalog):
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
-    ) -> LoadedTable:
+    ) -> Outcome[LoadedTable]:
         """As `MemoryCatalog`, unless a fault is due."""
 
-        def commit() -> LoadedTable:
+        def commit() -> Outcome[LoadedTable]:
             return super(FaultyCatalog, self).commit_table(identifier, requirements, updates)
 
         if self.faults:

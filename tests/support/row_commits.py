@@ -33,7 +33,7 @@ from iceberg_pyspark.commits.snapshot_changes import (
     SnapshotAction,
 )
 from iceberg_pyspark.commits.summary import WRITE_ID
-from iceberg_pyspark.errors import CommitConflictError, ConcurrentChangeError, IcebergError
+from iceberg_pyspark.errors import CommitConflictError, ConcurrentChangeError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
@@ -43,7 +43,7 @@ from iceberg_pyspark.table.commit_files import CommitOptions, commit_action
 from iceberg_pyspark.table.given_filter import predicate_of
 from iceberg_pyspark.table.new_data import write_context_of
 from iceberg_pyspark.table.row_deletes import write_row_deletes
-from iceberg_pyspark.table.write_rows import delete_written
+from iceberg_pyspark.table.written_files import WrittenFiles
 
 COLUMNS = "id BIGINT, p INT, v STRING"
 PLACE = ("_file", "_pos")
@@ -277,12 +277,8 @@ class RowCommitter:
         io = self.table.io
         options = CommitOptions(write_id=write_id)
         assert self._loaded is not None
-        try:
-            loaded = commit_action(self.catalog, self._loaded, io, action, options)
-        except IcebergError as e:
-            if e.safe_to_clean_up:
-                delete_written(io, written)
-            raise
+        with WrittenFiles(io, written) as files:
+            loaded = commit_action(self.catalog, self._loaded, io, action, options, written=files)
         made = [s for s in loaded.metadata.snapshots if s.summary.get(WRITE_ID) == write_id]
         assert len(made) == 1
         return made[0].sequence_number

@@ -19,7 +19,7 @@ from iceberg_pyspark.arrow.position_delete_files import delete_properties
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.run import Request, settings_of
@@ -42,7 +42,7 @@ from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
 from iceberg_pyspark.table.commit_files import commit_action
 from iceberg_pyspark.table.new_data import delete_format
 from iceberg_pyspark.table.table_storage import table_io
-from iceberg_pyspark.table.write_rows import delete_written
+from iceberg_pyspark.table.written_files import WrittenFiles
 
 
 def write_equality_deletes(
@@ -65,8 +65,8 @@ def write_equality_deletes(
         bridge, frame, {path: frame[quoted(path[0])] for path in types}, types, table
     )
     rows = frame.select(*(value.alias(path[0]) for path, value in values.items())).distinct()
-    written: list[DataFile] = []
-    try:
+    files: list[DataFile] = []
+    with WrittenFiles(io) as written:
         with ExitStack() as after:
             if len(specs) > 1:
                 after.callback(rows.persist().unpersist)
@@ -82,22 +82,20 @@ def write_equality_deletes(
                     properties=delete_properties(context.properties),
                 )
                 layout = write_layout(schema, spec, UNSORTED, settings.properties)
-                written += write_frame(lay_out(bridge, rows, layout), context, io)
-        if not written:
+                new = write_frame(lay_out(bridge, rows, layout), context, io)
+                written.add(new)
+                files += new
+        if not files:
             return loaded
         ids = tuple(sorted(f.field_id for f in keys))
         deletes = tuple(
             replace(f, content=FileContent.EQUALITY_DELETES, equality_ids=ids, sort_order_id=None)
-            for f in written
+            for f in files
         )
         base = None if snapshot is None else snapshot.snapshot_id
         checks = ConflictChecks(base_snapshot_id=base)
         action = RowDelta(delete_files=deletes, checks=checks)
-        return commit_action(request.catalog, loaded, io, action, options)
-    except IcebergError as e:
-        if e.safe_to_clean_up:
-            delete_written(io, written)
-        raise
+        return commit_action(request.catalog, loaded, io, action, options, written=written)
 
 
 def _snapshot(metadata: TableMetadata, settings: WriteSettings) -> Snapshot | None:

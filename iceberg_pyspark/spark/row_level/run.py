@@ -21,7 +21,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.commits.manifest_changes import RemoveFiles, RemoveNothing
 from iceberg_pyspark.commits.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
 from iceberg_pyspark.commits.summary import WRITE_ID
-from iceberg_pyspark.errors import ConcurrentChangeError, IcebergError
+from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
 from iceberg_pyspark.spark.row_level.job import run_job
@@ -31,13 +31,12 @@ from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.write_command import Surroundings, commit_options
 from iceberg_pyspark.spark.write_settings import WriteSettings, write_settings
 from iceberg_pyspark.spec import metadata_columns
-from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.properties import COMMIT_NUM_RETRIES
 from iceberg_pyspark.table.commit_files import CommitOptions, commit_action
 from iceberg_pyspark.table.row_deletes import deleted_before, write_row_deletes
 from iceberg_pyspark.table.table_storage import table_io
 from iceberg_pyspark.table.whole_files import FileSelection
-from iceberg_pyspark.table.write_rows import delete_written
+from iceberg_pyspark.table.written_files import WrittenFiles
 
 _log = logging.getLogger(__name__)
 
@@ -148,12 +147,10 @@ class _Run:
             writes_rows=operation.writes_rows(mode),
             comes_out_even=partial(operation.comes_out_even, target),
         )
-        try:
-            if operation.meets_once:
+        if operation.meets_once:
+            # nothing is committed yet: an error here removes the files
+            with WrittenFiles(target.io, rows.data_files):
                 rows.check_met_once(target.name)
-        except IcebergError:
-            delete_written(target.io, rows.data_files)
-            raise
         return rows
 
     def _commit(self, found: _Found) -> tuple[LoadedTable, RowChanges]:
@@ -170,16 +167,15 @@ class _Run:
         if not touched and not rows.data_files:
             return target.loaded, replace(counted, snapshot_id=target.snapshot_id)
         write_id = self.options.write_id or new_write_id()
-        written: list[DataFile] = list(rows.data_files)
-        checks = conflict_checks(
-            target.metadata,
-            self.operation.name,
-            snapshot_id=target.snapshot_id,
-            read=target.read_predicate(),
-            touched=touched.values(),
-            rows_are_kept=rewritten is not None or self.operation.name != "delete",
-        )
-        try:
+        with WrittenFiles(io, rows.data_files) as written:
+            checks = conflict_checks(
+                target.metadata,
+                self.operation.name,
+                snapshot_id=target.snapshot_id,
+                read=target.read_predicate(),
+                touched=touched.values(),
+                rows_are_kept=rewritten is not None or self.operation.name != "delete",
+            )
             action: SnapshotAction
             if rewritten is not None or not rows.removed:
                 gone = frozenset(touched)
@@ -192,7 +188,7 @@ class _Run:
                 deletes = write_row_deletes(
                     target.name, target.metadata, io, rows.removed, touched, write_id=write_id
                 )
-                written.extend(deletes.delete_files)
+                written.add(deletes.delete_files)
                 action = RowDelta(
                     data_files=rows.data_files,
                     delete_files=deletes.delete_files,
@@ -202,11 +198,9 @@ class _Run:
                 )
             said = {**self.operation.summary(counted), **self.options.snapshot_properties}
             options = replace(self.options, write_id=write_id, snapshot_properties=said)
-            loaded = commit_action(self.catalog, target.loaded, io, action, options)
-        except IcebergError as e:
-            if e.safe_to_clean_up:
-                delete_written(io, written)
-            raise
+            loaded = commit_action(
+                self.catalog, target.loaded, io, action, options, written=written
+            )
         made = next(
             s for s in reversed(loaded.metadata.snapshots) if s.summary.get(WRITE_ID) == write_id
         )

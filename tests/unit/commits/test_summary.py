@@ -104,9 +104,19 @@ def test_waits_double_up_to_the_longest_and_end() -> None:
     )
 
 
+def test_by_default_commits_of_others_do_not_count() -> None:
+    policy = commit_retry_policy({})
+    assert policy.wait_ms(300, overtaken=300, elapsed_ms=1_000_000, jitter=0) == 1_000
+    assert policy.wait_ms(300, overtaken=296, elapsed_ms=0, jitter=0) == 1_000
+    assert policy.wait_ms(300, overtaken=295, elapsed_ms=0, jitter=0) is None
+    assert policy.wait_ms(300, overtaken=300, elapsed_ms=1_800_001, jitter=0) is None
+    asked = commit_retry_policy({"commit.retry.num-retries": "4"})
+    assert asked.wait_ms(5, overtaken=5, elapsed_ms=0, jitter=0) is None
+
+
 def test_the_policy_comes_from_table_properties() -> None:
-    assert commit_retry_policy({}) == RetryPolicy(
-        num_retries=4, min_wait_ms=100, max_wait_ms=60_000, total_timeout_ms=1_800_000
+    assert commit_retry_policy({"commit.retry.num-retries": "7"}) == RetryPolicy(
+        num_retries=7, min_wait_ms=100, max_wait_ms=60_000, total_timeout_ms=1_800_000
     )
     with pytest.raises(InvalidRequestError, match=r"commit\.retry\.max-wait-ms"):
         commit_retry_policy({"commit.retry.max-wait-ms": "soon"})

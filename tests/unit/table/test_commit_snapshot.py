@@ -235,7 +235,7 @@ def test_row_lineage_example_16() -> None:
 def test_files_written_before_version_3_get_row_ids_with_the_first_snapshot_after_it_18() -> None:
     t = commit_table(format_version=2)
     append(t, data_file("a", rows=10))
-    t.catalog.commit_table(t.loaded.identifier, [], [UpgradeFormatVersion(3)])
+    t.catalog.commit_table(t.loaded.identifier, [], [UpgradeFormatVersion(3)]).result()
     assert by_path(t.entries())["a"].data_file.first_row_id is None
     append(t, data_file("b", rows=5))
     ids = {name: e.data_file.first_row_id for name, e in by_path(t.entries()).items()}

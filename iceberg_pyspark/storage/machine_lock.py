@@ -1,0 +1,65 @@
+"""Locks that the processes of one user on one machine take in turns.
+
+They save work and decide nothing: who cannot have one, because there is no folder for it or
+another process holds it for long, goes on without. They end with the process that holds them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import random
+import time
+import zlib
+from collections.abc import Iterator
+
+from iceberg_pyspark.storage.user_folder import user_folder
+
+_FOLDER = "iceberg-pyspark-locks"
+# names share files, so that a folder of locks stays small; two of one file only wait for each other
+_FILES = 64
+_SHORTEST_WAIT_S = 0.001
+_LONGEST_WAIT_S = 0.01
+
+
+@contextlib.contextmanager
+def machine_lock(name: str, *, timeout_s: float) -> Iterator[bool]:
+    """Hold the lock of that name within the block; False: it goes on without."""
+    descriptor = _open(name)
+    if descriptor is None:
+        yield False
+        return
+    try:
+        yield _locked(descriptor, time.monotonic() + timeout_s)
+    finally:
+        os.close(descriptor)
+
+
+def _open(name: str) -> int | None:
+    folder = user_folder(_FOLDER)
+    if folder is None:
+        return None
+    file = os.path.join(folder, f"{zlib.crc32(name.encode()) % _FILES}.lock")
+    try:
+        # links are not followed: nobody else can make one in this folder, and none is needed
+        return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
+
+
+def _locked(descriptor: int, until: float) -> bool:
+    wait = _SHORTEST_WAIT_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return False
+        except OSError:
+            return False
+        else:
+            return True
+        # uneven waits, so that no process always comes just after another
+        time.sleep(wait * (0.5 + random.random()))
+        wait = min(2 * wait, _LONGEST_WAIT_S)

@@ -1,0 +1,65 @@
+"""Commits of one table take turns: first come, first served within a process.
+
+Optimistic commits of many writers are right without it, but each success makes all others begin
+again, and the unlucky are overtaken time after time. The processes of a machine take turns too, as
+well as `storage/machine_lock.py` can have them; writers elsewhere meet at the catalog as ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+from iceberg_pyspark.storage.machine_lock import machine_lock
+
+_PATIENCE_S = 60.0
+"""How long a commit waits for one that hangs, before it goes on without a turn."""
+
+_guard = threading.Lock()
+_waiting: dict[str, deque[threading.Event]] = {}
+_mine = threading.local()
+
+
+@contextlib.contextmanager
+def commit_turn(table: str) -> Iterator[None]:
+    """Have this thread's turn to commit to a table, which a uuid or a location names."""
+    held: set[str] = _mine.__dict__.setdefault("held", set())
+    if table in held or not _take(table):
+        yield
+        return
+    held.add(table)
+    try:
+        with machine_lock(table, timeout_s=_PATIENCE_S):
+            yield
+    finally:
+        held.discard(table)
+        _give_up(table)
+
+
+def _take(table: str) -> bool:
+    with _guard:
+        others = _waiting.get(table)
+        if others is None:
+            _waiting[table] = deque()
+            return True
+        turn = threading.Event()
+        others.append(turn)
+    try:
+        turn.wait(_PATIENCE_S)
+    finally:
+        with _guard:
+            mine = turn.is_set()
+            if not mine:
+                others.remove(turn)
+    return mine
+
+
+def _give_up(table: str) -> None:
+    with _guard:
+        others = _waiting[table]
+        if others:
+            others.popleft().set()
+        else:
+            del _waiting[table]
