@@ -7,19 +7,16 @@ place (`s3a` for `s3`, `file:/x` for `/x`) count as equal; local links are not f
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
-from iceberg_pyspark.storage.local import is_local, local_path
+from iceberg_pyspark.storage.places import is_below
 
 ALLOW_OUTSIDE_LOCATIONS = "read.allow-outside-locations"
 """The option that lifts the restriction; never taken from the table's own properties."""
-
-_EQUAL_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +37,8 @@ class RestrictedFileIO:
             for folder in self.allowed:
                 if location.startswith(folder) and location[len(folder.rstrip("/")) :][:1] == "/":
                     return
-        place = normalized_location(location)
-        for folder in self.allowed:
-            prefix = normalized_location(folder).rstrip("/")
-            if place == prefix or place.startswith(f"{prefix}/"):
-                return
+        if any(is_below(location, folder) for folder in self.allowed):
+            return
         raise StorageError(
             f"{location}: refused, because {self.hint} may only use files under "
             f"{', '.join(self.allowed)}; if you trust whoever wrote its metadata, set the option "
@@ -100,33 +94,3 @@ class RestrictedFileIO:
         """All files below a folder, recursively."""
         self.check(prefix)
         return self.io.list_files(prefix)
-
-
-@functools.lru_cache(maxsize=1024)
-def normalized_location(location: str) -> str:
-    """The location with one spelling for its scheme, and `.` and `..` resolved; for comparing only.
-
-    >>> normalized_location("s3a://b/t/../u"), normalized_location("file:///tmp//x/")
-    ('s3://b/u', 'file:///tmp/x/')
-    """
-    if is_local(location):
-        # empty folder names mean nothing to a file system, but do to an object store
-        path = local_path(location)
-        return f"file://{_resolved(path, keep_empty=False)}{'/' if path.endswith('/') else ''}"
-    scheme, separator, rest = location.partition("://")
-    if not separator:
-        raise StorageError(f"{location}: not an absolute location; it has neither scheme nor /")
-    authority, _, path = rest.partition("/")
-    scheme = _EQUAL_SCHEMES.get(scheme.lower(), scheme.lower())
-    return f"{scheme}://{authority}{_resolved(f'/{path}', keep_empty=True)}"
-
-
-def _resolved(path: str, *, keep_empty: bool) -> str:
-    parts: list[str] = []
-    for part in path.split("/")[1:]:
-        if part == "..":
-            if parts:
-                parts.pop()
-        elif part != "." and (part or keep_empty):
-            parts.append(part)
-    return "/" + "/".join(parts)

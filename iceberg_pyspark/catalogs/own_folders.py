@@ -1,0 +1,70 @@
+"""What a catalog knows of where a table lies, which is all that a deletion may believe.
+
+The pointer's own place is known: a metadata file at `<folder>/metadata/<file>` makes `<folder>` the
+table's. The location that metadata claims counts where that is the folder, or where the catalog
+would have put a table of that name; any other claim (`/`, a folder above, another table's) does
+not.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.places import is_below
+
+_METADATA = "metadata"
+_log = logging.getLogger(__name__)
+
+
+def own_folders(catalog: Catalog, loaded: LoadedTable) -> OwnFolders:
+    """The folders of a table; raises nothing, and where in doubt there are fewer.
+
+    Of a table that is not there yet, without a metadata location, its location is its maker's word.
+    """
+    claimed, pointer = loaded.metadata.location, loaded.metadata_location
+    if not pointer:
+        return OwnFolders(_not_shared(catalog, claimed))
+    parent = pointer.rpartition("/")[0]
+    folder, _, name = parent.rpartition("/")
+    is_conventional = name == _METADATA
+    folders = (folder,) if is_conventional else ()
+    if not (is_conventional and _same(claimed, folder)) and _is_default(catalog, loaded):
+        folders = (*folders, claimed)
+    return OwnFolders(
+        folders=_not_shared(catalog, *folders),
+        # as `write.metadata.path` has it; other tables may keep files there too
+        metadata_folder=None if is_conventional else parent,
+    )
+
+
+def _is_default(catalog: Catalog, loaded: LoadedTable) -> bool:
+    try:
+        default = catalog.default_table_location(loaded.identifier)
+    except IcebergError as e:
+        _log.info("the default location of table %s is not known: %s", loaded.identifier, e)
+        return False
+    return _same(loaded.metadata.location, default)
+
+
+def _not_shared(catalog: Catalog, *folders: str) -> tuple[str, ...]:
+    """Those of the folders that do not hold the whole warehouse."""
+    warehouse = catalog.properties.get(WAREHOUSE)
+    if warehouse is None:
+        return folders
+    whole = absolute_location(warehouse)
+    return tuple(f for f in folders if not _is_below(whole, f))
+
+
+def _same(a: str, b: str) -> bool:
+    return _is_below(a, b) and _is_below(b, a)
+
+
+def _is_below(location: str, folder: str) -> bool:
+    try:
+        return is_below(location, folder)
+    except IcebergError:
+        return False

@@ -1,0 +1,65 @@
+"""The folders whose files are a table's own to delete.
+
+A table's metadata may be somebody else's work and may name any file there is, so it has no say
+here: which folders these are is what the catalog knows (`catalogs/own_folders.py`). Links of the
+local file system are followed before the comparison, so that none leads out of the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from dataclasses import dataclass
+
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.local import is_local, local_path
+from iceberg_pyspark.storage.places import depth, is_below
+
+_METADATA_ENDS = (".metadata.json", ".metadata.json.gz")
+_LEAST_DEPTH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFolders:
+    """Folders with all that is in them, and one of which only the metadata files are.
+
+    The root of a store, a bucket or a folder right below `/` is never a table's own. Without a
+    folder nothing is.
+    """
+
+    folders: tuple[str, ...] = ()
+    metadata_folder: str | None = None
+
+    def owns(self, location: str) -> bool:
+        """Whether the file at a location may be deleted together with what the table is.
+
+        Of a link the link itself is meant. A local location is looked up in the file system.
+        """
+        try:
+            if any(_is_inside(location, folder) for folder in self.folders):
+                return True
+            return self.metadata_folder is not None and _is_metadata_file(
+                location, self.metadata_folder
+            )
+        except (StorageError, OSError, ValueError):
+            # no location of a file, in no folder
+            return False
+
+
+def _is_inside(location: str, folder: str) -> bool:
+    if depth(folder) < _LEAST_DEPTH or is_local(location) != is_local(folder):
+        return False
+    if not is_local(location):
+        return is_below(location, folder) and not is_below(folder, location)
+    path, real_folder = local_path(location), os.path.realpath(local_path(folder))
+    parent, name = os.path.split(path)
+    if name in ("", ".", "..") or depth(real_folder) < _LEAST_DEPTH:
+        return False
+    return is_below(os.path.realpath(parent), real_folder)
+
+
+def _is_metadata_file(location: str, folder: str) -> bool:
+    parent, name = posixpath.split(location)
+    return (
+        name.endswith(_METADATA_ENDS) and _is_inside(location, folder) and is_below(folder, parent)
+    )

@@ -1,0 +1,105 @@
+"""Whether two locations are one place, whatever their spelling; for comparing only.
+
+Spellings of one place (`s3a` for `s3`, `file:/x` for `/x`) count as equal. Stores differ in what
+empty folder names and `..` mean to them, so where that matters every meaning must agree.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.local import is_local, local_path
+
+LOCAL_STORE = "file://"
+EQUAL_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
+"""Other spellings of a scheme, and the one that stands for all."""
+
+_HTTP = ("http", "https")
+_ENCODED_STEP = re.compile(r"%(2e|2f|5c)|\\", re.IGNORECASE)
+
+
+def store_of(location: str) -> str:
+    """Scheme and authority of a location, which are one store's: its bucket, host or mount.
+
+    >>> store_of("s3a://b/wh/t"), store_of("/wh/t"), store_of("hdfs://nn:8020/t")
+    ('s3://b', 'file://', 'hdfs://nn:8020')
+    """
+    if is_local(location):
+        local_path(location)
+        return LOCAL_STORE
+    scheme, authority, _ = _split(location)
+    return f"{scheme}://{authority}"
+
+
+def is_below(location: str, folder: str) -> bool:
+    """Whether a location is a folder or in it; raises `StorageError` for what is none.
+
+    >>> is_below("s3a://b/wh/t/data/f", "s3://b/wh/t/"), is_below("s3://b/wh/t/../u", "s3://b/wh/t")
+    (True, False)
+    """
+    return all(
+        _starts_with(normalized_location(location, empty), normalized_location(folder, empty))
+        for empty in (True, False)
+    )
+
+
+def depth(location: str) -> int:
+    """How many names lead to a location: its bucket and its folders.
+
+    >>> depth("/"), depth("/a/b"), depth("s3://b"), depth("s3://b/t"), depth("hdfs://nn/t")
+    (0, 2, 1, 2, 1)
+    """
+    if is_local(location):
+        return len(_resolved(local_path(location), keep_empty=False))
+    scheme, authority, path = _split(location)
+    # a host has no content of its own, as a bucket or container has
+    bucket = 0 if scheme in ("hdfs", "viewfs", *_HTTP) or not authority else 1
+    return bucket + len(_resolved(path, keep_empty=False))
+
+
+@functools.lru_cache(maxsize=1024)
+def normalized_location(location: str, keep_empty: bool = True) -> str:
+    """The location with one spelling for its scheme, and `.` and `..` resolved.
+
+    An object store keeps empty folder names, Hadoop's file systems drop them, also of object
+    stores; a local file system always does.
+
+    >>> normalized_location("s3a://b/t/../u"), normalized_location("file:///tmp//x/")
+    ('s3://b/u', 'file:///tmp/x/')
+    """
+    if is_local(location):
+        path = local_path(location)
+        end = "/" if path.endswith("/") else ""
+        return f"{LOCAL_STORE}/{'/'.join(_resolved(path, keep_empty=False))}{end}"
+    scheme, authority, path = _split(location)
+    return f"{scheme}://{authority}/{'/'.join(_resolved(path, keep_empty=keep_empty))}"
+
+
+def _starts_with(place: str, folder: str) -> bool:
+    prefix = folder.rstrip("/")
+    return place == prefix or place.startswith(f"{prefix}/")
+
+
+def _split(location: str) -> tuple[str, str, str]:
+    scheme, separator, rest = location.partition("://")
+    if not separator:
+        raise StorageError(f"{location}: not an absolute location; it has neither scheme nor /")
+    scheme = scheme.lower()
+    authority, _, path = rest.partition("/")
+    if scheme in _HTTP and _ENCODED_STEP.search(rest):
+        # a server may take these for steps to another folder
+        raise StorageError(f"{location}: refused, because it hides '.', '/' or '\\' in its path")
+    return EQUAL_SCHEMES.get(scheme, scheme), authority, f"/{path}"
+
+
+def _resolved(path: str, *, keep_empty: bool) -> list[str]:
+    parts: list[str] = []
+    for part in path.split("/")[1:]:
+        if part == "..":
+            if parts:
+                parts.pop()
+        elif part != "." and (part or keep_empty):
+            parts.append(part)
+    return parts

@@ -1,0 +1,86 @@
+"""What may be deleted with a table: what lies in its folders, links followed. faults.md 45."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark.storage.own_folders import OwnFolders
+
+REMOTE = OwnFolders(("s3://b/wh/t",))
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["s3://b/wh/t/data/f", "s3a://b/wh/t/f", "s3://b/wh/t//f", "s3://b/wh/t/a/../f"],
+)
+def test_a_file_in_the_folder_is_own(location: str) -> None:
+    assert REMOTE.owns(location)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "s3://b/wh/t",
+        "s3://b/wh/t/",
+        "s3://b/wh/t2/f",
+        "s3://b/wh/t/../u/f",
+        "s3://b/wh/t//../../u/f",
+        "s3://other/wh/t/f",
+        "/wh/t/f",
+        "file://host/wh/t/f",
+        "f",
+        "",
+        "/\0",
+    ],
+)
+def test_anything_else_is_not(location: str) -> None:
+    assert not REMOTE.owns(location)
+
+
+@pytest.mark.parametrize(
+    "folder", ["/", "file:///", "/a", "/a/..", "s3://b", "s3://b/", "hdfs://nn/", "hdfs://nn/user"]
+)
+def test_a_folder_near_the_root_is_nobodys(folder: str) -> None:
+    assert not OwnFolders((folder,)).owns(f"{folder.rstrip('/')}/x/y/f")
+
+
+def test_no_folder_owns_nothing() -> None:
+    assert not OwnFolders().owns("/a/b/c")
+
+
+def test_of_a_metadata_folder_only_its_metadata_files() -> None:
+    shared = OwnFolders(metadata_folder="s3://b/meta/all")
+    assert shared.owns("s3://b/meta/all/00001-x.metadata.json")
+    assert shared.owns("s3a://b/meta/all/00001-x.metadata.json.gz")
+    for other in ("x.parquet", "m0.avro", "below/00001-x.metadata.json", "../x.metadata.json"):
+        assert not shared.owns(f"s3://b/meta/all/{other}")
+    assert not OwnFolders(metadata_folder="s3://b").owns("s3://b/x.metadata.json")
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    table, other, alias = tmp_path / "wh/t", tmp_path / "other", tmp_path / "alias"
+    (table / "data").mkdir(parents=True)
+    other.mkdir()
+    (other / "f").touch()
+    alias.symlink_to(tmp_path / "wh")
+    (table / "out").symlink_to(other)
+    (table / "data/near").symlink_to(table)
+    (table / "data/link").symlink_to(other / "f")
+    own = OwnFolders((str(table),))
+    assert own.owns(f"file:{table}/data/f")
+    assert own.owns(f"{alias}/t/data/f")
+    assert own.owns(f"{table}/data/near/data/f")
+    assert OwnFolders((f"{alias}/t",)).owns(f"{table}/data/f")
+    # of a link the link goes, not what it points at
+    assert own.owns(f"{table}/data/link")
+    assert not own.owns(f"{table}/out/f")
+    assert not own.owns(f"{table}/out/../f")
+    assert not own.owns(f"{table}/data/near/../../f")
+    assert not own.owns(f"{table}/data/..")
+
+
+def test_a_folder_that_is_a_link_to_the_root_is_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "t").symlink_to("/")
+    assert not OwnFolders((str(tmp_path / "t"),)).owns("/etc/passwd")
