@@ -46,6 +46,7 @@ from iceberg_pyspark.storage.metadata_files import (
     read_table_metadata,
     write_table_metadata,
 )
+from iceberg_pyspark.storage.own_folders import OwnFolders
 
 _VERSION_FILE = re.compile(r"v(\d{1,18})(?:\.gz\.metadata\.json|\.metadata\.json(?:\.gz)?)")
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
@@ -219,7 +220,8 @@ def commit_next_version(
         outcome = _follows(io, location, base, following)
     if isinstance(outcome, Done):
         _write_hint(io, location, version)
-        delete_trimmed_metadata(io, base.metadata, metadata)
+        own = OwnFolders(folders=(location,))
+        delete_trimmed_metadata(io, own, base.metadata, metadata)
     return outcome
 
 

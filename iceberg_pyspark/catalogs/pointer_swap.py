@@ -34,10 +34,12 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import (
     create_own_metadata,
+    is_metadata_file,
     metadata_codec,
     new_metadata_file_name,
     parse_version,
 )
+from iceberg_pyspark.storage.own_folders import OwnFolders
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +93,7 @@ def created_from_updates(
 
 def commit_by_swap(
     io: FileIO,
+    own: OwnFolders,
     current: LoadedTable,
     requirements: Sequence[TableRequirement],
     updates: Sequence[TableUpdate],
@@ -98,8 +101,8 @@ def commit_by_swap(
 ) -> Outcome[LoadedTable]:
     """Check, apply, write, and swap the pointer from the current location to the new one.
 
-    `swap(expected, new)` is `Refused` with a `CommitConflictError` if the pointer is not at
-    `expected` any more.
+    `own` are the folders in which files of the table may be deleted. `swap(expected, new)` is
+    `Refused` with a `CommitConflictError` if the pointer is not at `expected` any more.
     """
     base = current.metadata
     try:
@@ -125,7 +128,7 @@ def commit_by_swap(
     )
     outcome = _swapped(io, committed, lambda: swap(current.metadata_location, location))
     if isinstance(outcome, Done):
-        delete_trimmed_metadata(io, base, metadata)
+        delete_trimmed_metadata(io, own, base, metadata)
     return outcome
 
 
@@ -155,10 +158,13 @@ def _remove_metadata(io: FileIO, location: str, _proof: NotCommitted) -> None:
         _log.warning("could not delete %s: %s", location, e)
 
 
-def delete_trimmed_metadata(io: FileIO, base: TableMetadata, metadata: TableMetadata) -> None:
+def delete_trimmed_metadata(
+    io: FileIO, own: OwnFolders, base: TableMetadata, metadata: TableMetadata
+) -> None:
     """Delete the metadata files that this commit dropped from the log, if the table asks for it.
 
-    Only files that the committed metadata no longer lists; no snapshot refers to a metadata file.
+    Only files in the table's own folders that the committed metadata no longer lists, and that by
+    their names are metadata files: the log may be somebody else's work.
     The commit is done: whatever goes wrong here is logged and given up.
     """
     with after_commit(f"deleting trimmed metadata of {metadata.location}"):
@@ -166,5 +172,6 @@ def delete_trimmed_metadata(io: FileIO, base: TableMetadata, metadata: TableMeta
             return
         kept = {entry.metadata_file for entry in metadata.metadata_log}
         for entry in base.metadata_log:
-            if entry.metadata_file not in kept:
-                io.delete(entry.metadata_file)
+            file = entry.metadata_file
+            if file not in kept and is_metadata_file(file) and own.owns(file):
+                io.delete(file)

@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
+from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.catalogs.pointer_swap import (
     commit_by_swap,
     create_by_swap,
@@ -269,6 +270,7 @@ class SqlCatalog:
             return Refused(e)
         return commit_by_swap(
             io,
+            own_folders(self, current),
             current,
             requirements,
             updates,

@@ -33,6 +33,7 @@ MAX_METADATA_BYTES = 256 << 20
 _CODEC_PROPERTY = "write.metadata.compression-codec"
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_SUFFIXES = (".gz.metadata.json", ".metadata.json.gz")
+_METADATA_SUFFIXES = (".metadata.json", ".metadata.json.gz")
 _PIECE_BYTES = 1 << 20
 _VERSION = re.compile(r"(\d+)-")
 
@@ -84,6 +85,15 @@ def _has_bytes(io: FileIO, location: str, data: bytes) -> bool:
         return io.exists(location) and io.read_bytes(location) == data
     except StorageError:
         return False
+
+
+def is_metadata_file(location: str) -> bool:
+    """Whether a location is one of a table's metadata file, by its name.
+
+    >>> is_metadata_file("/t/metadata/v3.gz.metadata.json"), is_metadata_file("/t/data/a.parquet")
+    (True, False)
+    """
+    return location.endswith(_METADATA_SUFFIXES)
 
 
 def metadata_codec(properties: Mapping[str, str]) -> MetadataCodec:

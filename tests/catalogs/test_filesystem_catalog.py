@@ -322,7 +322,7 @@ def add_snapshot(catalog: FilesystemCatalog, snapshot_id: int) -> None:
         summary={"operation": "append"},
         schema_id=0,
     )
-    updates = [AddSnapshot(snapshot), SetSnapshotRef("main", SnapshotRef(snapshot_id=snapshot_id))]
+    updates = (AddSnapshot(snapshot), SetSnapshotRef("main", SnapshotRef(snapshot_id=snapshot_id)))
     catalog.commit_table(EVENTS, (), updates).result()
 
 

@@ -299,8 +299,8 @@ def test_any_interleaving_leaves_a_valid_table_with_every_file_once(
     inside = False
 
     def maybe_overtaken(
-        fault: Callable[[Commit], LoadedTable] | None,
-    ) -> Callable[[Commit], LoadedTable]:
+        fault: Callable[[Commit], Answer] | None,
+    ) -> Callable[[Commit], Answer]:
         def commit_with_rival(commit: Commit) -> Answer:
             nonlocal inside
             if next(rival, False) and not inside:

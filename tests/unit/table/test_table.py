@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.commits.outcomes import Unknown
 from iceberg_pyspark.errors import (
     AlreadyExistsError,
     CommitStateUnknownError,
@@ -105,8 +105,8 @@ def test_a_filter_that_cuts_a_file_is_refused_and_leaves_no_file() -> None:
 def test_data_files_of_an_unknown_commit_stay() -> None:
     t = commit_table()
 
-    def lost(commit: Callable[[], LoadedTable]) -> LoadedTable:
-        raise CommitStateUnknownError("lost")
+    def lost(commit: object) -> Unknown:
+        return Unknown(CommitStateUnknownError("lost"))
 
     t.catalog.faults = [lost]
     with pytest.raises(CommitStateUnknownError):
@@ -268,8 +268,8 @@ def test_an_abandoned_transaction_leaves_nothing() -> None:
 def test_an_error_after_an_unknown_commit_deletes_nothing() -> None:
     t = commit_table()
 
-    def lost(commit: Callable[[], LoadedTable]) -> LoadedTable:
-        raise CommitStateUnknownError("lost")
+    def lost(commit: object) -> Unknown:
+        return Unknown(CommitStateUnknownError("lost"))
 
     t.catalog.faults = [lost]
     with contextlib.suppress(CommitStateUnknownError), table(t).transaction() as transaction:
