@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # an assertion that fails there says what it compared
-pytest.register_assert_rewrite("tests.support")
+pytest.register_assert_rewrite("tests.support", "tests.faults.matrix")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

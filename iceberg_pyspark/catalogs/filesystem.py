@@ -53,6 +53,7 @@ from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.open_storage import open_storage
 
 _DATA = "data"
+_METADATA = "metadata"
 
 
 class FilesystemCatalog:
@@ -284,13 +285,14 @@ def _is_used(folder: str) -> bool:
 
 
 def _is_free(folder: str) -> bool:
-    """Whether a table may begin in a folder: it is empty, or holds the table's first data files.
+    """Whether a table may begin in a folder: nothing but a table has ever been in it.
 
-    A job that creates its table writes the files first. A namespace can hold a table or a
-    namespace called `data` too, but no data files there.
+    It is empty, or holds the table's first data files, since a job that creates its table writes
+    the files first, or what is left of a table whose files were all removed. A namespace can hold a
+    table or a namespace called `data` or `metadata` too, but no data files there.
     """
     folders, files = list_folder(folder)
-    if files or folders not in ([], [_DATA]):
+    if files or not {*folders} <= {_DATA, _METADATA} or any(list_folder(f"{folder}/{_METADATA}")):
         return False
     data = f"{folder}/{_DATA}"
     below = [f"{data}/{name}" for name in list_folder(data)[0]]

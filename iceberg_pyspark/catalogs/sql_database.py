@@ -188,11 +188,11 @@ class Database:
                         f"database {self.shown_url} gave no answer to COMMIT ({_reason(e)})"
                     ) from _cause(e)
                 committed = True
-        except Exception:
+        except Exception as e:
             # the connection could not be given back: no matter for what is committed
             if not committed:
                 raise
-            _log.warning("a connection to %s was lost after COMMIT", self.shown_url, exc_info=True)
+            _log.warning("a connection to %s was lost after COMMIT: %s", self.shown_url, e)
         return result
 
     @contextlib.contextmanager

@@ -20,12 +20,15 @@ from iceberg_pyspark.spec.properties import (
 )
 
 
+_DOUBLINGS = 4
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """Exponential back-off: doubling from `min_wait_ms`, at most `max_wait_ms`, plus a tenth.
 
     `endures`: retries that another writer's commit made necessary do not count, since the table
-    moves on with each; only the time ends them.
+    moves on with each; only the time ends them. After the fourth, waits become shorter again.
     """
 
     num_retries: int
@@ -47,8 +50,11 @@ class RetryPolicy:
         if counted > self.num_retries or (retry > 1 and elapsed_ms > self.total_timeout_ms):
             return None
         # 2 ** 40 ms is decades: a larger exponent would only overflow
-        base: int = min(self.min_wait_ms * 2 ** min(retry - 1, 40), self.max_wait_ms)
-        return base * (1 + jitter) if self.endures else base * (1 + jitter / 10)
+        base: float = min(self.min_wait_ms * 2 ** min(retry - 1, 40), self.max_wait_ms)
+        if not self.endures:
+            return base * (1 + jitter / 10)
+        # the longer a writer has waited, the sooner it is back: else new ones come first for ever
+        return min(base, self.max_wait_ms / max(retry - _DOUBLINGS, 1)) * (1 + jitter)
 
 
 _ENDURING_MAX_WAIT_MS = 1_000

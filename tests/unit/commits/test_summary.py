@@ -106,8 +106,12 @@ def test_waits_double_up_to_the_longest_and_end() -> None:
 
 def test_by_default_commits_of_others_do_not_count() -> None:
     policy = commit_retry_policy({})
-    assert policy.wait_ms(300, overtaken=300, elapsed_ms=1_000_000, jitter=0) == 1_000
-    assert policy.wait_ms(300, overtaken=296, elapsed_ms=0, jitter=0) == 1_000
+    waits = [policy.wait_ms(n, overtaken=n, elapsed_ms=0, jitter=0) for n in range(1, 7)]
+    assert waits == [100, 200, 400, 800, 1_000, 500], "who has waited long comes sooner"
+    assert policy.wait_ms(304, overtaken=304, elapsed_ms=1_000_000, jitter=1) == pytest.approx(
+        20 / 3
+    )
+    assert policy.wait_ms(300, overtaken=296, elapsed_ms=0, jitter=0) is not None
     assert policy.wait_ms(300, overtaken=295, elapsed_ms=0, jitter=0) is None
     assert policy.wait_ms(300, overtaken=300, elapsed_ms=1_800_001, jitter=0) is None
     asked = commit_retry_policy({"commit.retry.num-retries": "4"})

@@ -1,0 +1,39 @@
+"""Sixteen writers of one table with no property set: every append is acknowledged, and there.
+
+How long they wait for each other, `make bench ARGS=writers` says.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark import Table, TableCatalog
+from tests.support.catalog_processes import EVENTS, open_catalog, run_together
+from tests.support.many_writers import SCHEMA, append_in_threads, append_many
+from tests.support.table_integrity import table_problems
+
+WRITERS = 16
+APPENDS = int(os.environ.get("ICEBERG_COMMITS", "4"))
+
+
+@pytest.mark.parametrize("kind", ["sql", "hadoop"])
+@pytest.mark.parametrize("how", ["threads", "processes"])
+def test_no_writer_among_many_gives_up(kind: str, how: str, tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    catalog = open_catalog(kind, folder)
+    catalog.create_namespace(EVENTS.namespace)
+    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA)
+    if how == "threads":
+        done = append_in_threads(kind, folder, WRITERS, APPENDS)
+    else:
+        arguments = [(kind, folder, worker, APPENDS) for worker in range(WRITERS)]
+        done = run_together(append_many, arguments)
+    assert [len(times) for times in done] == [APPENDS] * WRITERS
+    table = Table(catalog, catalog.load_table(EVENTS))
+    ids = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    assert sorted(ids) == [w * 10_000 + n for w in range(WRITERS) for n in range(APPENDS)]
+    assert len(table.snapshots) == WRITERS * APPENDS
+    assert table_problems(table) == []

@@ -1,0 +1,245 @@
+"""The fault matrix: catalogs that can be put back, and what may be seen after a fault."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.catalogs.path_tables import PathCatalog
+from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.errors import (
+    CommitStateUnknownError,
+    IcebergError,
+    NoSuchTableError,
+)
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.table.create_table import create_table
+from iceberg_pyspark.table.ddl_strings import parse_partitioning
+from iceberg_pyspark.table.schema_strings import parse_schema
+from tests.support.fault_points import ERROR_KINDS, ErrorKind, FaultPoint, FaultyFileIO, Moment
+from tests.support.row_commits import COLUMNS
+from tests.support.table_integrity import table_problems
+
+TRIED: Counter[tuple[str, str]] = Counter()
+"""Points tried by catalog kind and operation."""
+
+ALL = os.environ.get("ICEBERG_FAULTS") == "all"
+"""Every kind of error at every point, instead of one kind at every few points."""
+EVERY = 5
+
+PROPERTIES = {
+    "format-version": "3",
+    "commit.manifest.min-count-to-merge": "3",
+    "commit.status-check.min-wait-ms": "1",
+    "commit.status-check.max-wait-ms": "1",
+    "commit.retry.min-wait-ms": "1",
+    "write.metadata.previous-versions-max": "2",
+    "write.metadata.delete-after-commit.enabled": "true",
+}
+
+
+@dataclass
+class Lake:
+    """A catalog of one kind that can be put back to how it was."""
+
+    kind: str
+    folder: Path
+    faults: FaultPoint
+    _memory: MemoryCatalog | None = None
+    _store: MemoryFileIO | None = None
+    _saved: Any = field(default=None)
+
+    @property
+    def identifier(self) -> TableIdentifier:
+        """The table that operations are about."""
+        return self.named("t")
+
+    def named(self, name: str) -> TableIdentifier:
+        """A table of that name."""
+        if self.kind == "path":
+            return TableIdentifier(namespace=(), name=f"{self.folder}/lake/{name}")
+        return TableIdentifier(namespace=("db",), name=name)
+
+    def open(self) -> tuple[Catalog, FileIO]:
+        """The catalog as a process finds it, and the store of its tables' files."""
+        store: FileIO = LocalFileIO()
+        if self.kind == "memory":
+            self._store = self._store or MemoryFileIO()
+            store = self._store
+        io = FaultyFileIO(store, self.faults)
+        warehouse = {"warehouse": f"{self.folder}/lake"}
+        match self.kind:
+            case "sql":
+                uri = {"uri": f"sqlite:///{self.folder}/lake/catalog.db"}
+                return SqlCatalog("lake", {**warehouse, **uri}, io=io), io
+            case "hadoop":
+                return FilesystemCatalog("lake", warehouse, io=io), io
+            case "path":
+                return PathCatalog(io=io), io
+            case _:
+                if self._memory is None:
+                    self._memory = MemoryCatalog("lake", {"warehouse": "mem://lake/wh"}, io=io)
+                return self._memory, io
+
+    def table(self, name: str = "t") -> Table:
+        """The table as it is now."""
+        catalog, io = self.open()
+        return Table(catalog, catalog.load_table(self.named(name)), io=io)
+
+    def save(self) -> None:
+        """Remember the present state."""
+        if self._memory is not None and self._store is not None:
+            namespaces = {n: dict(p) for n, p in self._memory._namespaces.items()}
+            self._saved = dict(self._store._files), dict(self._memory._locations), namespaces
+            return
+        shutil.rmtree(self.folder / "saved", ignore_errors=True)
+        shutil.copytree(self.folder / "lake", self.folder / "saved")
+
+    def restore(self) -> None:
+        """Be as at the last `save`."""
+        if self._memory is not None and self._store is not None:
+            files, locations, namespaces = self._saved
+            self._store._files = dict(files)
+            self._memory._locations = dict(locations)
+            self._memory._namespaces = {n: dict(p) for n, p in namespaces.items()}
+            return
+        shutil.rmtree(self.folder / "lake")
+        shutil.copytree(self.folder / "saved", self.folder / "lake")
+
+
+Operation = Callable[[Lake], Callable[[], object]]
+"""Gets ready without faults; what it returns meets them."""
+State = dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation, and what it is about."""
+
+    begin: Operation
+    prepare: Callable[[Lake], object] | None = None
+    name: str = "t"
+    kinds: tuple[str, ...] = ("sql", "hadoop", "path", "memory")
+    is_commit: bool = True
+    """One swap: an error of ours that does not say "unknown" means that nothing happened."""
+
+
+def state_of(lake: Lake, name: str, *, log_may_be_cut: bool = False) -> State:
+    """What a user sees of a table; None: there is none. Raises where it is not whole.
+
+    `log_may_be_cut`: older metadata files may be gone, as those of a dropped table go first.
+    """
+    try:
+        table = lake.table(name)
+    except NoSuchTableError:
+        return None
+    problems = table_problems(table)
+    if log_may_be_cut:
+        problems = [p for p in problems if not p.startswith("previous metadata ")]
+    assert problems == []
+    m = table.metadata
+    rows = table.scan().to_arrow().to_pylist()
+    return {
+        "rows": sorted(tuple(_plain(v) for v in row.values()) for row in rows),
+        "columns": [(f.name, str(f.type)) for f in m.current_schema.fields],
+        "spec": [f.name for f in m.default_spec.fields],
+        "order": len(m.default_sort_order.fields),
+        "properties": dict(m.properties),
+        "version": m.format_version,
+        "refs": sorted(
+            (n, r.type, r.max_ref_age_ms, m.snapshot_by_id[r.snapshot_id].summary["total-records"])
+            for n, r in m.refs.items()
+        ),
+        "snapshots": len(m.snapshots),
+    }
+
+
+def _plain(value: Any) -> str:
+    # values that row changes write are new each time but for their first letter
+    return value[0] if isinstance(value, str) and value[0] in "uc" else str(value)
+
+
+def try_all_points(lake: Lake, name: str, case: Case) -> None:
+    """Run the operation with a fault at every point, from the same state each time."""
+    if case.prepare is not None:
+        case.prepare(lake)
+    lake.save()
+    old = state_of(lake, case.name)
+    run = case.begin(lake)
+    with lake.faults.armed(None, "before", "own"):
+        run()
+    calls, new = lake.faults.calls, state_of(lake, case.name)
+    assert calls > 0
+    assert new != old, "the operation changes nothing that is compared"
+    points = [(at, moment) for at in range(1, calls + 1) for moment in ("before", "after")]
+    for number, (at, moment) in enumerate(points):
+        kinds: tuple[ErrorKind, ...] = ERROR_KINDS
+        if not ALL:
+            # other points and other kinds for each operation, the same in every run
+            turn = number + sum(map(ord, f"{lake.kind} {name}"))
+            if turn % EVERY:
+                continue
+            kinds = (ERROR_KINDS[(turn // EVERY) % len(ERROR_KINDS)],)
+        for kind in kinds:
+            lake.restore()
+            _try_point(lake, case, at, moment, kind, old, new)
+            TRIED[lake.kind, name] += 1
+
+
+def _try_point(
+    lake: Lake, case: Case, at: int, moment: Moment, kind: ErrorKind, old: State, new: State
+) -> None:
+    error: BaseException | None = None
+    run = case.begin(lake)
+    with lake.faults.armed(at, moment, kind):
+        try:
+            run()
+        except (Exception, KeyboardInterrupt) as e:  # noqa: BLE001 - what it is, is judged below
+            error = e
+    where = f"{lake.faults.fired}, ended in {error!r}"
+    found = state_of(lake, case.name, log_may_be_cut=not case.is_commit)
+    assert found in (old, new), f"{where}: neither the old nor the new state: {found}"
+    if error is None:
+        assert found == new, f"{where}: what was acknowledged is not there"
+    elif (
+        case.is_commit
+        and isinstance(error, IcebergError)
+        and not isinstance(error, CommitStateUnknownError)
+    ):
+        assert found == old, f"{where}: refused, and yet it happened"
+    _goes_on(lake, case.name, found, where)
+
+
+def _goes_on(lake: Lake, name: str, found: State, where: str) -> None:
+    """The next writer finds a table it can write to, or a name that is free."""
+    catalog, io = lake.open()
+    try:
+        if found is None:
+            create(lake, name)
+        else:
+            table = Table(catalog, catalog.load_table(lake.named(name)), io=io)
+            table.update_properties().set({"after": "1"}).commit()
+        after = state_of(lake, name, log_may_be_cut=True)
+    except IcebergError as e:
+        raise AssertionError(f"{where}: the table is stuck: {e}") from e
+    assert after is not None, where
+
+
+def create(lake: Lake, name: str = "t") -> Table:
+    """A new table of three columns, partitioned."""
+    catalog, io = lake.open()
+    schema = parse_schema(COLUMNS)
+    spec = parse_partitioning(["p"], schema)
+    loaded = create_table(catalog, lake.named(name), schema, spec=spec, properties=PROPERTIES)
+    return Table(catalog, loaded, io=io)

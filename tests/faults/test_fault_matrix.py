@@ -1,0 +1,209 @@
+"""Every operation, stopped at every call of storage, database and clock, on every catalog.
+
+Afterwards the table is in the old or in the new state, whole, and open to the next writer; what was
+acknowledged is there, and what was refused is not. `make test` tries every fifth point with one
+kind of error, `make faults` all points with all kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.commits.manifest_changes import RemoveAll
+from iceberg_pyspark.commits.new_table import new_table_metadata
+from iceberg_pyspark.commits.replaced_table import replace_table
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles, OverwriteFiles
+from iceberg_pyspark.storage.restricted import RestrictedFileIO
+from iceberg_pyspark.table.commit import SYSTEM_CLOCK, MetadataStep, commit_steps
+from iceberg_pyspark.table.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.create_table import create_table_with
+from iceberg_pyspark.table.purge_table import purge_table
+from iceberg_pyspark.table.schema_strings import parse_schema
+from iceberg_pyspark.table.write_rows import write_rows
+from iceberg_pyspark.table.written_files import WrittenFiles
+from tests.faults.matrix import PROPERTIES, Case, Lake, create, try_all_points
+from tests.support.fault_points import FaultPoint, fail_databases_and_clocks
+from tests.support.row_commits import COLUMNS, RowCommitter
+
+ROWS = pa.table(
+    {
+        "id": pa.array([7, 8, 9], pa.int64()),
+        "p": pa.array([0, 1, 2], pa.int32()),
+        "v": ["v7", "v8", "v9"],
+    }
+)
+
+
+def base(lake: Lake) -> None:
+    """A table of some commits, with deleted rows, a branch, a tag and a staged snapshot."""
+    create(lake)
+    catalog, io = lake.open()
+    committer = RowCommitter(catalog, lake.identifier, 1, io=io)
+    for operation in ("append", "append", "delete"):
+        committer.run(operation)
+    table = lake.table()
+    table.manage_snapshots().create_branch("audit").create_tag("first").commit()
+    table.append(ROWS.slice(0, 1), branch="audit")
+
+
+def change(act: Callable[[Table], object]) -> Callable[[Lake], Callable[[], object]]:
+    """An operation of the table's own API."""
+    return lambda lake: partial(act, lake.table())
+
+
+def rows(operation: str) -> Callable[[Lake], Callable[[], object]]:
+    def begin(lake: Lake) -> Callable[[], object]:
+        catalog, io = lake.open()
+        committer = RowCommitter(catalog, lake.identifier, 1, io=io)
+        committer.adopt()
+        return partial(committer.run, operation)
+
+    return begin
+
+
+def new_table(lake: Lake) -> Callable[[], object]:
+    return partial(create, lake, "new")
+
+
+def table_as_select(lake: Lake) -> Callable[[], object]:
+    catalog, io = lake.open()
+    identifier = lake.named("new")
+    metadata = new_table_metadata(
+        parse_schema(COLUMNS),
+        None,
+        None,
+        catalog.default_table_location(identifier),
+        PROPERTIES,
+        table_uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        now_ms=1_700_000_000_000,
+    )
+
+    def run() -> None:
+        write_id, files = write_rows(identifier, metadata, io, ROWS)
+        with WrittenFiles(io, files) as written:
+            step = SnapshotStep(
+                AppendFiles(data_files=tuple(files)),
+                io,
+                table_uuid=metadata.table_uuid,
+                clock=SYSTEM_CLOCK,
+                write_id=write_id,
+            )
+            create_table_with(catalog, identifier, metadata, [step], written=written)
+
+    return run
+
+
+def replaced(lake: Lake) -> Callable[[], object]:
+    table = lake.table()
+    schema = parse_schema("id BIGINT, other STRING")
+
+    def run() -> None:
+        io, metadata = table.io, table.metadata
+        steps = [
+            MetadataStep(lambda m: replace_table(m, schema, None, location=None, properties={})),
+            SnapshotStep(
+                OverwriteFiles(removal=RemoveAll(), data_files=()),
+                io,
+                table_uuid=metadata.table_uuid,
+                clock=SYSTEM_CLOCK,
+            ),
+        ]
+        commit_steps(table.catalog, table.loaded, steps)
+
+    return run
+
+
+def transaction(table: Table) -> None:
+    with table.transaction() as t:
+        t.update_schema().add_column("extra", "int").commit()
+        t.append(ROWS)
+        t.update_properties().set({"k": "v"}).commit()
+
+
+def audit_snapshot(table: Table) -> int:
+    return table.refs["audit"].snapshot_id
+
+
+def purged(lake: Lake) -> Callable[[], object]:
+    catalog, io = lake.open()
+    location = lake.table().location
+    own = RestrictedFileIO(io=io, allowed=(location,), hint="the table")
+    return lambda: purge_table(catalog, lake.identifier, io=own)
+
+
+def dropped(lake: Lake) -> Callable[[], object]:
+    catalog, _ = lake.open()
+    return lambda: catalog.drop_table(lake.identifier)
+
+
+def renamed(lake: Lake) -> Callable[[], object]:
+    catalog, _ = lake.open()
+    return lambda: catalog.rename_table(lake.identifier, lake.named("new"))
+
+
+def registered(lake: Lake) -> Callable[[], object]:
+    catalog, _ = lake.open()
+    return lambda: catalog.register_table(lake.named("new"), lake.table().loaded.metadata_location)
+
+
+CASES = {
+    "create": Case(new_table, name="new"),
+    "create-as-select": Case(table_as_select, name="new"),
+    "append": Case(change(lambda t: t.append(ROWS))),
+    "append-to-branch": Case(change(lambda t: t.append(ROWS, branch="audit"))),
+    "overwrite": Case(change(lambda t: t.overwrite(ROWS))),
+    "overwrite-partitions": Case(change(lambda t: t.overwrite(ROWS, dynamic=True))),
+    "delete-files": Case(change(lambda t: t.delete("p = 1"))),
+    "delete-rows": Case(rows("delete")),
+    "update-rows": Case(rows("update")),
+    "rewrite-rows": Case(rows("replace_files")),
+    "compact": Case(rows("compact")),
+    "transaction": Case(change(transaction)),
+    "replace": Case(replaced),
+    "create-tag": Case(change(lambda t: t.manage_snapshots().create_tag("now").commit())),
+    "fast-forward": Case(
+        change(lambda t: t.manage_snapshots().fast_forward("main", "audit").commit())
+    ),
+    "cherry-pick": Case(
+        change(lambda t: t.manage_snapshots().cherry_pick(audit_snapshot(t)).commit()),
+        prepare=lambda lake: (base(lake), lake.table().append(ROWS.slice(1))),
+    ),
+    "properties": Case(change(lambda t: t.update_properties().set({"k": "v"}).commit())),
+    "schema": Case(change(lambda t: t.update_schema().add_column("extra", "int").commit())),
+    "partitioning": Case(change(lambda t: t.update_spec().add_field("v").commit())),
+    "drop": Case(dropped, kinds=("sql", "hadoop", "path"), is_commit=False),
+    "purge": Case(purged, is_commit=False),
+    "rename": Case(renamed, name="new", kinds=("sql",), is_commit=False),
+    "register": Case(registered, name="new", kinds=("sql", "memory"), is_commit=False),
+}
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultPoint]:
+    point = FaultPoint()
+    fail_databases_and_clocks(monkeypatch, point)
+    return point
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for name, case in CASES.items() for kind in case.kinds]
+)
+def test_an_operation_stopped_anywhere(
+    kind: str, name: str, tmp_path: Path, faults: FaultPoint
+) -> None:
+    lake = Lake(kind, tmp_path, faults)
+    if kind != "memory":
+        (tmp_path / "lake").mkdir()
+    catalog, _ = lake.open()
+    if kind != "path":
+        catalog.create_namespace(("db",))
+    case = CASES[name]
+    if case.prepare is None:
+        base(lake)
+    try_all_points(lake, name, case)

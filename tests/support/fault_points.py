@@ -1,0 +1,188 @@
+"""Faults at every call: a storage, a database and a clock of which the call number N fails.
+
+A fault comes before the call takes effect or after it, as any kind of error: one that the layer
+raises itself, and ones that nobody expects. Calls are counted over all three together, so that a
+loop over N stops everywhere an operation can stop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Literal
+
+import pytest
+import sqlalchemy as sa
+
+from iceberg_pyspark.catalogs import pointer_swap
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.file_io import FileInfo, FileIO
+from iceberg_pyspark.table import commit
+
+Moment = Literal["before", "after"]
+Layer = Literal["storage", "database", "clock"]
+ErrorKind = Literal["own", "runtime", "memory", "interrupt"]
+ERROR_KINDS: tuple[ErrorKind, ...] = ("own", "runtime", "memory", "interrupt")
+
+
+class FaultPoint:
+    """Counts calls while it is armed, and fails one of them once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._armed = False
+        self.calls = 0
+        self.names: list[str] = []
+        self.fired: str | None = None
+
+    @contextlib.contextmanager
+    def armed(self, at: int | None, moment: Moment, kind: ErrorKind) -> Iterator[None]:
+        """Fail call number `at` (from 1; None: only count) of those made in the block."""
+        self.calls, self.names, self.fired = 0, [], None
+        self._at, self._moment, self._kind = at, moment, kind
+        self._armed = True
+        try:
+            yield
+        finally:
+            self._armed = False
+
+    @contextlib.contextmanager
+    def call(self, layer: Layer, name: str) -> Iterator[None]:
+        """Around one call."""
+        mine = False
+        if self._armed:
+            with self._lock:
+                self.calls += 1
+                self.names.append(f"{layer}.{name}")
+                mine = self.calls == self._at
+        if mine and self._moment == "before":
+            self._fail(layer, name)
+        yield
+        if mine and self._moment == "after":
+            self._fail(layer, name)
+
+    def _fail(self, layer: Layer, name: str) -> None:
+        self.fired = f"{self._kind} error {self._moment} {layer}.{name} (call {self._at})"
+        raise _error(layer, self._kind, self.fired)
+
+
+def _error(layer: Layer, kind: ErrorKind, text: str) -> BaseException:
+    match kind:
+        case "runtime":
+            return RuntimeError(text)
+        case "memory":
+            return MemoryError(text)
+        case "interrupt":
+            return KeyboardInterrupt(text)
+    match layer:
+        case "storage":
+            return StorageError(text)
+        case "database":
+            return sa.exc.OperationalError("?", {}, sqlite3.OperationalError("disk I/O error"))
+        case "clock":
+            return OSError(text)
+
+
+class FaultyFileIO:
+    """All operations of another store, each a call that may fail."""
+
+    def __init__(self, io: FileIO, faults: FaultPoint) -> None:
+        self._io = io
+        self._faults = faults
+
+    def open_input(self, location: str) -> BinaryIO:
+        with contextlib.ExitStack() as opened:
+            with self._faults.call("storage", "open_input"):
+                stream = opened.enter_context(self._io.open_input(location))
+            opened.pop_all()
+        return stream
+
+    def read_bytes(self, location: str) -> bytes:
+        with self._faults.call("storage", "read_bytes"):
+            return self._io.read_bytes(location)
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        with self._faults.call("storage", "read_range"):
+            return self._io.read_range(location, offset, length)
+
+    def size(self, location: str) -> int:
+        with self._faults.call("storage", "size"):
+            return self._io.size(location)
+
+    def exists(self, location: str) -> bool:
+        with self._faults.call("storage", "exists"):
+            return self._io.exists(location)
+
+    def open_output(self, location: str) -> BinaryIO:
+        with contextlib.ExitStack() as opened:
+            with self._faults.call("storage", "open_output"):
+                stream = opened.enter_context(self._io.open_output(location))
+            opened.pop_all()
+        close = stream.close
+
+        def closing() -> None:
+            if stream.closed:
+                return
+            try:
+                with self._faults.call("storage", "close"):
+                    close()
+            finally:
+                # an open file is no part of what is tested
+                close()
+
+        stream.close = closing  # type: ignore[method-assign]
+        return stream
+
+    def create_exclusive(self, location: str, data: bytes) -> None:
+        with self._faults.call("storage", "create_exclusive"):
+            self._io.create_exclusive(location, data)
+
+    def write_bytes(self, location: str, data: bytes) -> None:
+        with self._faults.call("storage", "write_bytes"):
+            self._io.write_bytes(location, data)
+
+    def delete(self, location: str) -> None:
+        with self._faults.call("storage", "delete"):
+            self._io.delete(location)
+
+    def list_files(self, prefix: str) -> Iterator[FileInfo]:
+        with self._faults.call("storage", "list_files"):
+            found = list(self._io.list_files(prefix))
+        return iter(found)
+
+
+class _FaultyTime:
+    def __init__(self, faults: FaultPoint) -> None:
+        self._faults = faults
+
+    def time_ns(self) -> int:
+        with self._faults.call("clock", "time_ns"):
+            return time.time_ns()
+
+    def sleep(self, seconds: float) -> None:
+        with self._faults.call("clock", "sleep"):
+            time.sleep(seconds)
+
+
+def fail_databases_and_clocks(patch: pytest.MonkeyPatch, faults: FaultPoint) -> None:
+    """Have every use of a database and of a commit's clock count as a call."""
+    for kind, name in (
+        (sa.Engine, "connect"),
+        (sa.Connection, "execute"),
+        (sa.Connection, "commit"),
+        (sa.Connection, "close"),
+    ):
+        patch.setattr(kind, name, _faulty(getattr(kind, name), name, faults))
+    for module in (commit, pointer_swap):
+        patch.setattr(module, "time", _FaultyTime(faults))
+
+
+def _faulty(real: Callable[..., Any], name: str, faults: FaultPoint) -> Callable[..., Any]:
+    def call(*arguments: Any, **options: Any) -> Any:
+        with faults.call("database", name):
+            return real(*arguments, **options)
+
+    return call

@@ -1,0 +1,38 @@
+"""Many writers of one table at once, as users have them: threads and processes, no property set."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.catalogs.catalog import Catalog
+from tests.support.catalog_processes import EVENTS, open_catalog
+
+SCHEMA = "id BIGINT, v STRING"
+
+
+def append_many(kind: str, folder: str, worker: int, appends: int) -> list[float]:
+    """Append that many rows, each in a commit of its own; how many seconds each took."""
+    return _appends(open_catalog(kind, folder), worker, appends)
+
+
+def append_in_threads(kind: str, folder: str, workers: int, appends: int) -> list[list[float]]:
+    """The same by threads of this process that share a catalog."""
+    catalog = open_catalog(kind, folder)
+    with ThreadPoolExecutor(workers) as pool:
+        running = [pool.submit(_appends, catalog, w, appends) for w in range(workers)]
+        return [f.result() for f in running]
+
+
+def _appends(catalog: Catalog, worker: int, appends: int) -> list[float]:
+    table = Table(catalog, catalog.load_table(EVENTS))
+    took = []
+    for n in range(appends):
+        rows = pa.table({"id": pa.array([worker * 10_000 + n], pa.int64()), "v": ["x"]})
+        started = time.monotonic()
+        table.append(rows)
+        took.append(time.monotonic() - started)
+    return took
