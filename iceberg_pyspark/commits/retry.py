@@ -19,7 +19,6 @@ from iceberg_pyspark.spec.properties import (
     STATUS_CHECK_TOTAL_TIMEOUT_MS,
 )
 
-
 _DOUBLINGS = 4
 
 

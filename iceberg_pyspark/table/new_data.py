@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from iceberg_pyspark.arrow.write_context import DEFAULT_TARGET_FILE_SIZE, WriteContext
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import FileFormat
-from iceberg_pyspark.spec.properties import int_property
+from iceberg_pyspark.spec.properties import check_commit_properties, int_property
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 _TARGET_FILE_SIZE = "write.target-file-size-bytes"
@@ -24,8 +24,12 @@ def write_context_of(
     overrides: Mapping[str, str] | None = None,
     case_sensitive: bool = True,
 ) -> WriteContext:
-    """How to write new data files; `overrides` are table properties for this write alone."""
+    """How to write new data files; `overrides` are table properties for this write alone.
+
+    Raises `InvalidRequestError` for a property that the commit of the files could not work with.
+    """
     properties = {**metadata.properties, **(overrides or {})}
+    check_commit_properties(properties)
     return WriteContext(
         table=table,
         table_location=metadata.location,

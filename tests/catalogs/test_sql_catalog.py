@@ -21,12 +21,17 @@ from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitConflictError,
     CommitStateUnknownError,
+    FileAlreadyExistsError,
     InvalidRequestError,
     NamespaceNotEmptyError,
     NoSuchTableError,
+    StorageError,
     TableAlreadyExistsError,
 )
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.local import LocalFileIO
 from tests.support.catalog_contract import create, set_property
+from tests.support.hooked_storage import HookedFileIO, once
 from tests.support.sql_catalogs import create_v0_tables, execute, rows
 
 EVENTS = TableIdentifier(namespace=("db", "inner"), name="events")
@@ -42,7 +47,7 @@ def catalog(database: Path) -> SqlCatalog:
     return open_catalog(database)
 
 
-def open_catalog(database: Path, **properties: str) -> SqlCatalog:
+def open_catalog(database: Path, io: FileIO | None = None, **properties: str) -> SqlCatalog:
     found = SqlCatalog(
         "lake",
         {
@@ -50,6 +55,7 @@ def open_catalog(database: Path, **properties: str) -> SqlCatalog:
             "warehouse": str(database.parent / "warehouse"),
             **properties,
         },
+        io=io,
     )
     with contextlib.suppress(CatalogError):
         if not found.namespace_exists(EVENTS.namespace):
@@ -453,6 +459,39 @@ def test_a_create_whose_answer_is_lost(
     LostAnswer(monkeypatch).after(applied=False, then=lambda: create(other, EVENTS))
     with pytest.raises(TableAlreadyExistsError):
         create(catalog, EVENTS)
+
+
+# an answer of the store that never comes (faults 3 and 5)
+
+
+@pytest.mark.parametrize("error", [StorageError("timed out"), FileAlreadyExistsError("412")])
+def test_a_metadata_file_that_the_store_has_written_without_saying_so_is_ours(
+    database: Path, error: StorageError
+) -> None:
+    def fail() -> None:
+        raise error
+
+    io = HookedFileIO(LocalFileIO(), once("create_exclusive", "after", fail))
+    created = create(open_catalog(database, io), EVENTS)
+    io = HookedFileIO(LocalFileIO(), once("create_exclusive", "after", fail))
+    done = set_property(open_catalog(database, io), EVENTS, "a", "1")
+    assert open_catalog(database).load_table(EVENTS) == done
+    assert len(done.metadata.metadata_log) == 1
+    assert done.metadata.metadata_log[0].metadata_file == created.metadata_location
+
+
+def test_a_metadata_file_of_somebody_else_is_not_taken_for_ours(database: Path) -> None:
+    catalog = open_catalog(database)
+    created = create(catalog, EVENTS)
+
+    class Taken(LocalFileIO):
+        def create_exclusive(self, location: str, data: bytes) -> None:
+            super().create_exclusive(location, b"{}")
+            raise FileAlreadyExistsError(location)
+
+    with pytest.raises(FileAlreadyExistsError):
+        set_property(open_catalog(database, Taken()), EVENTS, "a", "1")
+    assert catalog.load_table(EVENTS) == created
 
 
 # URLs and secrets (fault 47)

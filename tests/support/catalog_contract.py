@@ -306,6 +306,21 @@ class CatalogContract:
         assert all(_is_file(e.metadata_file) for e in last.metadata.metadata_log)
         assert len(last.metadata.metadata_log) == 2
 
+    @pytest.mark.parametrize("value", ["1", "yes", "TRUE ", ""])
+    def test_what_is_not_true_is_false_in_tables_of_others(
+        self, catalog: Catalog, identifier: TableIdentifier, value: str
+    ) -> None:
+        # Java's Boolean.parseBoolean; once, such a value destroyed the table after the swap
+        properties = {
+            "write.metadata.delete-after-commit.enabled": value,
+            "write.metadata.previous-versions-max": "1",
+        }
+        create(catalog, identifier, properties)
+        for n in range(4):
+            done = set_property(catalog, identifier, "n", str(n))
+        assert catalog.load_table(identifier) == done
+        assert done.metadata.properties["n"] == "3"
+
     def test_gzipped_metadata(self, catalog: Catalog, identifier: TableIdentifier) -> None:
         create(catalog, identifier, {"write.metadata.compression-codec": "gzip"})
         done = set_property(catalog, identifier, "a", "1")

@@ -175,14 +175,18 @@ def fail_databases_and_clocks(patch: pytest.MonkeyPatch, faults: FaultPoint) -> 
         (sa.Connection, "commit"),
         (sa.Connection, "close"),
     ):
-        patch.setattr(kind, name, _faulty(getattr(kind, name), name, faults))
+        patch.setattr(kind, name, faulty("database", getattr(kind, name), name, faults))
     for module in (commit, pointer_swap):
         patch.setattr(module, "time", _FaultyTime(faults))
 
 
-def _faulty(real: Callable[..., Any], name: str, faults: FaultPoint) -> Callable[..., Any]:
+def faulty(
+    layer: Layer, real: Callable[..., Any], name: str, faults: FaultPoint
+) -> Callable[..., Any]:
+    """The function, each use of it a call that may fail."""
+
     def call(*arguments: Any, **options: Any) -> Any:
-        with faults.call("database", name):
+        with faults.call(layer, name):
             return real(*arguments, **options)
 
     return call

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, Unknown
 from iceberg_pyspark.commits.schema_changes import SchemaChanges
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.commits.updates import SetProperties
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     ConcurrentChangeError,
+    InvalidRequestError,
     NoSuchSnapshotError,
     StorageError,
 )
@@ -345,3 +349,34 @@ def _once(t: CommitTable, queued: list[Callable[[Commit], Answer]]) -> Callable[
                 t.catalog.faults = [_once(t, rest)]
 
     return run
+
+
+WRONG = {
+    "commit.retry.num-retries": "3x",
+    "commit.status-check.num-retries": "3x",
+    "commit.manifest.target-size-bytes": "big",
+    "write.metadata.previous-versions-max": "",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_property_no_commit_can_work_with_is_refused_before_anything_is_written(
+    name: str,
+) -> None:
+    t = commit_table()
+    append(t, "a")
+    before = t.metadata_files()
+    # as another writer may have left it
+    t.catalog.commit_table(IDENTIFIER, (), (SetProperties({name: WRONG[name]}),)).result()
+    t.catalog.faults = [applied_but_unknown]
+    with pytest.raises(InvalidRequestError, match=name):
+        append(t, "b")
+    assert t.metadata_files() == before
+    table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
+    with pytest.raises(InvalidRequestError, match=name):
+        table.append(pa.table({"id": pa.array([1], pa.int64())}))
+    assert not any(f.location.endswith(".parquet") for f in t.io.list_files("mem://t"))
+    t.catalog.faults = []
+    table.update_properties().remove(name).commit()
+    append(t, "b")
+    assert t.live() == ["mem://t/data/a", "mem://t/data/b"]
