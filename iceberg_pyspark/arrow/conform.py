@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema, stored_schema
-from iceberg_pyspark.arrow.scalars import scalar_of
+from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.arrow.schemas import is_list_like, to_arrow_schema
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.default_values import default_of
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     BinaryType,
@@ -281,8 +282,8 @@ def _default(f: NestedField, target: pa.DataType) -> Callable[[int], pa.Array]:
         kept = [c for c in f.type.fields if not isinstance(c.type, UnknownType)]
         children = [_default(c, t.type) for c, t in zip(kept, fields, strict=True)]
         return lambda rows: pa.StructArray.from_arrays([c(rows) for c in children], fields=fields)
-    scalar = scalar_of(f.type, f.write_default)
-    return lambda rows: pa.repeat(scalar, rows)
+    scalar = scalar_of(f.type, default_of(f, "write"))
+    return lambda rows: constant_array(scalar, rows)
 
 
 def _is_text(source: pa.DataType) -> bool:

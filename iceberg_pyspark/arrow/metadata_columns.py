@@ -17,8 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.arrow.projection import constant_array
-from iceberg_pyspark.arrow.scalars import scalar_of
+from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spec.metadata_columns import (

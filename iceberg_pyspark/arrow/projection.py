@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.file_fields import FileField, FileFields
 from iceberg_pyspark.arrow.promotion import check_readable, promote
-from iceberg_pyspark.arrow.scalars import scalar_of
+from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.arrow.schemas import arrow_type, is_list_like
 from iceberg_pyspark.arrow.variants import check_variant, variant_array
 from iceberg_pyspark.errors import InvalidMetadataError
@@ -218,11 +218,6 @@ def _child_converter(match: Match, selected: Collection[int]) -> Converter:
         scalar = match.scalar
         return lambda array: constant_array(scalar, len(array))
     return compile_column(match, selected)
-
-
-def constant_array(scalar: pa.Scalar, length: int) -> pa.Array:
-    """An array of one value, of exactly the scalar's type."""
-    return pa.repeat(scalar, length) if scalar.is_valid else pa.nulls(length, scalar.type)
 
 
 def _compile_struct(match: Stored, target: pa.DataType, selected: Collection[int]) -> Converter:

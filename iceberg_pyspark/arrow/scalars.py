@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.spec.default_values import filled_in
 from iceberg_pyspark.spec.types import (
     DateType,
     ListType,
@@ -27,7 +28,17 @@ from iceberg_pyspark.spec.types import (
 
 def scalar_of(type_: Type, value: Any) -> pa.Scalar:
     """The Arrow scalar of a value; a struct's missing children take their own initial default."""
-    return pa.scalar(_to_python(type_, value), type=arrow_type(type_))
+    return pa.scalar(_to_python(type_, filled_in(type_, value, "initial")), type=arrow_type(type_))
+
+
+def constant_array(scalar: pa.Scalar, length: int) -> pa.Array:
+    """An array of one value, of exactly the scalar's type."""
+    if not scalar.is_valid or not length:
+        return pa.nulls(length, scalar.type)
+    if pa.types.is_nested(scalar.type):
+        # pyarrow repeats lists one by one
+        return pa.repeat(scalar, 1).take(pa.repeat(pa.scalar(0, pa.int32()), length))
+    return pa.repeat(scalar, length)
 
 
 def _to_python(type_: Type, value: Any) -> Any:
@@ -35,9 +46,7 @@ def _to_python(type_: Type, value: Any) -> Any:
         return None
     match type_:
         case StructType(fields=fields):
-            return {
-                f.name: _to_python(f.type, value.get(f.field_id, f.initial_default)) for f in fields
-            }
+            return {f.name: _to_python(f.type, value[f.field_id]) for f in fields}
         case ListType():
             return [_to_python(type_.element_type, v) for v in value]
         case MapType():

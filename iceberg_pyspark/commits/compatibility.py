@@ -7,11 +7,8 @@ behind; this is the strict side.
 
 from __future__ import annotations
 
-import json
-import struct
-from typing import Any
-
-from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.default_values import why_no_default
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID, Schema
 from iceberg_pyspark.spec.sorting import SortOrder
@@ -28,7 +25,6 @@ from iceberg_pyspark.spec.transforms import (
 )
 from iceberg_pyspark.spec.types import (
     MIN_FORMAT_VERSION,
-    DecimalType,
     DoubleType,
     FloatType,
     GeographyType,
@@ -39,7 +35,6 @@ from iceberg_pyspark.spec.types import (
     UnknownType,
     VariantType,
 )
-from iceberg_pyspark.spec.values import value_from_json, value_to_bytes, value_to_json
 
 DEFAULTS_MIN_FORMAT_VERSION = 3
 _NULL_DEFAULT_ONLY = (UnknownType, VariantType, GeometryType, GeographyType)
@@ -82,33 +77,12 @@ def _check_field(f: NestedField, name: str, format_version: int) -> None:
     if isinstance(f.type, _NULL_DEFAULT_ONLY):
         raise InvalidRequestError(f"column '{name}': a {f.type} must default to null")
     for default in (f.initial_default, f.write_default):
-        if isinstance(f.type, StructType) and default not in (None, {}):
+        reason = why_no_default(f.type, default)
+        if reason is not None:
             raise InvalidRequestError(
-                f"column '{name}': a struct defaults to null or to {{}}; set defaults on its fields"
+                f"column '{name}': {default!r} cannot be the default of a column of type "
+                f"{f.type}: {reason}"
             )
-        if isinstance(f.type, PrimitiveType) and not _is_value(f.type, default):
-            raise InvalidRequestError(
-                f"column '{name}': {default!r} cannot be the default of a column of type {f.type}"
-            )
-
-
-def _is_value(type_: PrimitiveType, value: Any) -> bool:
-    """Whether a value, or no value, is one of the type that JSON can hold; it knows no NaN."""
-    if value is None:
-        return True
-    if isinstance(type_, DecimalType):
-        digits = value.as_tuple()
-        if digits.exponent != -type_.scale or len(digits.digits) > type_.precision:
-            return False
-    try:
-        value_to_bytes(type_, value)
-        text = json.dumps(value_to_json(type_, value), allow_nan=False)
-        return bool(value_from_json(type_, json.loads(text)) == value)
-    except (
-        *(InvalidMetadataError, ValueError, TypeError, AttributeError),
-        *(OverflowError, struct.error),
-    ):
-        return False
 
 
 def check_identifier_field(schema: Schema, field_id: int) -> None:

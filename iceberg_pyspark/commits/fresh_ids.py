@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import ListType, MapType, StructType, Type
+from iceberg_pyspark.spec.types import ListType, MapType, NestedField, StructType, Type
 
 
 def fresh_ids(schema: Schema) -> dict[int, int]:
@@ -66,11 +67,7 @@ def type_with_ids(type_: Type, new_ids: Mapping[int, int]) -> Type:
         case StructType(fields=fields):
             return StructType(
                 tuple(
-                    replace(
-                        f,
-                        field_id=new_ids[f.field_id],
-                        type=type_with_ids(f.type, new_ids),
-                    )
+                    _with_type(f, new_ids[f.field_id], type_with_ids(f.type, new_ids))
                     for f in fields
                 )
             )
@@ -106,7 +103,7 @@ def _with_distinct_ids(type_: Type, counter: Iterator[int]) -> Type:
         case StructType(fields=fields):
             return StructType(
                 tuple(
-                    replace(f, field_id=next(counter), type=_with_distinct_ids(f.type, counter))
+                    _with_type(f, next(counter), _with_distinct_ids(f.type, counter))
                     for f in fields
                 )
             )
@@ -126,3 +123,39 @@ def _with_distinct_ids(type_: Type, counter: Iterator[int]) -> Type:
             )
         case _:
             return type_
+
+
+def _with_type(f: NestedField, field_id: int, type_: Type) -> NestedField:
+    """The field with other ids, in its defaults too."""
+    return replace(
+        f,
+        field_id=field_id,
+        type=type_,
+        initial_default=renumbered(f.initial_default, f.type, type_),
+        write_default=renumbered(f.write_default, f.type, type_),
+    )
+
+
+def renumbered(value: Any, old: Type, new: Type) -> Any:
+    """A value of one type as a value of another, which differs in its field ids only."""
+    if value is None:
+        return None
+    match old, new:
+        case StructType(fields=before), StructType(fields=after) if isinstance(value, dict):
+            return {
+                b.field_id: renumbered(value[a.field_id], a.type, b.type)
+                for a, b in zip(before, after, strict=True)
+                if a.field_id in value
+            }
+        case ListType(), ListType() if isinstance(value, list):
+            return [renumbered(v, old.element_type, new.element_type) for v in value]
+        case MapType(), MapType() if isinstance(value, list):
+            return [
+                (
+                    renumbered(k, old.key_type, new.key_type),
+                    renumbered(v, old.value_type, new.value_type),
+                )
+                for k, v in value
+            ]
+        case _:
+            return value

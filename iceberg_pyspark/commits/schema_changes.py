@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import date, time
-from decimal import Decimal
 from typing import Any, TypeVar
-from uuid import UUID
 
 from iceberg_pyspark.commits.apply import same_schema
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.compatibility import check_schema
-from iceberg_pyspark.commits.fresh_ids import type_with_fresh_ids
+from iceberg_pyspark.commits.default_literals import default_from_literal
+from iceberg_pyspark.commits.fresh_ids import renumbered, type_with_fresh_ids
 from iceberg_pyspark.commits.requirements import (
     AssertCurrentSchemaId,
     AssertLastAssignedFieldId,
@@ -27,7 +25,6 @@ from iceberg_pyspark.commits.requirements import (
 )
 from iceberg_pyspark.commits.updates import LAST_ADDED, AddSchema, SetCurrentSchema
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.literals import place_literal
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
@@ -116,12 +113,13 @@ class SchemaChanges:
         siblings = self._siblings(parent_id)
         if any(f.name == name for f in siblings):
             raise InvalidRequestError(f"column '{_joined(parent, name)}' is there already")
-        default = _default(name, type_, default)
         field_id = self._next_id()
+        fresh = type_with_fresh_ids(type_, self._fresh_ids())
+        default = renumbered(default_from_literal(name, type_, default), type_, fresh)
         added = NestedField(
             field_id=field_id,
             name=name,
-            type=type_with_fresh_ids(type_, self._fresh_ids()),
+            type=fresh,
             required=required,
             doc=doc,
             initial_default=default,
@@ -187,7 +185,7 @@ class SchemaChanges:
         f = self._schema.find(name)
         if f.required and default is None:
             raise InvalidRequestError(f"the required column '{name}' cannot default to null")
-        default = _default(name, f.type, default)
+        default = default_from_literal(name, f.type, default)
         return self._edit_field(f.field_id, lambda c: replace(c, write_default=default))
 
     def make_optional(self: Self, name: str) -> Self:
@@ -413,23 +411,6 @@ def _promoted(value: Any, old: Type, new: Type) -> Any:
     if value is None or not isinstance(old, DateType):
         return value
     return value * _PER_DAY[type(new)]  # type: ignore[index]
-
-
-def _default(name: str, type_: Type, literal: Any) -> Any:
-    """A plain Python literal as a value of the column's type; others are values already."""
-    if not isinstance(literal, str | date | time | Decimal | UUID):
-        is_number = isinstance(literal, int) and not isinstance(literal, bool)
-        if not (is_number and isinstance(type_, DecimalType)):
-            return literal
-    try:
-        placed = place_literal(type_, literal)
-    except (TypeError, ValueError) as e:
-        raise InvalidRequestError(
-            f"column '{name}': {literal!r} cannot be the default of a column of type {type_}: {e}"
-        ) from e
-    if placed.where != "at":
-        raise InvalidRequestError(f"column '{name}': {literal!r} is no value of type {type_}")
-    return placed.at
 
 
 def _type(type_: Type | str) -> Type:

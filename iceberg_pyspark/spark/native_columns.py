@@ -233,7 +233,9 @@ def _why_portable(scan: TableScan, fields: Collection[NestedField]) -> str | Non
                 return f"column {f.name} has an initial default inside"
             if not _only_widened(inner, scan.context.schemas):
                 return f"column {f.name} was promoted in a way Spark does not read"
-        if f.initial_default is not None and isinstance(f.type, BinaryType | StructType):
+        if f.initial_default is not None and isinstance(
+            f.type, BinaryType | StructType | ListType | MapType
+        ):
             return f"column {f.name} has an initial default of type {f.type}"
     return None
 

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.default_values import default_of
 from iceberg_pyspark.spec.types import (
     BinaryType,
     BooleanType,
@@ -101,7 +102,7 @@ def _field(f: NestedField, defined: set[str]) -> dict[str, Any]:
     if f.initial_default is not None:
         # a default is of the union's first branch
         out["type"] = avro_type if f.required else [avro_type, "null"]
-        out["default"] = _default(f.type, f.initial_default)
+        out["default"] = _default(f.type, default_of(f, "initial"))
     elif f.required:
         out["type"] = avro_type
     else:
@@ -193,6 +194,9 @@ def _fixed(name: str, size: int, logical: dict[str, Any], defined: set[str]) -> 
 
 
 def _default(type_: Type, value: Any) -> Any:
+    """A value whose structs are filled in, as Avro writes it in a schema."""
+    if value is None:
+        return None
     match type_:
         case DecimalType(precision=precision):
             data = unscaled_value(value).to_bytes(decimal_bytes(precision), "big", signed=True)
@@ -200,12 +204,7 @@ def _default(type_: Type, value: Any) -> Any:
         case UUIDType() | FixedType() | BinaryType():
             return value.decode("latin-1")
         case StructType(fields=fields):
-            return {
-                avro_name(f.name): None
-                if (default := value.get(f.field_id, f.initial_default)) is None
-                else _default(f.type, default)
-                for f in fields
-            }
+            return {avro_name(f.name): _default(f.type, value[f.field_id]) for f in fields}
         case ListType():
             return [_default(type_.element_type, v) for v in value]
         case MapType():

@@ -271,8 +271,8 @@ def _default_from_json(type_: Type, data: Mapping[str, Any], key: str, path: str
         return None
     try:
         return value_from_json(type_, data[key])
-    except (ValueError, TypeError, KeyError, ArithmeticError) as e:
-        raise InvalidMetadataError(f"{path}.{key}: {data[key]!r} is not a {type_}") from e
+    except (ValueError, TypeError) as e:
+        raise InvalidMetadataError(f"{path}.{key}: not a {type_}: {e}") from e
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:

@@ -12,12 +12,13 @@ These compare and hash as the specification orders them, except NaN and -0.0, wh
 
 from __future__ import annotations
 
+import json
 import struct
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta, timezone
 from datetime import time as clock_time
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError
@@ -202,9 +203,15 @@ def value_to_json(type_: Type, value: Any) -> Any:
             return value.hex()
         case GeometryType() | GeographyType() | VariantType() | UnknownType():
             raise InvalidMetadataError(f"{type_} has no JSON single-value form")
+        case FloatType() | DoubleType():
+            # an integer is no floating point number to other readers
+            return float(value)
         case StructType():
+            # a field that is left out takes its own default, which null would not
             return {
-                str(f.field_id): value_to_json(f.type, value.get(f.field_id)) for f in type_.fields
+                str(f.field_id): value_to_json(f.type, value[f.field_id])
+                for f in type_.fields
+                if f.field_id in value
             }
         case ListType():
             return [value_to_json(type_.element_type, v) for v in value]
@@ -218,66 +225,130 @@ def value_to_json(type_: Type, value: Any) -> Any:
 
 
 def value_from_json(type_: Type, data: Any) -> Any:
-    """Read a JSON single value; raises `ValueError`, `TypeError` or `KeyError` on a wrong shape."""
+    """Read a JSON single value; raises `ValueError` or `TypeError` saying what is wrong with it."""
     if data is None:
         return None
     match type_:
         case BooleanType():
-            if not isinstance(data, bool):
-                raise TypeError(f"{data!r} is not a boolean")
-            return data
+            return _of_kind(data, bool, "a boolean")
         case IntegerType() | LongType():
-            if isinstance(data, bool) or not isinstance(data, int):
-                raise TypeError(f"{data!r} is not an integer")
-            return data
+            bits = 31 if isinstance(type_, IntegerType) else 63
+            number: int = _of_kind(data, int, "an integer")
+            if not -(2**bits) <= number < 2**bits:
+                raise ValueError(f"{number} does not fit {type_}")
+            return number
         case FloatType() | DoubleType():
-            return float(data)
-        case DecimalType(scale=scale):
-            value = Decimal(data)
-            exponent = value.as_tuple().exponent
-            if not isinstance(exponent, int) or -exponent > scale:
-                raise ValueError(f"{data!r} does not have scale {scale}")
-            return decimal_of(unscaled_value(value) * 10 ** (scale + exponent), scale)
-        case DateType():
-            return (date.fromisoformat(data) - _EPOCH_DATE).days
-        case TimeType():
-            t = clock_time.fromisoformat(_pad_fraction(data)[0])
-            return ((t.hour * 60 + t.minute) * 60 + t.second) * 1_000_000 + t.microsecond
-        case TimestampType():
-            return _micros_of(data, zoned=False)[0]
-        case TimestamptzType():
-            return _micros_of(data, zoned=True)[0]
-        case TimestampNsType() | TimestamptzNsType():
-            micros, nanos = _micros_of(data, zoned=isinstance(type_, TimestamptzNsType))
-            return micros * 1000 + nanos
+            return _float_from_json(type_, data)
+        case DecimalType():
+            return _decimal_from_json(type_, _of_kind(data, str, "a decimal in a string"))
         case StringType():
-            if not isinstance(data, str):
-                raise TypeError(f"{data!r} is not a string")
-            return data
+            return _of_kind(data, str, "a string")
+        case ListType() | MapType() | StructType():
+            return _nested_from_json(type_, data)
+        case UnknownType() | VariantType() | GeometryType() | GeographyType():
+            raise ValueError(f"{type_} must default to null")
+        case _:
+            return _text_from_json(type_, _of_kind(data, str, "a string"))
+
+
+def _of_kind(data: Any, kind: type, what: str) -> Any:
+    if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
+        raise TypeError(f"{data!r} is not {what}")
+    return data
+
+
+def _float_from_json(type_: Type, data: Any) -> float:
+    if isinstance(data, bool) or not isinstance(data, int | float):
+        raise TypeError(f"{data!r} is not a number")
+    try:
+        value = float(data)
+        value_to_bytes(type_, value)
+    except OverflowError as e:
+        raise ValueError(f"{data!r} does not fit {type_}") from e
+    return value
+
+
+def _decimal_from_json(type_: DecimalType, text: str) -> Decimal:
+    try:
+        value = Decimal(text)
+    except InvalidOperation as e:
+        raise ValueError(f"{text!r} is not a decimal") from e
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or -exponent > type_.scale:
+        raise ValueError(f"{text!r} does not have scale {type_.scale}")
+    # before anything is multiplied out: an exponent may have any number of digits
+    if value and value.adjusted() + 1 + type_.scale > type_.precision:
+        raise ValueError(f"{text!r} has more digits than {type_}")
+    if not value:
+        return decimal_of(0, type_.scale)
+    return decimal_of(unscaled_value(value) * 10 ** (type_.scale + exponent), type_.scale)
+
+
+def _text_from_json(type_: Type, text: str) -> Any:
+    match type_:
+        case DateType():
+            return (date.fromisoformat(text) - _EPOCH_DATE).days
+        case TimeType():
+            t = clock_time.fromisoformat(_pad_fraction(text)[0])
+            return ((t.hour * 60 + t.minute) * 60 + t.second) * 1_000_000 + t.microsecond
+        case TimestampType() | TimestamptzType():
+            return _micros_of(text, zoned=isinstance(type_, TimestamptzType))[0]
+        case TimestampNsType() | TimestamptzNsType():
+            micros, nanos = _micros_of(text, zoned=isinstance(type_, TimestamptzNsType))
+            if not -(2**63) <= micros * 1000 + nanos < 2**63:
+                raise ValueError(f"{text!r} does not fit {type_}")
+            return micros * 1000 + nanos
         case UUIDType():
-            return uuid.UUID(data).bytes
+            return uuid.UUID(text).bytes
         case FixedType(length=length):
-            raw = bytes.fromhex(data)
+            raw = bytes.fromhex(text)
             if len(raw) != length:
-                raise ValueError(f"{data!r} is not {length} bytes")
+                raise ValueError(f"{text!r} is not {length} bytes")
             return raw
-        case BinaryType():
-            return bytes.fromhex(data)
+        case _:
+            return bytes.fromhex(text)
+
+
+def _nested_from_json(type_: StructType | ListType | MapType, data: Any) -> Any:
+    match type_:
         case StructType():
+            _of_kind(data, dict, "an object of values by field id")
             return {
-                f.field_id: value_from_json(f.type, data[str(f.field_id)])
+                f.field_id: _part_from_json(f.name, f.type, data[str(f.field_id)], f.required)
                 for f in type_.fields
                 if str(f.field_id) in data
             }
         case ListType():
-            return [value_from_json(type_.element_type, v) for v in data]
-        case MapType():
+            _of_kind(data, list, "a list")
             return [
-                (value_from_json(type_.key_type, k), value_from_json(type_.value_type, v))
-                for k, v in zip(data["keys"], data["values"], strict=True)
+                _part_from_json(f"[{i}]", type_.element_type, v, type_.element_required)
+                for i, v in enumerate(data)
             ]
-        case _:
-            raise ValueError(f"{type_} must default to null")
+        case MapType():
+            _of_kind(data, dict, "an object of keys and values")
+            keys, values = data.get("keys"), data.get("values")
+            if not isinstance(keys, list) or not isinstance(values, list):
+                raise TypeError(f"{data!r} lacks a list of keys or of values")
+            if len(keys) != len(values):
+                raise ValueError(f"{len(keys)} keys, but {len(values)} values")
+            if len({json.dumps(k, sort_keys=True) for k in keys}) != len(keys):
+                raise ValueError("a key occurs twice")
+            return [
+                (
+                    _part_from_json(f"keys[{i}]", type_.key_type, k, True),
+                    _part_from_json(f"values[{i}]", type_.value_type, v, type_.value_required),
+                )
+                for i, (k, v) in enumerate(zip(keys, values, strict=True))
+            ]
+
+
+def _part_from_json(name: str, type_: Type, data: Any, required: bool) -> Any:
+    if data is None and required:
+        raise ValueError(f"{name}: null, and nulls are not allowed there")
+    try:
+        return value_from_json(type_, data)
+    except (ValueError, TypeError) as e:
+        raise type(e)(f"{name}: {e}") from e
 
 
 def _time_text(micros: int) -> str:

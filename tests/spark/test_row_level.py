@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
@@ -20,6 +21,14 @@ from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
+from iceberg_pyspark.spec.types import (
+    IntegerType,
+    ListType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+)
 from tests.support.native_lake import sqlite_lake
 from tests.support.numbered_rows import rows
 
@@ -395,3 +404,32 @@ def test_a_merge_brings_columns(session: IcebergSession, table: Callable[..., Sp
     assert (done.updated, done.inserted) == (1, 1)
     found = t.to_df().where("d is not null").orderBy("id").collect()
     assert [tuple(r) for r in found] == [(4, 0, "four", 4.5), (40, 0, "forty", 0.5)]
+
+
+def test_inserted_rows_get_defaults_of_lists_maps_and_structs(
+    session: IcebergSession, table: Callable[..., SparkTable]
+) -> None:
+    t, spark = table(), session.spark
+    whole = IntegerType()
+    ints = ListType(element_id=1, element_type=whole)
+    counts = MapType(key_id=1, key_type=StringType(), value_id=2, value_type=whole)
+    point = StructType(
+        tuple(
+            NestedField(field_id=i, name=n, type=whole, initial_default=d, write_default=d)
+            for i, n, d in ((1, "x", 3), (2, "y", None))
+        )
+    )
+    t.update_schema().add_column("l", ints, default=[1, None]).add_column(
+        "m", counts, default={"a": 1}
+    ).add_column("p", point, default={}).add_column("none", ints, default=[]).commit()
+    spark.sql(
+        f"merge into {t.name} t using (select 10L id) s on t.id = s.id "
+        "when not matched then insert (id) values (s.id)"
+    )
+    t.append(pa.table({"id": [11]}))
+    found = session.table(t.name).to_df().select("id", "l", "m", "p", "none").collect()
+    # old rows have the initial default, new ones the write default
+    assert sorted(r.id for r in found) == list(range(12))
+    assert {str(r[1:]) for r in found} == {str(([1, None], {"a": 1}, Row(x=3, y=None), []))}
+    filtered = session.table(t.name).to_df().where("l[0] = 1 and p.x = 3 and id >= 9")
+    assert sorted(r.id for r in filtered.collect()) == [9, 10, 11]

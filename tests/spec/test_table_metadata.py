@@ -216,3 +216,83 @@ def test_every_truncation_of_a_metadata_file_is_a_typed_error() -> None:
     for end in range(len(data)):
         with pytest.raises(InvalidMetadataError):
             metadata_from_bytes(data[:end], "meta.json")
+
+
+def with_default(type_: Any, default: Any) -> dict[str, Any]:
+    """A v3 file with a column of that type and write default."""
+    data = {**v2(), "format-version": 3, "next-row-id": 0, "last-column-id": 9}
+    column = {"id": 2, "name": "n", "required": False, "type": type_, "write-default": default}
+    data["schemas"][1]["fields"].append(column)
+    return data
+
+
+POINT = {
+    "type": "struct",
+    "fields": [
+        {"id": 3, "name": "x", "required": False, "type": "int", "write-default": 7},
+        {"id": 4, "name": "y", "required": False, "type": "int"},
+    ],
+}
+INTS = {"type": "list", "element-id": 3, "element": "int", "element-required": True}
+COUNTS = {
+    "type": "map",
+    "key-id": 3,
+    "key": "string",
+    "value-id": 4,
+    "value": "long",
+    "value-required": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("type_", "default"),
+    [
+        (POINT, {}),
+        (POINT, {"3": None}),
+        (POINT, {"4": 1}),
+        (INTS, [1, 2]),
+        (INTS, []),
+        (COUNTS, {"keys": ["a"], "values": [None]}),
+        ("double", 1.0),
+        ("decimal(4, 2)", "14.20"),
+    ],
+)
+def test_defaults_come_back_as_they_were(type_: Any, default: Any) -> None:
+    data = with_default(type_, default)
+    written = metadata_to_json(metadata_from_json(data))
+    assert written["schemas"][1]["fields"][1] == data["schemas"][1]["fields"][1]
+
+
+@pytest.mark.parametrize(
+    ("type_", "default"),
+    [
+        (POINT, [1]),
+        (POINT, {"3": "x"}),
+        (INTS, 1),
+        (INTS, "12"),
+        (INTS, ["x"]),
+        (INTS, [2**31]),
+        (INTS, [None]),
+        (COUNTS, []),
+        (COUNTS, {"keys": ["a"]}),
+        (COUNTS, {"keys": ["a"], "values": []}),
+        (COUNTS, {"keys": [None], "values": [1]}),
+        (COUNTS, {"keys": ["a", "a"], "values": [1, 2]}),
+        (COUNTS, {"keys": ["a"], "values": [2**63]}),
+        ("int", 2**31),
+        ("float", 1e300),
+        ("double", "1"),
+        ("double", True),
+        ("decimal(4, 2)", "1e999999999"),
+        ("decimal(4, 2)", "NaN"),
+        ("decimal(4, 2)", "x"),
+        ("date", 3),
+        ("uuid", 3),
+        ("timestamp_ns", "9999-01-01T00:00:00"),
+        ("variant", 1),
+    ],
+)
+def test_a_wrong_default_is_named(type_: Any, default: Any) -> None:
+    path = r"schemas\[1\]\.fields\[1\]\.write-default: not a"
+    with pytest.raises(InvalidMetadataError, match=path):
+        metadata_from_json(with_default(type_, default))

@@ -31,13 +31,19 @@ from iceberg_pyspark.spark.row_level.store_assignment import stored_values
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec import metadata_columns
+from iceberg_pyspark.spec.default_values import default_of
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     BinaryType,
     FixedType,
+    ListType,
+    MapType,
     NestedField,
     PrimitiveType,
     StringType,
+    StructType,
     TimeType,
+    Type,
     UnknownType,
     UUIDType,
 )
@@ -203,16 +209,37 @@ def _value(
 
 def _default(f: NestedField) -> Column | None:
     """The column's write default; None for null."""
-    match f.type:
-        case _ if f.write_default is None:
-            return None
+    value = default_of(f, "write")
+    if value is None:
+        return None
+    column = _constant(f.type, value)
+    if isinstance(f.type, PrimitiveType):
+        return column
+    # nulls, and lists of nothing, get their types here
+    return column.cast(to_spark_schema(Schema(fields=(f,))).fields[0].dataType)
+
+
+def _constant(type_: Type, value: Any) -> Column:
+    match type_:
+        case _ if value is None:
+            return sql.lit(None)
+        case StructType(fields=fields):
+            return sql.struct(*(_constant(f.type, value[f.field_id]).alias(f.name) for f in fields))
+        case ListType():
+            return sql.array(*(_constant(type_.element_type, v) for v in value))
+        case MapType():
+            return sql.create_map(
+                *(
+                    part
+                    for k, v in value
+                    for part in (_constant(type_.key_type, k), _constant(type_.value_type, v))
+                )
+            )
         case UUIDType() | StringType():
-            return sql.lit(str(value_to_json(f.type, f.write_default)))
+            return sql.lit(str(value_to_json(type_, value)))
         case BinaryType() | FixedType():
-            return sql.lit(f.write_default)
+            return sql.lit(value)
         case TimeType():
-            return sql.expr(f"TIME '{value_to_json(f.type, f.write_default)}'")
-        case PrimitiveType():
-            return sql.expr(sql_literal(f.type, f.write_default))
+            return sql.expr(f"TIME '{value_to_json(type_, value)}'")
         case _:
-            return None
+            return sql.expr(sql_literal(type_, value))

@@ -124,6 +124,22 @@ def test_line_70_a_missing_column_takes_its_write_default_else_null() -> None:
     ]
 
 
+def test_line_70_a_list_takes_the_write_defaults_of_fields_its_default_leaves_out() -> None:
+    point = StructType(
+        (
+            a_field(4, "x", IntegerType(), initial_default=1, write_default=5),
+            a_field(5, "y", IntegerType()),
+        )
+    )
+    points = ListType(element_id=3, element_type=point)
+    schema = Schema(
+        fields=(a_field(1, "id", LongType()), a_field(2, "n", points, write_default=[{5: 2}]))
+    )
+    for rows in range(3):
+        ids = pa.array(range(rows), pa.int64())
+        assert conformed(schema, id=ids)["n"].to_pylist() == [[{"x": 5, "y": 2}]] * rows
+
+
 def test_a_missing_field_of_a_struct_takes_its_write_default_only_in_structs_that_exist() -> None:
     struct = StructType(
         (a_field(2, "x", IntegerType()), a_field(3, "y", IntegerType(), write_default=9))

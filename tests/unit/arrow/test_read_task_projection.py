@@ -37,6 +37,7 @@ from iceberg_pyspark.spec.types import (
     TimestampType,
     TimestamptzType,
     TimeType,
+    Type,
     UnknownType,
     UUIDType,
 )
@@ -117,6 +118,35 @@ def test_66_missing_fields_take_their_initial_default_else_null() -> None:
     )
     assert evolved(schema_of(ID), [{"id": 1}], after) == [
         {"id": 1, "d": "dflt", "n": None, "r": dt.date(1970, 1, 2)}
+    ]
+
+
+POINT = StructType(
+    (optional(11, "x", IntegerType(), initial_default=7), optional(12, "y", IntegerType()))
+)
+
+
+@pytest.mark.parametrize(
+    ("type_", "default", "expected"),
+    [
+        (ListType(element_id=9, element_type=IntegerType()), [1, None], [1, None]),
+        (ListType(element_id=9, element_type=IntegerType()), [], []),
+        (ListType(element_id=9, element_type=POINT), [{12: 1}, None], [{"x": 7, "y": 1}, None]),
+        (
+            MapType(key_id=8, key_type=StringType(), value_id=9, value_type=DateType()),
+            [("a", 1)],
+            [("a", dt.date(1970, 1, 2))],
+        ),
+        (POINT, {}, {"x": 7, "y": None}),
+    ],
+)
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_66_initial_defaults_of_lists_maps_and_structs(
+    type_: Type, default: Any, expected: Any, rows: int
+) -> None:
+    after = schema_of(ID, optional(2, "n", type_, initial_default=default))
+    assert evolved(schema_of(ID), [{"id": i} for i in range(rows)], after) == [
+        {"id": i, "n": expected} for i in range(rows)
     ]
 
 

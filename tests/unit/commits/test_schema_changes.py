@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ from iceberg_pyspark.commits.requirements import AssertCurrentSchemaId, AssertLa
 from iceberg_pyspark.commits.schema_changes import SchemaChanges, can_promote
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
-from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import BucketTransform, DayTransform, Transform
 from iceberg_pyspark.spec.types import (
@@ -37,6 +39,7 @@ from iceberg_pyspark.spec.types import (
     TimestamptzType,
     Type,
     UnknownType,
+    VariantType,
 )
 
 POINT = StructType(
@@ -256,6 +259,77 @@ def test_defaults_are_plain_values_70(type_: str, literal: object, value: object
 def test_a_default_is_a_value_of_its_column_70(type_: str, literal: object) -> None:
     with pytest.raises(InvalidRequestError, match="column 'n'"):
         SchemaChanges(table()).add_column("n", type_, default=literal).changes(table())
+
+
+INTS = ListType(element_id=1, element_type=IntegerType())
+SOME = ListType(element_id=1, element_type=DateType(), element_required=True)
+COUNTS = MapType(key_id=1, key_type=StringType(), value_id=2, value_type=IntegerType())
+PAIR = StructType(
+    (
+        NestedField(field_id=1, name="x", type=IntegerType(), write_default=5, initial_default=4),
+        NestedField(field_id=2, name="y", type=IntegerType()),
+    )
+)
+PAIRS = ListType(element_id=3, element_type=PAIR)
+
+
+@pytest.mark.parametrize(
+    ("type_", "literal", "value"),
+    [
+        (INTS, [1, None], [1, None]),
+        (INTS, (), []),
+        (SOME, [dt.date(1970, 1, 2), 3], [1, 3]),
+        (COUNTS, {"a": 1, "b": None}, [("a", 1), ("b", None)]),
+        (COUNTS, [["a", 1]], [("a", 1)]),
+        (PAIR, {}, {}),
+    ],
+)
+def test_defaults_of_lists_maps_and_structs_70(type_: Type, literal: Any, value: Any) -> None:
+    base = table()
+    changes = SchemaChanges(base).add_column("n", type_, default=literal)
+    assert changes.schema.find("n").initial_default == value
+    written = json.loads(json.dumps(schema_to_json(changes.schema)))
+    assert schema_from_json(written).find("n") == changes.schema.find("n")
+    assert changes.update_default("n", literal).schema.find("n").write_default == value
+    assert changes.changes(base).updates
+
+
+def test_structs_in_defaults_get_the_ids_of_the_new_columns() -> None:
+    changes = SchemaChanges(table()).add_column("n", PAIRS, default=[{"y": 7}, {1: 1}])
+    n = changes.schema.find("n")
+    assert isinstance(n.type, ListType)
+    assert isinstance(n.type.element_type, StructType)
+    x, y = (f.field_id for f in n.type.element_type.fields)
+    assert n.initial_default == n.write_default == [{y: 7}, {x: 1}]
+
+
+@pytest.mark.parametrize(
+    ("type_", "literal"),
+    [
+        (INTS, ["x"]),
+        (INTS, [2**31]),
+        (INTS, [True]),
+        (INTS, 3),
+        (INTS, "3"),
+        (SOME, [None]),
+        (COUNTS, [("a", 1), ("a", 2)]),
+        (COUNTS, {None: 1}),
+        (COUNTS, {"a": 2**40}),
+        (COUNTS, [1]),
+        (COUNTS, 1),
+        (PAIR, {"x": 1}),
+        (PAIR, 1),
+        (PAIRS, [{"z": 1}]),
+        (PAIRS, [1]),
+        (ListType(element_id=1, element_type=VariantType()), [b""]),
+    ],
+)
+def test_a_nested_default_is_a_value_of_its_column_70(type_: Type, literal: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="column 'n'"):
+        SchemaChanges(table()).add_column("n", type_, default=literal)
+    changes = SchemaChanges(table()).add_column("n", type_)
+    with pytest.raises(InvalidRequestError, match="column 'n'"):
+        changes.update_default("n", literal)
 
 
 def test_a_required_column_needs_a_default_71() -> None:

@@ -1,0 +1,91 @@
+"""A column's default as a user of Python gives it, as a value of the column's type.
+
+Specification, "Default Values". Values that are of the type already stay as they are; whether they
+are is `spec/default_values.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, time
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.literals import place_literal
+from iceberg_pyspark.spec.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    ListType,
+    MapType,
+    StructType,
+    Type,
+)
+
+
+def default_from_literal(name: str, type_: Type, literal: Any) -> Any:
+    """A default of column `name`; raises `InvalidRequestError`.
+
+    Of a list it is a list or tuple, of a map a dict or pairs; structs in them are dicts by field
+    name or field id.
+    """
+    try:
+        return _value(type_, literal)
+    except (TypeError, ValueError) as e:
+        raise InvalidRequestError(
+            f"column '{name}': {literal!r} cannot be the default of a column of type {type_}: {e}"
+        ) from e
+
+
+def _value(type_: Type, literal: Any) -> Any:
+    if literal is None:
+        return None
+    match type_:
+        case ListType():
+            if not isinstance(literal, list | tuple):
+                raise TypeError("give a list")
+            return [_value(type_.element_type, v) for v in literal]
+        case MapType():
+            return [
+                (_value(type_.key_type, k), _value(type_.value_type, v)) for k, v in _pairs(literal)
+            ]
+        case StructType():
+            return _struct(type_, literal)
+        case _:
+            return _primitive(type_, literal)
+
+
+def _pairs(literal: Any) -> list[tuple[Any, Any]]:
+    if isinstance(literal, Mapping):
+        return list(literal.items())
+    if not isinstance(literal, list | tuple):
+        raise TypeError("give a dict, or a list of keys and values")
+    for pair in literal:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise TypeError(f"{pair!r} is no pair of a key and a value")
+    return [(k, v) for k, v in literal]
+
+
+def _struct(type_: StructType, literal: Any) -> dict[int, Any]:
+    if not isinstance(literal, Mapping):
+        raise TypeError("give a dict of values by field name")
+    found: dict[int, Any] = {}
+    for key, value in literal.items():
+        f = type_.field_named(key) if isinstance(key, str) else type_.field(key)
+        if f is None:
+            raise ValueError(f"the struct has no field {key!r}")
+        found[f.field_id] = _value(f.type, value)
+    return found
+
+
+def _primitive(type_: Type, literal: Any) -> Any:
+    if not isinstance(literal, str | date | time | Decimal | UUID):
+        is_number = isinstance(literal, int) and not isinstance(literal, bool)
+        if not (is_number and isinstance(type_, DecimalType | DoubleType | FloatType)):
+            return literal
+    placed = place_literal(type_, literal)
+    if placed.where != "at":
+        raise ValueError(f"{literal!r} is no value of type {type_}")
+    return placed.at

@@ -1,0 +1,84 @@
+"""Default values of columns: what may be one, and what one stands for.
+
+Specification, "Default Values". How a default is written is `values.py`; which columns may have one
+in which format version is `commits/compatibility.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, Literal
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.types import (
+    DecimalType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    Type,
+)
+from iceberg_pyspark.spec.values import value_from_json, value_to_bytes, value_to_json
+
+WhichDefault = Literal["initial", "write"]
+
+
+def default_of(field: NestedField, which: WhichDefault) -> Any:
+    """The field's value where rows lack it: all of a struct's fields, by their own defaults."""
+    default = field.initial_default if which == "initial" else field.write_default
+    return filled_in(field.type, default, which)
+
+
+def filled_in(type_: Type, value: Any, which: WhichDefault) -> Any:
+    """A value, with what its structs leave out filled in by those fields' own defaults."""
+    if value is None:
+        return None
+    match type_:
+        case StructType(fields=fields):
+            return {
+                f.field_id: filled_in(f.type, value[f.field_id], which)
+                if f.field_id in value
+                else default_of(f, which)
+                for f in fields
+            }
+        case ListType():
+            return [filled_in(type_.element_type, v, which) for v in value]
+        case MapType():
+            return [
+                (filled_in(type_.key_type, k, which), filled_in(type_.value_type, v, which))
+                for k, v in value
+            ]
+        case _:
+            return value
+
+
+def why_no_default(type_: Type, value: Any) -> str | None:
+    """What keeps a value, or no value, from being a default of the type; None: nothing does.
+
+    A default is what reads back as itself from JSON, which knows neither NaN nor infinity.
+    """
+    if value is None:
+        return None
+    if isinstance(type_, StructType) and value != {}:
+        return "a struct defaults to null or to {}; set defaults on its fields"
+    try:
+        if isinstance(type_, DecimalType):
+            _check_decimal(type_, value)
+        if isinstance(type_, PrimitiveType):
+            value_to_bytes(type_, value)
+        text = json.dumps(value_to_json(type_, value), allow_nan=False)
+        read = value_from_json(type_, json.loads(text))
+    except (
+        *(InvalidMetadataError, ValueError, TypeError, AttributeError, LookupError),
+        *(ArithmeticError, struct.error),
+    ) as e:
+        return str(e)
+    return None if read == value else f"{value!r} reads back as {read!r}"
+
+
+def _check_decimal(type_: DecimalType, value: Any) -> None:
+    digits = value.as_tuple()
+    if digits.exponent != -type_.scale or len(digits.digits) > type_.precision:
+        raise ValueError(f"{value!r} is no {type_}")
