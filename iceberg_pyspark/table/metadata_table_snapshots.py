@@ -17,6 +17,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
     TimestamptzType,
 )
+from iceberg_pyspark.table.snapshot_selection import snapshot_id_as_of
 
 _STRINGS = MapType(
     key_id=7, key_type=StringType(), value_id=8, value_type=StringType(), value_required=True
@@ -116,10 +117,7 @@ def metadata_log_rows(loaded: LoadedTable) -> Iterator[dict[str, Any]]:
     files = [(e.timestamp_ms, e.metadata_file) for e in metadata.metadata_log]
     files.append((metadata.last_updated_ms, loaded.metadata_location))
     for timestamp_ms, file in files:
-        snapshot_id = None
-        for entry in metadata.snapshot_log:
-            if entry.timestamp_ms <= timestamp_ms:
-                snapshot_id = entry.snapshot_id
+        snapshot_id = snapshot_id_as_of(metadata, timestamp_ms)
         snapshot = None if snapshot_id is None else metadata.snapshot_by_id.get(snapshot_id)
         yield {
             "timestamp": timestamp_ms * 1000,

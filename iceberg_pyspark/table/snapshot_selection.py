@@ -95,15 +95,27 @@ def _with_own_schema(metadata: TableMetadata, snapshot: Snapshot) -> SelectedSna
 
 def snapshot_as_of(metadata: TableMetadata, timestamp_ms: int) -> Snapshot:
     """The snapshot that was current at a time, by the snapshot log."""
-    at_or_before = [e for e in metadata.snapshot_log if e.timestamp_ms <= timestamp_ms]
-    if not at_or_before:
+    snapshot_id = snapshot_id_as_of(metadata, timestamp_ms)
+    if snapshot_id is None:
         starts = min((e.timestamp_ms for e in metadata.snapshot_log), default=None)
         first = "it has no history" if starts is None else f"its history starts at {_text(starts)}"
         raise NoSuchSnapshotError(
             f"table {metadata.location} has no snapshot as of {_text(timestamp_ms)}: {first}"
         )
-    latest = max(at_or_before, key=lambda e: e.timestamp_ms)
-    return metadata.snapshot(latest.snapshot_id)
+    return metadata.snapshot(snapshot_id)
+
+
+def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int | None:
+    """The id of the snapshot that was current at a time; None before the log begins.
+
+    The last entry of that time or before counts, in the order of the log and whatever the clocks
+    of its writers said: entries of one time are no tie, and Java reads the log so too.
+    """
+    found = None
+    for entry in metadata.snapshot_log:
+        if entry.timestamp_ms <= timestamp_ms:
+            found = entry.snapshot_id
+    return found
 
 
 def _text(timestamp_ms: int) -> str:

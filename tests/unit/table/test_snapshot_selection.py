@@ -1,5 +1,7 @@
 """Which snapshot and schema a read sees."""
 
+from dataclasses import replace
+
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
@@ -11,6 +13,7 @@ from iceberg_pyspark.spec.types import LongType, NestedField
 from iceberg_pyspark.table.snapshot_selection import (
     SnapshotSelector,
     select_snapshot,
+    snapshot_as_of,
     timestamp_ms_of,
 )
 
@@ -81,6 +84,16 @@ def test_time_travel_follows_the_log_not_the_snapshots() -> None:
     assert selected(as_of_timestamp_ms=2000)[0] == 2
     assert selected(as_of_timestamp_ms=3500)[0] == 1
     assert selected(as_of_timestamp_ms=9999)[0] == 2
+
+
+def test_the_last_entry_of_a_time_counts() -> None:
+    entries = ((1, 1000), (2, 2000), (1, 2000), (2, 3000), (1, 2500))
+    log = tuple(SnapshotLogEntry(snapshot_id=i, timestamp_ms=t) for i, t in entries)
+    table = replace(a_table(), snapshot_log=log)
+    # a clock that was behind changes nothing either: the log says what came last
+    for at_ms, expected in ((1999, 1), (2000, 1), (2499, 1), (2500, 1), (3000, 1)):
+        assert snapshot_as_of(table, at_ms).snapshot_id == expected
+    assert snapshot_as_of(replace(table, snapshot_log=log[:4]), 3000).snapshot_id == 2
 
 
 def test_time_before_the_history_is_an_error_that_says_when_it_starts() -> None:
