@@ -22,12 +22,10 @@ from iceberg_pyspark.arrow.file_schema import stored_schema
 from iceberg_pyspark.arrow.row_metrics import RowMetrics
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.avro_types import record_schema
-from iceberg_pyspark.spec.properties import int_property
+from iceberg_pyspark.spec.properties import AVRO_COMPRESSION, AVRO_LEVEL
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.storage.file_io import FileIO
 
-COMPRESSION_CODEC = "write.avro.compression-codec"
-COMPRESSION_LEVEL = "write.avro.compression-level"
 BYTES_AT_ONCE = 8_388_608
 """Rows are no smaller for being many: little of them is kept waiting."""
 
@@ -55,19 +53,17 @@ class AvroOptions:
     @staticmethod
     def of(properties: Mapping[str, str]) -> AvroOptions:
         """Options from table properties; gzip where the table names no codec, as in Java."""
-        name = properties.get(COMPRESSION_CODEC, "gzip")
-        codec = _CODECS.get(name.strip().lower())
-        if codec is None:
-            raise InvalidRequestError(
-                f"property '{COMPRESSION_CODEC}': '{name}' is none of {', '.join(_CODECS)}"
-            )
+        name = AVRO_COMPRESSION.of(properties)
+        codec = _CODECS[name]
         if codec not in _LEVELS:
             return AvroOptions(codec, None)
-        level = int_property(properties, COMPRESSION_LEVEL, _LEVELS[codec])
+        level = _LEVELS[codec]
+        if AVRO_LEVEL.name in properties:
+            level = AVRO_LEVEL.of(properties)
         least, most = (-1, 9) if codec == "deflate" else (-131_072, 22)
         if not least <= level <= most:
             raise InvalidRequestError(
-                f"property '{COMPRESSION_LEVEL}': {level} is no level of {name}, which has "
+                f"property '{AVRO_LEVEL.name}': {level} is no level of {name}, which has "
                 f"{least} to {most}"
             )
         return AvroOptions(codec, level)

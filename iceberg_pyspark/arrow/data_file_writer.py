@@ -15,9 +15,10 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.closed_file import ClosedFile
 from iceberg_pyspark.arrow.metrics import MetricsCollector
 from iceberg_pyspark.arrow.parquet_columns import column_options
-from iceberg_pyspark.arrow.parquet_files import ROW_GROUP_SIZE, ParquetFile, ParquetOptions
+from iceberg_pyspark.arrow.parquet_files import ParquetFile, ParquetOptions
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import FileFormat
+from iceberg_pyspark.spec.properties import PARQUET_ROW_GROUP_SIZE
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.file_io import FileIO
 
@@ -77,7 +78,7 @@ def file_writers(
                     ParquetFile(io, location, schema, options, columns),
                     MetricsCollector(schema, properties),
                 ),
-                bytes_at_once=ROW_GROUP_SIZE.of(properties),
+                bytes_at_once=PARQUET_ROW_GROUP_SIZE.of(properties),
             )
         case "orc":
             from iceberg_pyspark.arrow import orc_writer  # noqa: PLC0415

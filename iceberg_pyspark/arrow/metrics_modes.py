@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.properties import IntProperty
+from iceberg_pyspark.spec.properties import (
+    METRICS_COLUMN,
+    METRICS_DEFAULT,
+    METRICS_MAX_INFERRED,
+)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import ListType, MapType, PrimitiveType, StructType, Type
-
-DEFAULT_KEY = "write.metadata.metrics.default"
-COLUMN_PREFIX = "write.metadata.metrics.column."
-MAX_INFERRED_DEFAULTS = IntProperty("write.metadata.metrics.max-inferred-column-defaults", 100, 0)
 
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 
@@ -44,21 +43,18 @@ NONE = MetricsMode("none")
 DEFAULT = MetricsMode("truncate", 16)
 
 
-def parse_metrics_mode(text: str, key: str) -> MetricsMode:
-    """Parse a mode; the error names the property.
+def metrics_mode(text: str, otherwise: MetricsMode) -> MetricsMode:
+    """The mode that a property of a table says; what says none is ignored, as Java ignores it.
 
-    >>> parse_metrics_mode("truncate(4)", "write.metadata.metrics.default")
+    >>> metrics_mode("truncate(4)", NONE)
     MetricsMode(kind='truncate', length=4)
     """
-    mode = text.strip().lower()
+    if METRICS_DEFAULT.problem(text) is not None:
+        return otherwise
+    mode = text.lower()
     if m := _TRUNCATE.fullmatch(mode):
-        if int(m[1]):
-            return MetricsMode("truncate", int(m[1]))
-    elif mode in ("none", "counts", "full"):
-        return MetricsMode(mode)  # type: ignore[arg-type]
-    raise InvalidRequestError(
-        f"table property {key}={text}: a metrics mode is none, counts, truncate(<length>) or full"
-    )
+        return MetricsMode("truncate", int(m[1]))
+    return MetricsMode(mode)  # type: ignore[arg-type]
 
 
 def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> Mapping[int, MetricsMode]:
@@ -68,19 +64,17 @@ def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> Mapping[int,
     nested in it.
     """
     columns = list(_columns_outer_first(schema.as_struct))
-    if (text := properties.get(DEFAULT_KEY)) is not None:
-        default = parse_metrics_mode(text, DEFAULT_KEY)
-        modes = dict.fromkeys(columns, default)
+    if (text := properties.get(METRICS_DEFAULT.name)) is not None:
+        modes = dict.fromkeys(columns, metrics_mode(text, DEFAULT))
     else:
-        limit = MAX_INFERRED_DEFAULTS.of(properties)
+        limit = METRICS_MAX_INFERRED.of(properties)
         modes = {c: DEFAULT if i < limit else NONE for i, c in enumerate(columns)}
     for key, text in properties.items():
-        if key.startswith(COLUMN_PREFIX):
-            mode = parse_metrics_mode(text, key)
-            field_id = schema.id_by_name.get(key.removeprefix(COLUMN_PREFIX))
+        if key.startswith(METRICS_COLUMN):
+            field_id = schema.id_by_name.get(key.removeprefix(METRICS_COLUMN))
             # a property may outlive its column
             if field_id in modes:
-                modes[field_id] = mode
+                modes[field_id] = metrics_mode(text, modes[field_id])
     return modes
 
 

@@ -19,8 +19,14 @@ from iceberg_pyspark.arrow.closed_file import ClosedFile, give_up
 from iceberg_pyspark.arrow.file_schema import stored_schema
 from iceberg_pyspark.arrow.row_metrics import RowMetrics
 from iceberg_pyspark.arrow.schemas import arrow_type
-from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
-from iceberg_pyspark.spec.properties import IntProperty, fraction_property
+from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
+from iceberg_pyspark.spec.properties import (
+    ORC_BLOOM_COLUMNS,
+    ORC_BLOOM_FPP,
+    ORC_COMPRESSION,
+    ORC_STRATEGY,
+    ORC_STRIPE_SIZE,
+)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     FixedType,
@@ -39,12 +45,6 @@ from iceberg_pyspark.spec.types import (
     walk_fields,
 )
 from iceberg_pyspark.storage.file_io import FileIO
-
-STRIPE_SIZE = IntProperty("write.orc.stripe-size-bytes", 67_108_864, 1)
-COMPRESSION_CODEC = "write.orc.compression-codec"
-COMPRESSION_STRATEGY = "write.orc.compression-strategy"
-BLOOM_FILTER_COLUMNS = "write.orc.bloom.filter.columns"
-BLOOM_FILTER_FPP = "write.orc.bloom.filter.fpp"
 
 _CODECS = {
     "zlib": "zlib",
@@ -76,18 +76,13 @@ class OrcOptions:
     def of(properties: Mapping[str, str], schema: Schema, target: int) -> OrcOptions:
         """Options for files of about `target` bytes."""
         return OrcOptions(
-            codec=_one_of(properties, COMPRESSION_CODEC, "zlib", _CODECS),
-            strategy=_one_of(
-                properties,
-                COMPRESSION_STRATEGY,
-                "speed",
-                {"speed": "speed", "compression": "compression"},
-            ),
+            codec=_CODECS[ORC_COMPRESSION.of(properties)],
+            strategy=ORC_STRATEGY.of(properties),
             stripe_size=min(
-                STRIPE_SIZE.of(properties), max(target // _STRIPES_PER_FILE, _SMALLEST_STRIPE)
+                ORC_STRIPE_SIZE.of(properties), max(target // _STRIPES_PER_FILE, _SMALLEST_STRIPE)
             ),
             bloom_filter_columns=_bloom_filter_columns(properties, schema),
-            bloom_filter_fpp=fraction_property(properties, BLOOM_FILTER_FPP, 0.05),
+            bloom_filter_fpp=ORC_BLOOM_FPP.of(properties),
         )
 
     @property
@@ -96,19 +91,9 @@ class OrcOptions:
         return max(_MOST_BUFFERED // self.stripe_size, 1)
 
 
-def _one_of(
-    properties: Mapping[str, str], name: str, default: str, known: Mapping[str, str]
-) -> str:
-    chosen = properties.get(name, default)
-    found = known.get(chosen.strip().lower())
-    if found is None:
-        raise InvalidRequestError(f"property '{name}': '{chosen}' is none of {', '.join(known)}")
-    return found
-
-
 def _bloom_filter_columns(properties: Mapping[str, str], schema: Schema) -> frozenset[int]:
     """ORC's own numbers of the columns named; a property may outlive its column."""
-    names = {n.strip() for n in properties.get(BLOOM_FILTER_COLUMNS, "").split(",")}
+    names = {n.strip() for n in properties.get(ORC_BLOOM_COLUMNS, "").split(",")}
     asked = {schema.id_by_name[n] for n in names if n in schema.id_by_name}
     numbered = enumerate(walk_fields(stored_schema(schema).as_struct), start=1)
     return frozenset(

@@ -16,12 +16,19 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.file_schema import stored_schema
-from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.properties import (
+    PARQUET_BLOOM_ENABLED,
+    PARQUET_BLOOM_FPP,
+    PARQUET_BLOOM_MAX_BYTES,
+    PARQUET_BLOOM_NDV,
+    PARQUET_DICTIONARY,
+    PARQUET_STATISTICS,
+)
+from iceberg_pyspark.spec.property_types import (
+    LONG_MAX,
+    BoolProperty,
+    FractionProperty,
     IntProperty,
-    bool_property,
-    fraction_property,
-    int_property,
 )
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
@@ -33,13 +40,6 @@ from iceberg_pyspark.spec.types import (
     StructType,
     Type,
 )
-
-_BLOOM_ENABLED = "write.parquet.bloom-filter-enabled.column."
-_BLOOM_FPP = "write.parquet.bloom-filter-fpp.column."
-_BLOOM_NDV = "write.parquet.bloom-filter-ndv.column."
-_BLOOM_MAX_BYTES = IntProperty("write.parquet.bloom-filter-max-bytes", 1_048_576, 1)
-_STATISTICS = "write.parquet.stats-enabled.column."
-_DICTIONARY = "write.parquet.dict-encoding-enabled.column."
 
 _KNOWN = frozenset(inspect.signature(pq.ParquetWriter.__init__).parameters)
 WRITES_BLOOM_FILTERS = "bloom_filter_options" in _KNOWN
@@ -80,7 +80,10 @@ class ColumnOptions:
 
 def sets_columns_apart(properties: Mapping[str, str]) -> bool:
     """Whether anything is said of single columns."""
-    return any(k.startswith((_BLOOM_ENABLED, _STATISTICS, _DICTIONARY)) for k in properties)
+    return any(
+        k.startswith((PARQUET_BLOOM_ENABLED, PARQUET_STATISTICS, PARQUET_DICTIONARY))
+        for k in properties
+    )
 
 
 def column_options(schema: Schema, properties: Mapping[str, str]) -> ColumnOptions:
@@ -95,28 +98,26 @@ def column_options(schema: Schema, properties: Mapping[str, str]) -> ColumnOptio
                 continue
             name = key.removeprefix(prefix)
             path = path_by_id.get(schema.id_by_name.get(name, -1))
-            if bool_property(properties, key, default) != default and path is not None:
+            if BoolProperty(key, default).of(properties) != default and path is not None:
                 yield name, path
 
     return ColumnOptions(
         paths=tuple(leaves),
         bloom_filters={
             path: _bloom_filter(properties, name)
-            for name, path in said(_BLOOM_ENABLED, default=False)
+            for name, path in said(PARQUET_BLOOM_ENABLED, default=False)
             # there is nothing to gain with two values, and Arrow refuses it
             if not isinstance(leaves[path].type, BooleanType)
         },
-        without_statistics=frozenset(path for _, path in said(_STATISTICS, default=True)),
-        without_dictionary=frozenset(path for _, path in said(_DICTIONARY, default=True)),
+        without_statistics=frozenset(path for _, path in said(PARQUET_STATISTICS, default=True)),
+        without_dictionary=frozenset(path for _, path in said(PARQUET_DICTIONARY, default=True)),
     )
 
 
 def _bloom_filter(properties: Mapping[str, str], name: str) -> BloomFilter:
-    fpp = fraction_property(properties, f"{_BLOOM_FPP}{name}", 0.01)
-    most = _values_in(_BLOOM_MAX_BYTES.of(properties), fpp)
-    ndv = int_property(properties, f"{_BLOOM_NDV}{name}", most)
-    if ndv <= 0:
-        raise InvalidRequestError(f"property '{_BLOOM_NDV}{name}': {ndv} is not above zero")
+    fpp = FractionProperty(f"{PARQUET_BLOOM_FPP}{name}", 0.01).of(properties)
+    most = _values_in(PARQUET_BLOOM_MAX_BYTES.of(properties), fpp)
+    ndv = IntProperty(f"{PARQUET_BLOOM_NDV}{name}", most, 1, LONG_MAX).of(properties)
     return BloomFilter(min(ndv, most), fpp)
 
 

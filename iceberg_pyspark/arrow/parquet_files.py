@@ -16,18 +16,17 @@ import pyarrow.parquet as pq
 from iceberg_pyspark.arrow.closed_file import give_up
 from iceberg_pyspark.arrow.file_schema import file_schema
 from iceberg_pyspark.arrow.parquet_columns import LIMITS_PAGE_ROWS, ColumnOptions
-from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spec.properties import IntProperty
+from iceberg_pyspark.spec.properties import (
+    PARQUET_COMPRESSION,
+    PARQUET_COMPRESSION_OF_NEW_TABLES,
+    PARQUET_DICTIONARY_SIZE,
+    PARQUET_LEVEL,
+    PARQUET_PAGE_ROWS,
+    PARQUET_PAGE_SIZE,
+    PARQUET_PAGE_VERSION,
+)
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.storage.file_io import FileIO
-
-ROW_GROUP_SIZE = IntProperty("write.parquet.row-group-size-bytes", 134_217_728, 1)
-PAGE_SIZE = IntProperty("write.parquet.page-size-bytes", 1_048_576, 1)
-DICTIONARY_SIZE = IntProperty("write.parquet.dict-size-bytes", 2_097_152, 1)
-PAGE_ROWS = IntProperty("write.parquet.page-row-limit", 20_000, 1)
-PAGE_VERSION = "write.parquet.page-version"
-COMPRESSION_CODEC = "write.parquet.compression-codec"
-COMPRESSION_LEVEL = "write.parquet.compression-level"
 
 _CODECS = {
     "zstd": "zstd",
@@ -39,6 +38,8 @@ _CODECS = {
     "uncompressed": "none",
     "none": "none",
 }
+
+_PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
 
 _GZIP_LEVEL = 6
 """What Java's codec takes; Arrow's own default of 9 costs several times the time for a percent."""
@@ -52,36 +53,27 @@ class ParquetOptions:
     level: int | None
     page_size: int
     dictionary_size: int
-    page_rows: int = PAGE_ROWS.default
+    page_rows: int = PARQUET_PAGE_ROWS.default
     page_version: str = "1.0"
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> ParquetOptions:
         """Options from table properties; zstd where the table names no codec, as new tables do."""
-        name = properties.get(COMPRESSION_CODEC, "zstd")
-        codec = _CODECS.get(name.strip().lower())
-        if codec is None:
-            raise InvalidRequestError(
-                f"property '{COMPRESSION_CODEC}': '{name}' is none of {', '.join(_CODECS)}"
-            )
-        level = IntProperty(COMPRESSION_LEVEL, _GZIP_LEVEL if codec == "gzip" else 0)
-        chosen = level.of(properties) if COMPRESSION_LEVEL in properties or level.default else None
+        name = PARQUET_COMPRESSION_OF_NEW_TABLES
+        if PARQUET_COMPRESSION.name in properties:
+            name = PARQUET_COMPRESSION.of(properties)
+        codec = _CODECS[name]
+        level = _GZIP_LEVEL if codec == "gzip" else None
+        if PARQUET_LEVEL.name in properties:
+            level = PARQUET_LEVEL.of(properties)
         return ParquetOptions(
             codec=codec,
-            level=chosen if codec in ("zstd", "gzip", "brotli") else None,
-            page_size=PAGE_SIZE.of(properties),
-            dictionary_size=DICTIONARY_SIZE.of(properties),
-            page_rows=PAGE_ROWS.of(properties),
-            page_version=_page_version(properties),
+            level=level if codec in ("zstd", "gzip", "brotli") else None,
+            page_size=PARQUET_PAGE_SIZE.of(properties),
+            dictionary_size=PARQUET_DICTIONARY_SIZE.of(properties),
+            page_rows=PARQUET_PAGE_ROWS.of(properties),
+            page_version=_PAGE_VERSIONS[PARQUET_PAGE_VERSION.of(properties)],
         )
-
-
-def _page_version(properties: Mapping[str, str]) -> str:
-    name = properties.get(PAGE_VERSION, "v1")
-    found = {"v1": "1.0", "v2": "2.0"}.get(name.strip().lower())
-    if found is None:
-        raise InvalidRequestError(f"property '{PAGE_VERSION}': '{name}' is neither v1 nor v2")
-    return found
 
 
 @dataclass(frozen=True, slots=True)

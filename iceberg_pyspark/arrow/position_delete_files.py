@@ -17,12 +17,13 @@ from pyroaring import BitMap64
 from iceberg_pyspark.arrow.data_file_writer import file_writers
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from iceberg_pyspark.spec.properties import METRICS_DEFAULT
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.file_io import FileIO
 
 _SCHEMA = Schema(fields=(DELETE_FILE_PATH, DELETE_FILE_POS))
 _ROWS_AT_ONCE = 1_000_000
-_METRICS = {"write.metadata.metrics.default": "full"}
+_METRICS = {METRICS_DEFAULT.name: "full"}
 _DELETES, _DATA = "write.delete.", "write."
 _FORMATS = ("parquet", "orc", "avro")
 _TARGET_SIZE = 67_108_864

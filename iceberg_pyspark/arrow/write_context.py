@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec, check_writable
+from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED
-
-DEFAULT_TARGET_FILE_SIZE = 536_870_912
-"""`write.target-file-size-bytes` where the table does not say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +35,7 @@ class WriteContext:
     sort_order_id: int = UNSORTED.order_id
     format_version: int = 2
     file_format: FileFormat = "parquet"
-    target_file_size_in_bytes: int = DEFAULT_TARGET_FILE_SIZE
+    target_file_size_in_bytes: int = TARGET_FILE_SIZE.default
     max_open_files: int = 100
     buffer_bytes: int = 100_663_296
     bytes_per_row: float | None = None

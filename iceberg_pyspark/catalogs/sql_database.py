@@ -31,7 +31,7 @@ from iceberg_pyspark.errors import (
     NotAuthorizedError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spec.properties import IntProperty
+from iceberg_pyspark.spec.property_types import IntProperty
 
 T = TypeVar("T")
 

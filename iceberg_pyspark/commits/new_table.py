@@ -35,7 +35,7 @@ from iceberg_pyspark.spec.properties import (
     PARQUET_COMPRESSION,
     PARQUET_COMPRESSION_OF_NEW_TABLES,
     RESERVED_PROPERTIES,
-    check_commit_properties,
+    check_set_properties,
     int_property,
 )
 from iceberg_pyspark.spec.schema import Schema
@@ -61,7 +61,7 @@ def new_table_metadata(
     """
     if format_version is None:
         format_version = int_property(properties, FORMAT_VERSION, DEFAULT_FORMAT_VERSION)
-    check_commit_properties(properties)
+    check_set_properties(properties)
     ids = fresh_ids(schema)
     fresh = with_ids(schema, ids)
     updates = _creation_updates(

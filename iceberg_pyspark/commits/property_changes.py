@@ -20,7 +20,7 @@ from iceberg_pyspark.spec.properties import (
     DEFAULT_FORMAT_VERSION,
     FORMAT_VERSION,
     RESERVED_PROPERTIES,
-    check_commit_properties,
+    check_set_properties,
     int_property,
 )
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -36,7 +36,8 @@ class PropertyChanges:
         self._removals: set[str] = set()
 
     def set(self: Self, updates: Mapping[str, str]) -> Self:
-        """Also set these."""
+        """Also set these; a wrong value of a property that is known here is refused."""
+        check_set_properties(updates)
         for name, value in updates.items():
             _check_name(name, self._removals)
             self._updates[name] = value
@@ -58,7 +59,6 @@ class PropertyChanges:
             version = int_property(self._updates, FORMAT_VERSION, DEFAULT_FORMAT_VERSION)
             updates.append(UpgradeFormatVersion(version))
         values = {k: v for k, v in self._updates.items() if k != FORMAT_VERSION}
-        check_commit_properties({**metadata.properties, **values})
         if values:
             updates.append(SetProperties(values))
         if self._removals:

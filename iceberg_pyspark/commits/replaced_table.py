@@ -38,7 +38,7 @@ from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, che
 from iceberg_pyspark.spec.properties import (
     FORMAT_VERSION,
     RESERVED_PROPERTIES,
-    check_commit_properties,
+    check_set_properties,
     int_property,
 )
 from iceberg_pyspark.spec.schema import Schema
@@ -57,7 +57,7 @@ def replace_table(
     properties: Mapping[str, str],
 ) -> Changes:
     """What replaces a table; `spec` refers to `schema` by its field ids, the table is unsorted."""
-    check_commit_properties(properties)
+    check_set_properties(properties)
     version = int_property(properties, FORMAT_VERSION, metadata.format_version)
     ids = _ids_of_the_same_names(schema, metadata)
     fresh = with_ids(schema, ids)

@@ -14,10 +14,12 @@ from itertools import chain, pairwise
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import ScanTask, ScanTaskGroup
+from iceberg_pyspark.spec.properties import (
+    SPLIT_LOOKBACK,
+    SPLIT_OPEN_FILE_COST,
+    SPLIT_TARGET_SIZE,
+)
 
-_DEFAULT_TARGET_SIZE = 128 * 1024 * 1024
-_DEFAULT_LOOKBACK = 10
-_DEFAULT_OPEN_FILE_COST = 4 * 1024 * 1024
 _FEW_GROUPS = 64
 
 
@@ -28,9 +30,9 @@ class SplitOptions:
     `open_file_cost` is the least a file counts for; `lookback` is how many groups are kept open.
     """
 
-    target_size: int = _DEFAULT_TARGET_SIZE
-    lookback: int = _DEFAULT_LOOKBACK
-    open_file_cost: int = _DEFAULT_OPEN_FILE_COST
+    target_size: int = SPLIT_TARGET_SIZE.default
+    lookback: int = SPLIT_LOOKBACK.default
+    open_file_cost: int = SPLIT_OPEN_FILE_COST.default
 
     def __post_init__(self) -> None:
         if self.target_size < 1 or self.lookback < 1 or self.open_file_cost < 0:
@@ -46,20 +48,10 @@ DEFAULT_SPLIT = SplitOptions()
 def split_options(properties: Mapping[str, str]) -> SplitOptions:
     """The options that table properties `read.split.*` ask for."""
     return SplitOptions(
-        target_size=_integer(properties, "read.split.target-size", _DEFAULT_TARGET_SIZE),
-        lookback=_integer(properties, "read.split.planning-lookback", _DEFAULT_LOOKBACK),
-        open_file_cost=_integer(properties, "read.split.open-file-cost", _DEFAULT_OPEN_FILE_COST),
+        target_size=SPLIT_TARGET_SIZE.of(properties),
+        lookback=SPLIT_LOOKBACK.of(properties),
+        open_file_cost=SPLIT_OPEN_FILE_COST.of(properties),
     )
-
-
-def _integer(properties: Mapping[str, str], key: str, default: int) -> int:
-    text = properties.get(key)
-    if text is None:
-        return default
-    try:
-        return int(text)
-    except ValueError as e:
-        raise InvalidRequestError(f"table property {key}: '{text}' is not a whole number") from e
 
 
 def split_file(

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iceberg_pyspark.arrow.parquet_columns import sets_columns_apart
-from iceberg_pyspark.arrow.parquet_files import (
-    DICTIONARY_SIZE,
-    PAGE_SIZE,
-    ROW_GROUP_SIZE,
-    ParquetOptions,
-)
+from iceberg_pyspark.arrow.parquet_files import ParquetOptions
 from iceberg_pyspark.arrow.write_context import WriteContext
-from iceberg_pyspark.spec.properties import BoolProperty
+from iceberg_pyspark.spec.properties import (
+    NATIVE_WRITER,
+    PARQUET_DICTIONARY_SIZE,
+    PARQUET_PAGE_SIZE,
+    PARQUET_ROW_GROUP_SIZE,
+)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     BinaryType,
@@ -27,8 +27,6 @@ from iceberg_pyspark.spec.types import (
     StringType,
     walk_fields,
 )
-
-NATIVE_WRITER = BoolProperty("write.spark.native-writer.enabled", True)
 
 # Spark's names for the codecs of `parquet_files.py`; for brotli it has no code
 _CODECS = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4_raw", "none": "none"}
@@ -77,9 +75,9 @@ def parquet_options(context: WriteContext) -> Mapping[str, str] | None:
     codec = _CODECS.get(parquet.codec)
     options = {
         **_OPTIONS,
-        "parquet.block.size": str(ROW_GROUP_SIZE.of(properties)),
-        "parquet.page.size": str(PAGE_SIZE.of(properties)),
-        "parquet.dictionary.page.size": str(DICTIONARY_SIZE.of(properties)),
+        "parquet.block.size": str(PARQUET_ROW_GROUP_SIZE.of(properties)),
+        "parquet.page.size": str(PARQUET_PAGE_SIZE.of(properties)),
+        "parquet.dictionary.page.size": str(PARQUET_DICTIONARY_SIZE.of(properties)),
         "parquet.page.row.count.limit": str(parquet.page_rows),
         "parquet.writer.version": "PARQUET_1_0" if parquet.page_version == "1.0" else "PARQUET_2_0",
         "maxRecordsPerFile": str(most_rows_per_file(context)),

@@ -13,6 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.properties import (
+    DATA_FORMAT,
+    NATIVE_WRITER,
+    SPLIT_LOOKBACK,
+    SPLIT_OPEN_FILE_COST,
+    SPLIT_TARGET_SIZE,
+    TARGET_FILE_SIZE,
+    check_set_properties,
+)
+from iceberg_pyspark.spec.property_types import whole_number
 from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, timestamp_ms_of
 
@@ -167,9 +177,9 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
 
 def _split_properties(given: Mapping[str, str]) -> dict[str, str]:
     asked = {
-        "read.split.target-size": _integer(given, "split-size", minimum=1),
-        "read.split.planning-lookback": _integer(given, "lookback", minimum=1),
-        "read.split.open-file-cost": _integer(given, "file-open-cost", minimum=0),
+        SPLIT_TARGET_SIZE.name: _integer(given, "split-size", minimum=1),
+        SPLIT_LOOKBACK.name: _integer(given, "lookback", minimum=1),
+        SPLIT_OPEN_FILE_COST.name: _integer(given, "file-open-cost", minimum=0),
     }
     return {name: str(value) for name, value in asked.items() if value is not None}
 
@@ -199,6 +209,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     table_properties = _with_prefix(options, "table-property.")
     if "format-version" in given:
         table_properties["format-version"] = given["format-version"]
+    check_set_properties(table_properties)
     return WriteOptions(
         branch=given.get("branch"),
         overwrite_mode=overwrite_mode,
@@ -212,9 +223,9 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
 
 
 _PROPERTY_BY_OPTION = {
-    "target-file-size-bytes": "write.target-file-size-bytes",
-    "write-format": "write.format.default",
-    "native-writer-enabled": "write.spark.native-writer.enabled",
+    "target-file-size-bytes": TARGET_FILE_SIZE.name,
+    "write-format": DATA_FORMAT.name,
+    "native-writer-enabled": NATIVE_WRITER.name,
 }
 
 
@@ -265,10 +276,9 @@ def _integer(given: Mapping[str, str], name: str, minimum: int | None = None) ->
     text = given.get(name)
     if text is None:
         return None
-    try:
-        value = int(text)
-    except ValueError as e:
-        raise InvalidRequestError(f"option {name} is a whole number, got '{text}'") from e
+    value = whole_number(text.strip())
+    if value is None:
+        raise InvalidRequestError(f"option {name} is a whole number, got '{text}'")
     if minimum is not None and value < minimum:
         raise InvalidRequestError(f"option {name} is at least {minimum}, got {value}")
     return value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from iceberg_pyspark.spec.properties import DATA_FORMAT
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortField
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -28,7 +29,7 @@ def shown_properties(metadata: TableMetadata) -> dict[str, str]:
     shown = {
         **metadata.properties,
         "provider": "iceberg",
-        "format": "iceberg/" + metadata.properties.get("write.format.default", "parquet"),
+        "format": "iceberg/" + metadata.properties.get(DATA_FORMAT.name, DATA_FORMAT.default),
         "format-version": str(metadata.format_version),
         "location": metadata.location,
         "current-snapshot-id": "none" if current is None else str(current),

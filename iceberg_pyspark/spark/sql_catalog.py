@@ -34,9 +34,8 @@ from iceberg_pyspark.spark.types import (
     shown_spark_schema,
     to_spark_schema,
 )
-from iceberg_pyspark.spark.write_settings import ACCEPT_ANY_SCHEMA, WAP_ENABLED
 from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
-from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA, WAP_ENABLED
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
@@ -146,7 +145,7 @@ class CatalogAnswers:
             "properties": shown_properties(metadata),
             "partitioning": shown_partitioning(metadata),
             "size_in_bytes": size,
-            "accept_any_schema": bool_property(metadata.properties, ACCEPT_ANY_SCHEMA, False),
+            "accept_any_schema": ACCEPT_ANY_SCHEMA.of(metadata.properties),
         }
 
     def _metadata_facts(
@@ -295,7 +294,7 @@ def _identifier(q: Mapping[str, Any]) -> TableIdentifier:
 
 def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
     """Whether a session that writes to a branch to be audited (`spark.wap.branch`) reads it too."""
-    return branch in metadata.refs and bool_property(metadata.properties, WAP_ENABLED, False)
+    return branch in metadata.refs and WAP_ENABLED.of(metadata.properties)
 
 
 def _with_ref(

@@ -30,12 +30,11 @@ from iceberg_pyspark.spark.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.write_frame import write_frame
 from iceberg_pyspark.spark.write_layout import WriteLayout, as_they_come, lay_out, write_layout
 from iceberg_pyspark.spark.write_settings import (
-    ACCEPT_ANY_SCHEMA,
     WriteSettings,
     write_settings,
 )
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -296,10 +295,10 @@ def _with_schema_of(
     """The change that gives the table the frame's new columns, and the metadata with it."""
     if not settings.merges_schema:
         return (), metadata
-    if not bool_property(metadata.properties, ACCEPT_ANY_SCHEMA, False):
+    if not ACCEPT_ANY_SCHEMA.of(metadata.properties):
         raise InvalidRequestError(
             f"option merge-schema: Spark lets other columns through only where table {table} says "
-            f"so; set its property {ACCEPT_ANY_SCHEMA} to true"
+            f"so; set its property {ACCEPT_ANY_SCHEMA.name} to true"
         )
     changes = SchemaChanges(metadata)
     changes.union_by_name(_as_the_table_has(command.frame.schema, metadata.current_schema))

@@ -14,11 +14,15 @@ from typing import Literal, TypeAlias, cast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.transform_columns import transform_column
 from iceberg_pyspark.spec.partitioning import PartitionSpec
-from iceberg_pyspark.spec.properties import PARQUET_COMPRESSION, bool_property, int_property
+from iceberg_pyspark.spec.properties import (
+    ADVISORY_PARTITION_SIZE,
+    DISTRIBUTION_MODE,
+    FANOUT,
+    PARQUET_COMPRESSION,
+)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED, SortField, SortOrder
 from iceberg_pyspark.spec.transforms import (
@@ -33,10 +37,7 @@ from iceberg_pyspark.spec.transforms import (
 )
 
 DistributionMode: TypeAlias = Literal["none", "hash", "range"]
-DISTRIBUTION_MODE = "write.distribution-mode"
 
-_FANOUT = "write.spark.fanout.enabled"
-_ADVISORY_SIZE = "write.spark.advisory-partition-size-bytes"
 _SPARK_ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _FILE_SIZE_AIMED_AT = 134_217_728
 # how much larger rows are in a shuffle than in a file, by the file's codec
@@ -70,9 +71,9 @@ def write_layout(
 ) -> WriteLayout:
     """The layout that a table's properties, a write's own laid over them, ask for."""
     ordering = (*_partition_ordering(spec, sort_order), *sort_order.fields)
-    fans_out = bool_property(properties, _FANOUT, True)
-    size = int_property(properties, _ADVISORY_SIZE, 0)
-    codec = PARQUET_COMPRESSION.of(properties).lower()
+    fans_out = FANOUT.of(properties)
+    size = ADVISORY_PARTITION_SIZE.of(properties)
+    codec = PARQUET_COMPRESSION.of(properties)
     return WriteLayout(
         mode=_mode(properties, spec, sort_order, default_mode),
         schema=schema,
@@ -135,12 +136,10 @@ def _mode(
     sort_order: SortOrder,
     default: DistributionMode | None,
 ) -> DistributionMode:
-    given = properties.get(DISTRIBUTION_MODE, default)
-    if given is None:
-        given = "range" if sort_order.fields else "hash"
-    mode = given.lower()
-    if mode not in ("none", "hash", "range"):
-        raise InvalidRequestError(f"{DISTRIBUTION_MODE} is none, hash or range, not '{given}'")
+    if DISTRIBUTION_MODE.name in properties:
+        mode = DISTRIBUTION_MODE.of(properties)
+    else:
+        mode = default or ("range" if sort_order.fields else "hash")
     if spec.is_unpartitioned and (mode == "hash" or not sort_order.fields):
         return "none"
     return cast("DistributionMode", mode)

@@ -14,19 +14,29 @@ from typing import cast
 from iceberg_pyspark.commits.conflicts import IsolationLevel
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.options import OPTIONS_OF_THE_FORMAT
-from iceberg_pyspark.spec.properties import bool_property, int_property
+from iceberg_pyspark.spec.properties import (
+    ADVISORY_PARTITION_SIZE,
+    DATA_FORMAT,
+    DISTRIBUTION_MODE,
+    FANOUT,
+    NATIVE_WRITER,
+    TARGET_FILE_SIZE,
+    WAP_ENABLED,
+    bool_property,
+    check_set_properties,
+    int_property,
+)
+from iceberg_pyspark.spec.property_types import check_settable
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.table.new_data import data_format
 
-ACCEPT_ANY_SCHEMA = "write.spark.accept-any-schema"
-
 _PROPERTY_BY_OPTION = {
-    "target-file-size-bytes": "write.target-file-size-bytes",
-    "write-format": "write.format.default",
-    "distribution-mode": "write.distribution-mode",
-    "fanout-enabled": "write.spark.fanout.enabled",
-    "native-writer-enabled": "write.spark.native-writer.enabled",
-    "advisory-partition-size": "write.spark.advisory-partition-size-bytes",
+    "target-file-size-bytes": TARGET_FILE_SIZE,
+    "write-format": DATA_FORMAT,
+    "distribution-mode": DISTRIBUTION_MODE,
+    "fanout-enabled": FANOUT,
+    "native-writer-enabled": NATIVE_WRITER,
+    "advisory-partition-size": ADVISORY_PARTITION_SIZE,
 }
 _OTHERS = {
     "branch",
@@ -55,7 +65,6 @@ _WITHOUT_EFFECT = {
 }
 _SNAPSHOT_PROPERTY = "snapshot-property."
 _SESSION = "spark.sql.iceberg."
-WAP_ENABLED = "write.wap.enabled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +103,11 @@ def write_settings(
     _refuse_unknown(given)
     said = {k.removeprefix(_SESSION): v for k, v in session.items() if k.startswith(_SESSION)}
     said |= given
-    overrides = {p: said[option] for option, p in _PROPERTY_BY_OPTION.items() if option in said}
-    properties = {**table_properties, **overrides}
+    properties = {**table_properties, **_overrides(said)}
     file_format = data_format(properties)
-    properties |= {f"write.{file_format}.{o}": said[o] for o in OPTIONS_OF_THE_FORMAT if o in said}
+    of_format = {f"write.{file_format}.{o}": said[o] for o in OPTIONS_OF_THE_FORMAT if o in said}
+    check_set_properties(of_format)
+    properties |= of_format
     if bool_property(said, "shred-variants", False):
         raise InvalidRequestError("option shred-variants: variants are not shredded; leave it out")
     named = _named_branch(branch, given.get("branch"))
@@ -129,6 +139,16 @@ def write_settings(
     )
 
 
+def _overrides(said: Mapping[str, str]) -> dict[str, str]:
+    """The properties that options stand for; what a user says is read strictly."""
+    found = {}
+    for option, prop in _PROPERTY_BY_OPTION.items():
+        if option in said:
+            check_settable(prop, said[option], option)
+            found[prop.name] = said[option]
+    return found
+
+
 def _refuse_unknown(given: Mapping[str, str]) -> None:
     known = {*_PROPERTY_BY_OPTION, *OPTIONS_OF_THE_FORMAT, *_OTHERS, *_WITHOUT_EFFECT}
     for name in given:
@@ -154,7 +174,7 @@ def _named_branch(named: str | None, option: str | None) -> str | None:
 def _write_audit_publish(
     session: Mapping[str, str], properties: Mapping[str, str]
 ) -> tuple[str | None, str | None]:
-    if not bool_property(properties, WAP_ENABLED, False):
+    if not WAP_ENABLED.of(properties):
         return None, None
     wap_id, branch = session.get("spark.wap.id"), session.get("spark.wap.branch")
     if wap_id is not None and branch is not None:

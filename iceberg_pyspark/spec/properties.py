@@ -1,16 +1,29 @@
-"""Table properties: names and defaults of the reference implementation, and how their text is read.
+"""Table properties that are known here: names and defaults of the reference implementation.
 
-A property is read where it is used: `COMMIT_NUM_RETRIES.of(metadata.properties)`. A value that
-cannot be read is an error that names the property, never the default. Specification, "Table
-Metadata".
+A table's own property is read where it is used, `COMMIT_NUM_RETRIES.of(metadata.properties)`, as
+Java reads it (`property_types.py`). What users set is checked before it gets into a table, and what
+a commit needs before its first file is written. Options and the configuration of catalogs are no
+table properties: they are the user's own words, and read strictly. Specification, "Table Metadata".
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.property_types import (
+    LONG_MAX,
+    BoolProperty,
+    ChoiceProperty,
+    ColumnProperties,
+    FractionProperty,
+    IntProperty,
+    MatchedProperty,
+    TableProperty,
+    check_settable,
+    whole_number,
+)
 
 RESERVED_PROPERTIES = frozenset(
     {
@@ -28,37 +41,256 @@ RESERVED_PROPERTIES = frozenset(
 """Names that ask for something or show something; they are never written to the metadata."""
 
 
-def int_property(properties: Mapping[str, str], name: str, default: int) -> int:
-    """A property that holds an integer.
+FORMAT_VERSION = "format-version"
+DEFAULT_FORMAT_VERSION = 2
 
-    >>> int_property({"commit.retry.num-retries": "7"}, "commit.retry.num-retries", 4)
+# --- commits ------------------------------------------------------------------------------------
+
+COMMIT_NUM_RETRIES = IntProperty("commit.retry.num-retries", 4, 0, below="minimum")
+COMMIT_MIN_WAIT_MS = IntProperty("commit.retry.min-wait-ms", 100, 0, below="minimum")
+COMMIT_MAX_WAIT_MS = IntProperty("commit.retry.max-wait-ms", 60_000, 0, below="minimum")
+COMMIT_TOTAL_TIMEOUT_MS = IntProperty(
+    "commit.retry.total-timeout-ms", 1_800_000, 0, below="minimum"
+)
+STATUS_CHECK_NUM_RETRIES = IntProperty("commit.status-check.num-retries", 3, 0, below="minimum")
+STATUS_CHECK_MIN_WAIT_MS = IntProperty(
+    "commit.status-check.min-wait-ms", 1_000, 0, LONG_MAX, below="minimum"
+)
+STATUS_CHECK_MAX_WAIT_MS = IntProperty(
+    "commit.status-check.max-wait-ms", 60_000, 0, LONG_MAX, below="minimum"
+)
+STATUS_CHECK_TOTAL_TIMEOUT_MS = IntProperty(
+    "commit.status-check.total-timeout-ms", 1_800_000, 0, LONG_MAX, below="minimum"
+)
+MANIFEST_TARGET_SIZE = IntProperty(
+    "commit.manifest.target-size-bytes", 8_388_608, 1, LONG_MAX, below="minimum"
+)
+MANIFEST_MIN_COUNT_TO_MERGE = IntProperty(
+    "commit.manifest.min-count-to-merge", 100, 0, below="minimum"
+)
+MANIFEST_MERGE_ENABLED = BoolProperty("commit.manifest-merge.enabled", True)
+AVRO_CODECS = ("gzip", "zstd", "snappy", "none", "uncompressed")
+MANIFEST_COMPRESSION = ChoiceProperty("write.manifest.compression-codec", "gzip", AVRO_CODECS)
+SUMMARY_PARTITION_LIMIT = IntProperty("write.summary.partition-limit", 0, 0, below="minimum")
+METADATA_PREVIOUS_VERSIONS_MAX = IntProperty(
+    "write.metadata.previous-versions-max", 100, 1, below="minimum"
+)
+METADATA_DELETE_AFTER_COMMIT = BoolProperty("write.metadata.delete-after-commit.enabled", False)
+METADATA_COMPRESSION = ChoiceProperty("write.metadata.compression-codec", "none", ("none", "gzip"))
+
+# --- where files go -----------------------------------------------------------------------------
+
+_A_LOCATION = (re.compile(r"\S(?s:.*)"), "a location")
+WRITE_DATA_PATH = "write.data.path"
+WRITE_METADATA_PATH = "write.metadata.path"
+OBJECT_STORAGE = BoolProperty("write.object-storage.enabled", False)
+PARTITIONED_PATHS = BoolProperty("write.object-storage.partitioned-paths", True)
+
+# --- reading, and what may be deleted -----------------------------------------------------------
+
+SPLIT_TARGET_SIZE = IntProperty("read.split.target-size", 134_217_728, 1, LONG_MAX)
+SPLIT_LOOKBACK = IntProperty("read.split.planning-lookback", 10, 1)
+SPLIT_OPEN_FILE_COST = IntProperty("read.split.open-file-cost", 4_194_304, 0, LONG_MAX)
+NAME_MAPPING = "schema.name-mapping.default"
+GC_ENABLED = BoolProperty("gc.enabled", True)
+
+# --- data files ---------------------------------------------------------------------------------
+
+DATA_FORMAT = ChoiceProperty("write.format.default", "parquet", ("parquet", "orc", "avro"))
+DELETE_FORMAT = ChoiceProperty("write.delete.format.default", "parquet", ("parquet", "orc", "avro"))
+"""Where a table says none, it is the format of its data files."""
+TARGET_FILE_SIZE = IntProperty("write.target-file-size-bytes", 536_870_912, 1, LONG_MAX)
+
+PARQUET_COMPRESSION = ChoiceProperty(
+    "write.parquet.compression-codec",
+    "gzip",
+    ("zstd", "gzip", "snappy", "lz4", "lz4_raw", "brotli", "uncompressed", "none"),
+)
+PARQUET_COMPRESSION_OF_NEW_TABLES = "zstd"
+PARQUET_LEVEL = IntProperty("write.parquet.compression-level", 0)
+PARQUET_ROW_GROUP_SIZE = IntProperty("write.parquet.row-group-size-bytes", 134_217_728, 1)
+PARQUET_PAGE_SIZE = IntProperty("write.parquet.page-size-bytes", 1_048_576, 1)
+PARQUET_DICTIONARY_SIZE = IntProperty("write.parquet.dict-size-bytes", 2_097_152, 1)
+PARQUET_PAGE_ROWS = IntProperty("write.parquet.page-row-limit", 20_000, 1)
+PARQUET_PAGE_VERSION = ChoiceProperty("write.parquet.page-version", "v1", ("v1", "v2"))
+PARQUET_BLOOM_MAX_BYTES = IntProperty("write.parquet.bloom-filter-max-bytes", 1_048_576, 1)
+PARQUET_BLOOM_ENABLED = "write.parquet.bloom-filter-enabled.column."
+PARQUET_BLOOM_FPP = "write.parquet.bloom-filter-fpp.column."
+PARQUET_BLOOM_NDV = "write.parquet.bloom-filter-ndv.column."
+PARQUET_STATISTICS = "write.parquet.stats-enabled.column."
+PARQUET_DICTIONARY = "write.parquet.dict-encoding-enabled.column."
+
+AVRO_COMPRESSION = ChoiceProperty("write.avro.compression-codec", "gzip", AVRO_CODECS)
+AVRO_LEVEL = IntProperty("write.avro.compression-level", 0)
+
+ORC_STRIPE_SIZE = IntProperty("write.orc.stripe-size-bytes", 67_108_864, 1, LONG_MAX)
+ORC_COMPRESSION = ChoiceProperty(
+    "write.orc.compression-codec",
+    "zlib",
+    ("zlib", "gzip", "zstd", "snappy", "lz4", "none", "uncompressed"),
+)
+ORC_STRATEGY = ChoiceProperty("write.orc.compression-strategy", "speed", ("speed", "compression"))
+ORC_BLOOM_COLUMNS = "write.orc.bloom.filter.columns"
+ORC_BLOOM_FPP = FractionProperty("write.orc.bloom.filter.fpp", 0.05)
+
+_A_METRICS_MODE = (
+    re.compile(r"none|counts|full|truncate\(0*[1-9][0-9]{0,8}\)", re.IGNORECASE),
+    "a metrics mode: none, counts, truncate(<length>) or full",
+)
+METRICS_DEFAULT = MatchedProperty("write.metadata.metrics.default", *_A_METRICS_MODE)
+METRICS_COLUMN = "write.metadata.metrics.column."
+METRICS_MAX_INFERRED = IntProperty(
+    "write.metadata.metrics.max-inferred-column-defaults", 100, 0, below="default"
+)
+
+# --- writing through Spark, and changes of rows ---------------------------------------------------
+
+_MODES = ("none", "hash", "range")
+DISTRIBUTION_MODE = ChoiceProperty("write.distribution-mode", "hash", _MODES)
+FANOUT = BoolProperty("write.spark.fanout.enabled", True)
+ADVISORY_PARTITION_SIZE = IntProperty(
+    "write.spark.advisory-partition-size-bytes", 0, 0, LONG_MAX, below="minimum"
+)
+NATIVE_WRITER = BoolProperty("write.spark.native-writer.enabled", True)
+ACCEPT_ANY_SCHEMA = BoolProperty("write.spark.accept-any-schema", False)
+WAP_ENABLED = BoolProperty("write.wap.enabled", False)
+DELETE_GRANULARITY = ChoiceProperty("write.delete.granularity", "file", ("file", "partition"))
+ROW_LEVEL_OPERATIONS = ("delete", "update", "merge")
+ROW_LEVEL_MODE = {
+    op: ChoiceProperty(f"write.{op}.mode", "copy-on-write", ("copy-on-write", "merge-on-read"))
+    for op in ROW_LEVEL_OPERATIONS
+}
+ROW_LEVEL_ISOLATION = {
+    op: ChoiceProperty(f"write.{op}.isolation-level", "serializable", ("serializable", "snapshot"))
+    for op in ROW_LEVEL_OPERATIONS
+}
+ROW_LEVEL_DISTRIBUTION = {
+    op: ChoiceProperty(f"write.{op}.distribution-mode", "hash", _MODES)
+    for op in ROW_LEVEL_OPERATIONS
+}
+
+# --- checks -------------------------------------------------------------------------------------
+
+_NEEDED_BY_COMMITS = (
+    COMMIT_NUM_RETRIES,
+    COMMIT_MIN_WAIT_MS,
+    COMMIT_MAX_WAIT_MS,
+    COMMIT_TOTAL_TIMEOUT_MS,
+    STATUS_CHECK_NUM_RETRIES,
+    STATUS_CHECK_MIN_WAIT_MS,
+    STATUS_CHECK_MAX_WAIT_MS,
+    STATUS_CHECK_TOTAL_TIMEOUT_MS,
+    MANIFEST_TARGET_SIZE,
+    MANIFEST_MIN_COUNT_TO_MERGE,
+    MANIFEST_MERGE_ENABLED,
+    MANIFEST_COMPRESSION,
+    SUMMARY_PARTITION_LIMIT,
+    METADATA_PREVIOUS_VERSIONS_MAX,
+    METADATA_DELETE_AFTER_COMMIT,
+    METADATA_COMPRESSION,
+    OBJECT_STORAGE,
+    PARTITIONED_PATHS,
+)
+_OTHERS: tuple[TableProperty, ...] = (
+    IntProperty(FORMAT_VERSION, DEFAULT_FORMAT_VERSION, 1),
+    MatchedProperty(WRITE_DATA_PATH, *_A_LOCATION),
+    MatchedProperty(WRITE_METADATA_PATH, *_A_LOCATION),
+    *(SPLIT_TARGET_SIZE, SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, GC_ENABLED),
+    *(DATA_FORMAT, DELETE_FORMAT, TARGET_FILE_SIZE),
+    *(METRICS_DEFAULT, METRICS_MAX_INFERRED),
+    *(DISTRIBUTION_MODE, FANOUT, ADVISORY_PARTITION_SIZE, NATIVE_WRITER, ACCEPT_ANY_SCHEMA),
+    *(WAP_ENABLED, DELETE_GRANULARITY),
+    *ROW_LEVEL_MODE.values(),
+    *ROW_LEVEL_ISOLATION.values(),
+    *ROW_LEVEL_DISTRIBUTION.values(),
+    # without effect here, but Java reads them
+    IntProperty("write.delete.target-file-size-bytes", 67_108_864, 1, LONG_MAX),
+    IntProperty("read.split.metadata-target-size", 33_554_432, 1, LONG_MAX),
+    BoolProperty("read.split.adaptive-size.enabled", True),
+    BoolProperty("read.parquet.vectorization.enabled", True),
+    IntProperty("read.parquet.vectorization.batch-size", 5000, 1),
+    BoolProperty("read.orc.vectorization.enabled", False),
+    IntProperty("read.orc.vectorization.batch-size", 5000, 1),
+    IntProperty("history.expire.max-snapshot-age-ms", 432_000_000, 0, LONG_MAX),
+    IntProperty("history.expire.min-snapshots-to-keep", 1, 1),
+    IntProperty("history.expire.max-ref-age-ms", LONG_MAX, 0, LONG_MAX),
+    BoolProperty("write.upsert.enabled", False),
+    BoolProperty("write.spark.auto-schema-evolution.enabled", True),
+    BoolProperty("compatibility.snapshot-id-inheritance.enabled", False),
+)
+_OF_FORMATS: tuple[TableProperty, ...] = (
+    *(PARQUET_COMPRESSION, PARQUET_LEVEL, PARQUET_ROW_GROUP_SIZE, PARQUET_PAGE_SIZE),
+    *(PARQUET_DICTIONARY_SIZE, PARQUET_PAGE_ROWS, PARQUET_PAGE_VERSION, PARQUET_BLOOM_MAX_BYTES),
+    *(AVRO_COMPRESSION, AVRO_LEVEL),
+    *(ORC_STRIPE_SIZE, ORC_COMPRESSION, ORC_STRATEGY, ORC_BLOOM_FPP),
+)
+_OF_COLUMNS = (
+    ColumnProperties(METRICS_COLUMN, METRICS_DEFAULT),
+    ColumnProperties(PARQUET_BLOOM_ENABLED, BoolProperty("", False)),
+    ColumnProperties(PARQUET_BLOOM_FPP, FractionProperty("", 0.01)),
+    ColumnProperties(PARQUET_BLOOM_NDV, IntProperty("", 0, 1, LONG_MAX)),
+    ColumnProperties(PARQUET_STATISTICS, BoolProperty("", True)),
+    ColumnProperties(PARQUET_DICTIONARY, BoolProperty("", True)),
+)
+_WRITE, _WRITE_DELETES = "write.", "write.delete."
+
+KNOWN_PROPERTIES: Mapping[str, TableProperty] = {
+    **{p.name: p for p in (*_NEEDED_BY_COMMITS, *_OTHERS, *_OF_FORMATS)},
+    # the same may be said of delete files apart
+    **{p.name.replace(_WRITE, _WRITE_DELETES, 1): p for p in _OF_FORMATS},
+}
+"""Every property by its name whose text is not free; those of single columns are not among them."""
+
+
+def known_property(name: str) -> TableProperty | None:
+    """What is known of a property; None: nothing, so that any text may be set."""
+    found = KNOWN_PROPERTIES.get(name)
+    if found is None:
+        found = next((p for p in _OF_COLUMNS if name.startswith(p.name)), None)
+    return found
+
+
+def check_set_properties(properties: Mapping[str, str]) -> None:
+    """Refuse values that a user must not set; raises `InvalidRequestError` naming the property."""
+    for name, text in properties.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise InvalidRequestError(
+                f"property {name!r}: {text!r} is no text; names and values of properties are"
+            )
+        prop = known_property(name)
+        if prop is not None:
+            check_settable(prop, text, name)
+
+
+def check_commit_properties(properties: Mapping[str, str]) -> None:
+    """Read everything that a commit to a table of these properties will read.
+
+    Raises `InvalidRequestError` naming the property; call it before the first file is written.
+    """
+    for prop in _NEEDED_BY_COMMITS:
+        prop.of(properties)
+
+
+# --- options and configuration --------------------------------------------------------------------
+
+
+def int_property(properties: Mapping[str, str], name: str, default: int) -> int:
+    """An option that is an integer.
+
+    >>> int_property({"txn-version": "7"}, "txn-version", 0)
     7
     """
     text = properties.get(name)
     if text is None:
         return default
-    try:
-        return int(text.strip())
-    except ValueError as e:
-        raise InvalidRequestError(f"property '{name}': '{text}' is not an integer") from e
-
-
-def fraction_property(properties: Mapping[str, str], name: str, default: float) -> float:
-    """A property that holds a number between 0 and 1, neither of them."""
-    text = properties.get(name)
-    if text is None:
-        return default
-    try:
-        fraction = float(text)
-    except ValueError:
-        fraction = 0
-    if not 0 < fraction < 1:
-        raise InvalidRequestError(f"property '{name}': '{text}' is no number between 0 and 1")
-    return fraction
+    number = whole_number(text.strip())
+    if number is None:
+        raise InvalidRequestError(f"property '{name}': '{text}' is not an integer")
+    return number
 
 
 def bool_property(properties: Mapping[str, str], name: str, default: bool) -> bool:
-    """A property that holds `true` or `false`, in any case."""
+    """An option that is `true` or `false`, in any case; nothing else will do."""
     text = properties.get(name)
     if text is None:
         return default
@@ -66,89 +298,3 @@ def bool_property(properties: Mapping[str, str], name: str, default: bool) -> bo
     if lowered not in ("true", "false"):
         raise InvalidRequestError(f"property '{name}': '{text}' is neither true nor false")
     return lowered == "true"
-
-
-@dataclass(frozen=True, slots=True)
-class IntProperty:
-    """The name and default of an integer property; `minimum` is enforced on what users set."""
-
-    name: str
-    default: int
-    minimum: int | None = None
-
-    def of(self, properties: Mapping[str, str]) -> int:
-        """Its value; raises `InvalidRequestError` naming the property."""
-        value = int_property(properties, self.name, self.default)
-        if self.minimum is not None and value < self.minimum:
-            raise InvalidRequestError(
-                f"property '{self.name}': {value} is less than {self.minimum}"
-            )
-        return value
-
-
-@dataclass(frozen=True, slots=True)
-class BoolProperty:
-    """The name and default of a true-or-false property."""
-
-    name: str
-    default: bool
-
-    def of(self, properties: Mapping[str, str]) -> bool:
-        """Its value; raises `InvalidRequestError` naming the property."""
-        return bool_property(properties, self.name, self.default)
-
-
-@dataclass(frozen=True, slots=True)
-class StringProperty:
-    """The name and default of a text property."""
-
-    name: str
-    default: str
-
-    def of(self, properties: Mapping[str, str]) -> str:
-        """Its value."""
-        return properties.get(self.name, self.default)
-
-
-DEFAULT_FORMAT_VERSION = 2
-FORMAT_VERSION = "format-version"
-
-PARQUET_COMPRESSION = StringProperty("write.parquet.compression-codec", "gzip")
-PARQUET_COMPRESSION_OF_NEW_TABLES = "zstd"
-WRITE_METADATA_PATH = "write.metadata.path"
-
-METADATA_PREVIOUS_VERSIONS_MAX = IntProperty("write.metadata.previous-versions-max", 100)
-METADATA_DELETE_AFTER_COMMIT = BoolProperty("write.metadata.delete-after-commit.enabled", False)
-MANIFEST_COMPRESSION = StringProperty("write.manifest.compression-codec", "gzip")
-SUMMARY_PARTITION_LIMIT = IntProperty("write.summary.partition-limit", 0)
-
-COMMIT_NUM_RETRIES = IntProperty("commit.retry.num-retries", 4, 0)
-COMMIT_MIN_WAIT_MS = IntProperty("commit.retry.min-wait-ms", 100, 0)
-COMMIT_MAX_WAIT_MS = IntProperty("commit.retry.max-wait-ms", 60_000, 0)
-COMMIT_TOTAL_TIMEOUT_MS = IntProperty("commit.retry.total-timeout-ms", 1_800_000, 0)
-STATUS_CHECK_NUM_RETRIES = IntProperty("commit.status-check.num-retries", 3, 0)
-STATUS_CHECK_MIN_WAIT_MS = IntProperty("commit.status-check.min-wait-ms", 1_000, 0)
-STATUS_CHECK_MAX_WAIT_MS = IntProperty("commit.status-check.max-wait-ms", 60_000, 0)
-STATUS_CHECK_TOTAL_TIMEOUT_MS = IntProperty("commit.status-check.total-timeout-ms", 1_800_000, 0)
-MANIFEST_TARGET_SIZE = IntProperty("commit.manifest.target-size-bytes", 8_388_608, 1)
-MANIFEST_MIN_COUNT_TO_MERGE = IntProperty("commit.manifest.min-count-to-merge", 100, 0)
-MANIFEST_MERGE_ENABLED = BoolProperty("commit.manifest-merge.enabled", True)
-
-
-def check_commit_properties(properties: Mapping[str, str]) -> None:
-    """Refuse values of `commit.*` properties that no later commit could work with."""
-    for prop in (
-        COMMIT_NUM_RETRIES,
-        COMMIT_MIN_WAIT_MS,
-        COMMIT_MAX_WAIT_MS,
-        COMMIT_TOTAL_TIMEOUT_MS,
-        STATUS_CHECK_NUM_RETRIES,
-        STATUS_CHECK_MIN_WAIT_MS,
-        STATUS_CHECK_MAX_WAIT_MS,
-        STATUS_CHECK_TOTAL_TIMEOUT_MS,
-        MANIFEST_TARGET_SIZE,
-        MANIFEST_MIN_COUNT_TO_MERGE,
-        METADATA_PREVIOUS_VERSIONS_MAX,
-    ):
-        prop.of(properties)
-    MANIFEST_MERGE_ENABLED.of(properties)

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.murmur3 import murmur3_32
+from iceberg_pyspark.spec.properties import (
+    OBJECT_STORAGE,
+    PARTITIONED_PATHS,
+    WRITE_DATA_PATH,
+    WRITE_METADATA_PATH,
+)
 
-_DATA_PATH = "write.data.path"
-_METADATA_PATH = "write.metadata.path"
 _PROVIDER_IMPL = "write.location-provider.impl"
-_OBJECT_STORAGE = "write.object-storage.enabled"
-_PARTITIONED_PATHS = "write.object-storage.partitioned-paths"
 _DEPRECATED = ("write.object-storage.path", "write.folder-storage.path")
 
 _HASH_DIGITS = 20
@@ -61,23 +63,24 @@ def location_provider(table_location: str, properties: Mapping[str, str]) -> Loc
     if impl := properties.get(_PROVIDER_IMPL):
         raise UnsupportedFeatureError(
             f"table {table_location}: {_PROVIDER_IMPL} = {impl} names a Java class, which "
-            f"cannot be loaded here; remove the property, or use {_OBJECT_STORAGE} or {_DATA_PATH}"
+            f"cannot be loaded here; remove the property, or use {OBJECT_STORAGE.name} or "
+            f"{WRITE_DATA_PATH}"
         )
     for name in _DEPRECATED:
         if name in properties:
             raise InvalidRequestError(
                 f"table {table_location}: property {name} is no longer honoured; "
-                f"set {_DATA_PATH} instead and remove it"
+                f"set {WRITE_DATA_PATH} instead and remove it"
             )
     table = _without_trailing_slash(table_location)
-    data = _without_trailing_slash(properties.get(_DATA_PATH, f"{table}/data"))
-    metadata = _without_trailing_slash(properties.get(_METADATA_PATH, f"{table}/metadata"))
-    object_storage = _is_true(properties.get(_OBJECT_STORAGE, "false"))
+    data = _without_trailing_slash(properties.get(WRITE_DATA_PATH, f"{table}/data"))
+    metadata = _without_trailing_slash(properties.get(WRITE_METADATA_PATH, f"{table}/metadata"))
+    object_storage = OBJECT_STORAGE.of(properties)
     return LocationProvider(
         data_location=data,
         metadata_location=metadata,
         object_storage=object_storage,
-        partitioned_paths=_is_true(properties.get(_PARTITIONED_PATHS, "true")),
+        partitioned_paths=PARTITIONED_PATHS.of(properties),
         # a plain prefix test, not one on folder boundaries: that is how Java decides
         context=None if not object_storage or data.startswith(table) else _context(table),
     )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
-from iceberg_pyspark.arrow.write_context import DEFAULT_TARGET_FILE_SIZE, WriteContext
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.arrow.write_context import WriteContext
 from iceberg_pyspark.spec.manifests import FileFormat
-from iceberg_pyspark.spec.properties import check_commit_properties, int_property
+from iceberg_pyspark.spec.properties import (
+    DATA_FORMAT,
+    DELETE_FORMAT,
+    TARGET_FILE_SIZE,
+    check_commit_properties,
+)
+from iceberg_pyspark.spec.property_types import ChoiceProperty
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
-_TARGET_FILE_SIZE = "write.target-file-size-bytes"
-_FORMAT = "write.format.default"
 _TELLING_ROWS = 10_000
-_DELETE_FORMAT = "write.delete.format.default"
 
 
 def write_context_of(
@@ -39,9 +42,7 @@ def write_context_of(
         write_id=write_id,
         file_format=data_format(properties),
         format_version=metadata.format_version,
-        target_file_size_in_bytes=int_property(
-            properties, _TARGET_FILE_SIZE, DEFAULT_TARGET_FILE_SIZE
-        ),
+        target_file_size_in_bytes=TARGET_FILE_SIZE.of(properties),
         bytes_per_row=_bytes_per_row(metadata),
         case_sensitive=case_sensitive,
         properties=properties,
@@ -62,20 +63,14 @@ def _bytes_per_row(metadata: TableMetadata) -> float | None:
 
 def data_format(properties: Mapping[str, str]) -> FileFormat:
     """The format of new data files."""
-    return _format(properties, _FORMAT, "parquet")
+    return _format(properties, DATA_FORMAT)
 
 
 def delete_format(properties: Mapping[str, str]) -> FileFormat:
     """The format of new delete files that are no vectors: that of data files unless one is said."""
-    return _format(properties, _DELETE_FORMAT, data_format(properties))
+    chosen = DELETE_FORMAT if DELETE_FORMAT.name in properties else DATA_FORMAT
+    return _format(properties, chosen)
 
 
-def _format(properties: Mapping[str, str], name: str, default: FileFormat) -> FileFormat:
-    chosen = properties.get(name, default).strip().lower()
-    match chosen:
-        case "parquet" | "orc" | "avro":
-            return chosen
-        case _:
-            raise InvalidRequestError(
-                f"property '{name}': '{chosen}' is none of parquet, orc, avro"
-            )
+def _format(properties: Mapping[str, str], prop: ChoiceProperty) -> FileFormat:
+    return cast("FileFormat", prop.of(properties))

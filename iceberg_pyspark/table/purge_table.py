@@ -19,7 +19,7 @@ from functools import partial
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
 from iceberg_pyspark.spec.manifests import ManifestFile
-from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
@@ -27,8 +27,6 @@ from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.restricted import RestrictedFileIO
 from iceberg_pyspark.table.table_storage import check_not_encrypted, own_io
-
-GC_ENABLED = "gc.enabled"
 
 _log = logging.getLogger(__name__)
 _THREADS = 16
@@ -53,10 +51,10 @@ def purge_table(
     by location.
     """
     loaded = catalog.load_table(identifier)
-    if not bool_property(loaded.metadata.properties, GC_ENABLED, True):
+    if not GC_ENABLED.of(loaded.metadata.properties):
         raise InvalidRequestError(
-            f"table {identifier} cannot be purged: its property {GC_ENABLED} is false, because its "
-            "files may belong to other tables too; drop it without purging"
+            f"table {identifier} cannot be purged: its property {GC_ENABLED.name} is false, as "
+            "its files may belong to other tables too; drop it without purging"
         )
     try:
         if io is None:

@@ -21,13 +21,13 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key, partition_path
+from iceberg_pyspark.spec.properties import DELETE_GRANULARITY
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
 from iceberg_pyspark.table.new_data import delete_format
 
-GRANULARITY = "write.delete.granularity"
 _FILES_AT_ONCE = 8
 """Delete files read or written at once: small ones, and stores answer slowly."""
 
@@ -68,7 +68,7 @@ def write_row_deletes(
         raise InvalidRequestError(
             f"table {table} is of version 1, which has no delete files; its files are rewritten"
         )
-    per_file = metadata.format_version >= 3 or _granularity(metadata) == "file"
+    per_file = metadata.format_version >= 3 or DELETE_GRANULARITY.of(metadata.properties) == "file"
 
     def with_earlier(path: str) -> _Deleted:
         task, rows = files[path], removed[path]
@@ -110,15 +110,6 @@ def deleted_before(io: FileIO, task: ScanTask, table: str) -> int:
     if rows is None or not task.record_count:
         return 0
     return int(rows.bitmap().rank(task.record_count - 1))
-
-
-def _granularity(metadata: TableMetadata) -> str:
-    chosen = metadata.properties.get(GRANULARITY, "file").lower()
-    if chosen not in ("file", "partition"):
-        raise InvalidRequestError(
-            f"property '{GRANULARITY}': '{chosen}' is neither file nor partition"
-        )
-    return chosen
 
 
 def _replaced(io: FileIO, task: ScanTask) -> tuple[DeleteFileRef, ...]:

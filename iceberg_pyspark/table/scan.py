@@ -30,6 +30,7 @@ from iceberg_pyspark.spec.metadata_columns import (
 )
 from iceberg_pyspark.spec.name_mapping import name_mapping_from_text
 from iceberg_pyspark.spec.partitioning import unified_partition_type
+from iceberg_pyspark.spec.properties import NAME_MAPPING
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -41,7 +42,6 @@ from iceberg_pyspark.table.given_filter import predicate_of
 from iceberg_pyspark.table.row_deletes import deleted_before
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
 
-NAME_MAPPING = "schema.name-mapping.default"
 _WHOLE_FILES = 2**62
 
 

@@ -8,13 +8,13 @@ for, and the files touched.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from iceberg_pyspark.commits.conflicts import ConflictChecks, IsolationLevel, TouchedFile
 from iceberg_pyspark.commits.file_filter import compile_may_match
-from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spec.properties import ROW_LEVEL_ISOLATION, ROW_LEVEL_MODE
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 OperationName: TypeAlias = Literal["delete", "update", "merge"]
@@ -23,12 +23,7 @@ Mode: TypeAlias = Literal["copy-on-write", "merge-on-read"]
 
 def mode_of(metadata: TableMetadata, operation: OperationName) -> Mode:
     """How the table wants rows of that operation changed; version 1 can only rewrite files."""
-    chosen = _property(metadata, operation, "mode", "copy-on-write")
-    if chosen not in ("copy-on-write", "merge-on-read"):
-        raise InvalidRequestError(
-            f"property 'write.{operation}.mode': '{chosen}' is neither copy-on-write nor "
-            "merge-on-read"
-        )
+    chosen = ROW_LEVEL_MODE[operation].of(metadata.properties)
     if chosen == "copy-on-write" or metadata.format_version < 2:
         return "copy-on-write"
     return "merge-on-read"
@@ -36,15 +31,7 @@ def mode_of(metadata: TableMetadata, operation: OperationName) -> Mode:
 
 def isolation_of(metadata: TableMetadata, operation: OperationName) -> IsolationLevel:
     """How strictly the table wants the operation isolated from others."""
-    chosen = _property(metadata, operation, "isolation-level", "serializable")
-    if chosen == "serializable":
-        return "serializable"
-    if chosen == "snapshot":
-        return "snapshot"
-    raise InvalidRequestError(
-        f"property 'write.{operation}.isolation-level': '{chosen}' is neither serializable nor "
-        "snapshot"
-    )
+    return cast("IsolationLevel", ROW_LEVEL_ISOLATION[operation].of(metadata.properties))
 
 
 def conflict_checks(
@@ -74,7 +61,3 @@ def conflict_checks(
         if rows_are_kept
         else (),
     )
-
-
-def _property(metadata: TableMetadata, operation: OperationName, name: str, default: str) -> str:
-    return metadata.properties.get(f"write.{operation}.{name}", default).strip().lower()

@@ -13,9 +13,10 @@ from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows, unite
 from iceberg_pyspark.spark.write_command import context_and_layout
-from iceberg_pyspark.spark.write_layout import DISTRIBUTION_MODE, lay_out
+from iceberg_pyspark.spark.write_layout import lay_out
 from iceberg_pyspark.spark.write_settings import WriteSettings
 from iceberg_pyspark.spark.writing_job import run_writing_job
+from iceberg_pyspark.spec.properties import DISTRIBUTION_MODE, ROW_LEVEL_DISTRIBUTION
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 _ADVISORY_BYTES = 64 * 1024 * 1024
@@ -62,10 +63,10 @@ def _distribution(
     A merge that rewrites the files of an unpartitioned table distributes as any write does.
     """
     properties = dict(settings.properties)
-    asked = properties.get(f"write.{operation}.distribution-mode")
+    own = ROW_LEVEL_DISTRIBUTION[operation]
     as_a_write = (
         operation == "merge" and mode == "copy-on-write" and metadata.default_spec.is_unpartitioned
     )
-    if asked is not None or not as_a_write:
-        properties[DISTRIBUTION_MODE] = asked or "hash"
+    if own.name in properties or not as_a_write:
+        properties[DISTRIBUTION_MODE.name] = own.of(properties)
     return properties

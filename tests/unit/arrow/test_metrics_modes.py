@@ -8,10 +8,11 @@ from iceberg_pyspark.arrow.metrics_modes import (
     DEFAULT,
     NONE,
     MetricsMode,
+    metrics_mode,
     metrics_modes,
-    parse_metrics_mode,
 )
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.properties import check_set_properties
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import IntegerType, ListType, NestedField, StringType, StructType
 
@@ -68,11 +69,20 @@ def test_only_the_first_columns_have_the_inferred_default_outer_ones_first() -> 
 
 
 @pytest.mark.parametrize("text", ["", "truncate", "truncate(0)", "truncate(-1)", "all"])
-def test_a_mode_that_is_none_is_refused_naming_the_property(text: str) -> None:
-    with pytest.raises(InvalidRequestError, match="property the_key="):
-        parse_metrics_mode(text, "the_key")
+def test_a_mode_that_is_none_is_ignored_as_java_ignores_it(text: str) -> None:
+    key = "write.metadata.metrics."
+    assert set(metrics_modes(SCHEMA, {f"{key}default": text}).values()) == {DEFAULT}
+    said = {f"{key}default": "counts", f"{key}column.a": text, f"{key}column.s.x": "full"}
+    assert metrics_modes(SCHEMA, said)[1] == MetricsMode("counts")
+    with pytest.raises(InvalidRequestError, match=f"{key}column.a"):
+        check_set_properties({f"{key}column.a": text})
+
+
+def test_a_negative_number_of_columns_is_ignored_as_java_ignores_it() -> None:
+    limit = {"write.metadata.metrics.max-inferred-column-defaults": "-1"}
+    assert set(metrics_modes(SCHEMA, limit).values()) == {DEFAULT}
 
 
 def test_modes_are_read_in_any_case() -> None:
-    assert parse_metrics_mode(" Truncate(8) ", "k") == MetricsMode("truncate", 8)
-    assert parse_metrics_mode("NONE", "k") == NONE
+    assert metrics_mode("Truncate(8)", NONE) == MetricsMode("truncate", 8)
+    assert metrics_mode("NONE", DEFAULT) == NONE

@@ -146,7 +146,7 @@ def test_orc_bloom_filters_make_a_file_longer() -> None:
     ("file_format", "properties", "message"),
     [
         ("orc", {"write.orc.compression-codec": "lzo"}, "'lzo' is none of"),
-        ("orc", {"write.orc.compression-strategy": "best"}, "'best' is none of"),
+        ("orc", {"write.orc.compression-strategy": "best"}, "'best' is neither speed nor"),
         ("orc", {"write.orc.bloom.filter.fpp": "2"}, "no number between 0 and 1"),
         ("avro", {"write.avro.compression-codec": "lz4"}, "'lz4' is none of"),
         ("avro", {"write.avro.compression-level": "12"}, "12 is no level of gzip"),

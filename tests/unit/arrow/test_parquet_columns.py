@@ -112,11 +112,9 @@ def test_pages_have_the_rows_and_version_asked_for() -> None:
     [
         ("write.parquet.page-version", "v3"),
         ("write.parquet.page-row-limit", "0"),
-        ("write.parquet.bloom-filter-enabled.column.id", "yes"),
         ("write.parquet.bloom-filter-fpp.column.id", "1"),
         ("write.parquet.bloom-filter-ndv.column.id", "0"),
         ("write.parquet.bloom-filter-max-bytes", "0"),
-        ("write.parquet.stats-enabled.column.id", "no"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(name: str, value: str) -> None:

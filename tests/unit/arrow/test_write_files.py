@@ -418,7 +418,6 @@ def test_the_codec_is_the_tables(properties: dict[str, str], expected: str) -> N
         ("write.parquet.compression-codec", "zip"),
         ("write.parquet.row-group-size-bytes", "many"),
         ("write.parquet.page-size-bytes", "0"),
-        ("write.metadata.metrics.default", "some"),
     ],
 )
 def test_a_property_that_cannot_be_read_is_refused_by_name(name: str, value: str) -> None:

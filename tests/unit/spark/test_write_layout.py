@@ -74,7 +74,7 @@ def test_a_mode_that_means_nothing_for_the_table_is_none() -> None:
         return write_layout(SCHEMA, spec, UNSORTED, {**table, "write.distribution-mode": mode}).mode
 
     assert asked("hash") == asked("RANGE") == "none"
-    with pytest.raises(InvalidRequestError, match="none, hash or range"):
+    with pytest.raises(InvalidRequestError, match="none of none, hash, range"):
         asked("random")
 
 
