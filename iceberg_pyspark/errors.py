@@ -6,6 +6,7 @@
     ├─ InvalidRequestError         a schema, filter, option or change that cannot be carried out
     ├─ NotFoundError
     │  ├─ NoSuchTableError
+    │  │  └─ TableRecreatedError   another table has the name now: load that one, or stop
     │  ├─ NoSuchNamespaceError
     │  └─ NoSuchSnapshotError
     ├─ AlreadyExistsError
@@ -52,6 +53,10 @@ class NotFoundError(IcebergError):
 
 class NoSuchTableError(NotFoundError):
     """The table does not exist."""
+
+
+class TableRecreatedError(NoSuchTableError):
+    """The table that was loaded is gone, and another one has its name; load it to work with it."""
 
 
 class NoSuchNamespaceError(NotFoundError):

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.errors import TableRecreatedError
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 Namespace: TypeAlias = tuple[str, ...]
@@ -37,6 +38,21 @@ class LoadedTable:
     metadata: TableMetadata
     metadata_location: str
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def check_same_table(known: LoadedTable, found: LoadedTable) -> LoadedTable:
+    """What was found under a table's name, if it is that table; else `TableRecreatedError`.
+
+    A table of version 1 may have had no UUID yet, and is taken for the same.
+    """
+    before, now = known.metadata.table_uuid, found.metadata.table_uuid
+    if before is not None and before.lower() != (now or "").lower():
+        raise TableRecreatedError(
+            f"table {known.identifier} was dropped or renamed, and another table has its name "
+            f"since: its UUID is {now}, that of the table loaded before {before}; load the table "
+            "again by its name to work with the new one"
+        )
+    return found
 
 
 class Catalog(Protocol):

@@ -224,7 +224,9 @@ def _last_added(asked: int, last_added: int | None, what: str) -> int:
 def _assign_uuid(c: _Commit, uuid: str) -> None:
     current = c.metadata.table_uuid
     if current is not None and current.lower() != uuid.lower():
-        raise InvalidRequestError(f"the table has UUID {current}; it cannot become {uuid}")
+        raise CommitConflictError(
+            f"the table has UUID {current} by now; it cannot become {uuid}; refresh and retry"
+        )
     if current is None:
         c.metadata = replace(c.metadata, table_uuid=uuid)
 

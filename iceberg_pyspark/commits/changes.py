@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.commits.requirements import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    TableRequirement,
+)
+from iceberg_pyspark.commits.updates import AssignUUID, TableUpdate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,14 +21,18 @@ class Changes:
     requirements: tuple[TableRequirement, ...] = ()
 
 
-def combine_requirements(groups: Iterable[Iterable[TableRequirement]]) -> list[TableRequirement]:
+def combine_requirements(changes: Iterable[Changes]) -> list[TableRequirement]:
     """The requirements of several operations of one commit.
 
     Of two about the same thing the first counts: the second was made when the first operation
-    had already changed it.
+    had already changed it. So is a UUID that the commit itself gives to the table.
     """
+    groups = tuple(changes)
+    given = {u.uuid for group in groups for u in group.updates if isinstance(u, AssignUUID)}
     found: dict[object, TableRequirement] = {}
-    for requirement in (r for group in groups for r in group):
+    for requirement in (r for group in groups for r in group.requirements):
+        if isinstance(requirement, AssertTableUUID) and requirement.uuid in given:
+            continue
         key: object = type(requirement)
         if isinstance(requirement, AssertRefSnapshotId):
             key = (key, requirement.ref)

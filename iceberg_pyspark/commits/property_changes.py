@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.requirements import AssertTableUUID
 from iceberg_pyspark.commits.updates import (
     RemoveProperties,
     SetProperties,
@@ -53,7 +54,7 @@ class PropertyChanges:
         return self
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """As updates of this metadata; the last writer of a property wins: nothing is required."""
+        """As updates of this metadata; the last writer of a property wins, in the same table."""
         updates: list[TableUpdate] = []
         if FORMAT_VERSION in self._updates:
             version = int_property(self._updates, FORMAT_VERSION, DEFAULT_FORMAT_VERSION)
@@ -63,7 +64,8 @@ class PropertyChanges:
             updates.append(SetProperties(values))
         if self._removals:
             updates.append(RemoveProperties(tuple(sorted(self._removals))))
-        return Changes(updates=tuple(updates))
+        required = () if metadata.table_uuid is None else (AssertTableUUID(metadata.table_uuid),)
+        return Changes(updates=tuple(updates), requirements=required if updates else ())
 
 
 def _check_name(name: str, others: Mapping[str, str] | set[str]) -> None:

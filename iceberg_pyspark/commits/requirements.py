@@ -92,7 +92,11 @@ def check_requirement(requirement: TableRequirement, metadata: TableMetadata | N
         case AssertCreate():
             raise CommitConflictError(f"table {m.location} was created by another writer")
         case AssertTableUUID(uuid=uuid):
-            _same(m, "table-uuid", (m.table_uuid or "").lower(), uuid.lower())
+            if (m.table_uuid or "").lower() != uuid.lower():
+                raise CommitConflictError(
+                    f"table {m.location} is another one now: its table-uuid is {m.table_uuid}, "
+                    f"expected {uuid}; load the table again by its name"
+                )
         case AssertRefSnapshotId(ref=name, snapshot_id=snapshot_id):
             ref = m.refs.get(name)
             found = None if ref is None else ref.snapshot_id

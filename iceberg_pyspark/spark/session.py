@@ -336,7 +336,7 @@ def _change_rows(session_id: str, plan: Any) -> None:
     request = Request(
         session=session.row_level(),
         catalog=_catalog_of(state),
-        identifier=state.loaded.identifier,
+        table=state.loaded,
         branch=branch_to_change(state),
         like=statement.columns,
         schema_id=state.loaded.metadata.current_schema_id,

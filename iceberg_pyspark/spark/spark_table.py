@@ -155,7 +155,7 @@ class SparkTable(Table):
         return Request(
             session=self._session,
             catalog=self.catalog,
-            identifier=self.identifier,
+            table=self.loaded,
             branch=branch,
             snapshot_properties=snapshot_properties or {},
         )

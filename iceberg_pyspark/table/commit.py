@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
@@ -33,7 +34,7 @@ from iceberg_pyspark.commits.requirements import (
     check_requirement,
 )
 from iceberg_pyspark.commits.retry import RetryPolicy, commit_retry_policy, status_check_policy
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.commits.updates import AssignUUID, TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -93,10 +94,14 @@ class MetadataStep:
     """A change of metadata alone: `build` says what it changes."""
 
     build: Callable[[TableMetadata], Changes]
+    new_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """See `CommitStep`."""
-        return self.build(metadata)
+        """See `CommitStep`; a table of version 1 that has no UUID is given one."""
+        changes = self.build(metadata)
+        if metadata.table_uuid is not None or not changes.updates:
+            return changes
+        return replace(changes, updates=(AssignUUID(self.new_uuid), *changes.updates))
 
     def is_in(self, metadata: TableMetadata) -> bool:
         """Never: metadata does not say who changed it."""
@@ -270,7 +275,7 @@ def _collect(
         if len(found) < len(steps):
             metadata = _applied(metadata, changes, clock)
     updates = [u for changes in found for u in changes.updates]
-    return updates, combine_requirements(changes.requirements for changes in found)
+    return updates, combine_requirements(found)
 
 
 def _applied(metadata: TableMetadata, changes: Changes, clock: Clock) -> TableMetadata:

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import (
+    Catalog,
+    LoadedTable,
+    TableIdentifier,
+    check_same_table,
+)
 from iceberg_pyspark.commits.file_filter import compile_file_match
 from iceberg_pyspark.commits.manifest_changes import RemoveWhere
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles
@@ -150,8 +155,12 @@ class Table:
         return self._io if self._io is not None else table_io(self._loaded, self._options)
 
     def refresh(self) -> Table:
-        """Load the current metadata."""
-        self._loaded = self._catalog.load_table(self.identifier)
+        """Load the current metadata.
+
+        Raises `TableRecreatedError` where another table has the name since, `NoSuchTableError`.
+        """
+        found = self._catalog.load_table(self.identifier)
+        self._loaded = check_same_table(self._loaded, found)
         return self
 
     def scan(

@@ -11,7 +11,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
 
-from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
+from iceberg_pyspark.errors import (
+    ConcurrentChangeError,
+    InvalidRequestError,
+    TableRecreatedError,
+)
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.row_level import key_range
 from iceberg_pyspark.spark.row_level import merge as merge_module
@@ -433,3 +437,20 @@ def test_inserted_rows_get_defaults_of_lists_maps_and_structs(
     assert {str(r[1:]) for r in found} == {str(([1, None], {"a": 1}, Row(x=3, y=None), []))}
     filtered = session.table(t.name).to_df().where("l[0] = 1 and p.x = 3 and id >= 9")
     assert sorted(r.id for r in filtered.collect()) == [9, 10, 11]
+
+
+def test_rows_of_a_table_recreated_meanwhile_stay(
+    session: IcebergSession, table: Callable[..., SparkTable]
+) -> None:
+    t = table()
+    session.spark.sql(f"drop table {t.name}")
+    session.spark.sql(f"create table {t.name} (id bigint, g int, s string)")
+    session.table(t.name).append(rows(1))
+    for change in (
+        lambda: t.delete("id = 1"),
+        lambda: t.merge_into(session.spark.range(3), "t.id = s.id").whenMatched().delete().merge(),
+        lambda: t.write_equality_deletes(session.spark.range(3), ["id"]),
+    ):
+        with pytest.raises(TableRecreatedError, match="load the table again"):
+            change()
+    assert contents(session.table(t.name)) == {1: "1"}

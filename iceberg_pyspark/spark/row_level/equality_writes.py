@@ -49,7 +49,7 @@ def write_equality_deletes(
     request: Request, frame: DataFrame, columns: Sequence[str]
 ) -> LoadedTable:
     """Delete the rows whose columns equal those of a row of the frame, nulls equal to nulls."""
-    loaded = request.catalog.load_table(request.identifier)
+    loaded = request.load()
     metadata, table = loaded.metadata, str(request.identifier)
     settings, options = settings_of(request, loaded)
     snapshot = _snapshot(metadata, settings)

@@ -17,7 +17,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import (
+    Catalog,
+    LoadedTable,
+    TableIdentifier,
+    check_same_table,
+)
 from iceberg_pyspark.commits.manifest_changes import RemoveFiles, RemoveNothing
 from iceberg_pyspark.commits.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
 from iceberg_pyspark.commits.summary import WRITE_ID
@@ -50,7 +55,7 @@ class Request:
 
     session: RowLevelSession
     catalog: Catalog
-    identifier: TableIdentifier
+    table: LoadedTable
     branch: str | None = None
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     like: Any = None
@@ -59,12 +64,21 @@ class Request:
     schema_id: int | None = None
     """The schema these columns are of."""
 
+    @property
+    def identifier(self) -> TableIdentifier:
+        """The name of the table."""
+        return self.table.identifier
+
+    def load(self) -> LoadedTable:
+        """The table as it is now; raises `TableRecreatedError` where it is another one."""
+        return check_same_table(self.table, self.catalog.load_table(self.identifier))
+
 
 def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges]:
     """Run and commit; the table as it is then, and what was done."""
     tries = 0
     while True:
-        loaded = request.catalog.load_table(request.identifier)
+        loaded = request.load()
         _check_schema(request, loaded)
         settings, options = settings_of(request, loaded)
         io = table_io(loaded, request.catalog.properties)

@@ -395,7 +395,7 @@ def test_upgrades_go_up_only_and_start_row_ids_at_0_18() -> None:
 
 
 def test_a_uuid_is_given_once_and_required_since_version_2_83() -> None:
-    with pytest.raises(InvalidRequestError, match="UUID u"):
+    with pytest.raises(CommitConflictError, match="UUID u"):
         apply(table(), AssignUUID("other"))
     old = replace(table(1), table_uuid=None)
     with pytest.raises(InvalidRequestError, match="assign"):

@@ -26,7 +26,7 @@ from iceberg_pyspark.commits.requirements import (
     AssertRefSnapshotId,
     AssertTableUUID,
 )
-from iceberg_pyspark.commits.updates import AddSnapshot, SetSnapshotRef
+from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef
 from iceberg_pyspark.errors import AlreadyExistsError, InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
@@ -152,8 +152,14 @@ def test_ancestors_end_where_snapshots_were_expired() -> None:
 def test_of_two_requirements_about_one_thing_the_first_counts() -> None:
     combined = combine_requirements(
         [
-            (AssertRefSnapshotId("main", 1), AssertCurrentSchemaId(0)),
-            (AssertRefSnapshotId("main", 2), AssertRefSnapshotId("b", 3), AssertCurrentSchemaId(1)),
+            Changes(requirements=(AssertRefSnapshotId("main", 1), AssertCurrentSchemaId(0))),
+            Changes(
+                requirements=(
+                    AssertRefSnapshotId("main", 2),
+                    AssertRefSnapshotId("b", 3),
+                    AssertCurrentSchemaId(1),
+                )
+            ),
         ]
     )
     assert combined == [
@@ -163,12 +169,23 @@ def test_of_two_requirements_about_one_thing_the_first_counts() -> None:
     ]
 
 
+def test_a_uuid_that_the_commit_gives_is_not_required() -> None:
+    combined = combine_requirements(
+        [
+            Changes(updates=(AssignUUID("a"),)),
+            Changes(requirements=(AssertTableUUID("a"), AssertCurrentSchemaId(0))),
+            Changes(requirements=(AssertTableUUID("b"),)),
+        ]
+    )
+    assert combined == [AssertCurrentSchemaId(0), AssertTableUUID("b")]
+
+
 def test_properties_are_set_and_removed_and_format_version_upgrades() -> None:
     changes = PropertyChanges().set({"k": "v", "format-version": "3"}).remove("gone").changes(LINE)
     changed = apply_updates(LINE, changes.updates, now_ms=1, previous_metadata_location=None)
     assert changed.format_version == 3
     assert changed.properties["k"] == "v"
-    assert changes.requirements == ()
+    assert changes.requirements == (AssertTableUUID("u"),)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +20,10 @@ from iceberg_pyspark.errors import (
     ConcurrentChangeError,
     InvalidRequestError,
     StorageError,
+    TableRecreatedError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spec.table_metadata import metadata_to_json
 from iceberg_pyspark.table.table import Table, load_table
 from iceberg_pyspark.table.table_storage import table_io
 from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table
@@ -315,3 +319,84 @@ def test_an_encrypted_table_is_refused_before_a_file_lies_in_it_in_the_clear(
     )
     with pytest.raises(UnsupportedFeatureError, match="is encrypted"):
         Table(MemoryCatalog("c", {}), loaded).append(rows((1, "a")))
+
+
+def test_a_recreated_table_is_not_taken_for_the_one_that_was_loaded() -> None:
+    t = commit_table()
+    users = table(t)
+    first = t.loaded.metadata
+    t.catalog.drop_table(IDENTIFIER)
+    t.catalog.create_table(
+        IDENTIFIER, replace(first, table_uuid="00000000-0000-0000-0000-000000000002")
+    )
+    with pytest.raises(TableRecreatedError, match=r"table db\.t was dropped or renamed.*load"):
+        users.refresh()
+    assert users.metadata == first
+    for change in (
+        lambda: users.update_properties().set({"k": "v"}).commit(),
+        lambda: users.update_schema().add_column("n", "int").commit(),
+        lambda: users.append(rows((1, "a"))),
+    ):
+        with pytest.raises(ConcurrentChangeError, match="another one now"):
+            change()
+    now = t.loaded.metadata
+    assert now.properties == first.properties
+    assert (now.schemas, now.snapshots) == (first.schemas, ())
+    users = load_table(t.catalog, IDENTIFIER)
+    assert users.refresh().metadata.table_uuid == now.table_uuid
+
+
+def without_uuid() -> CommitTable:
+    """A table of version 1 as its first writers made them."""
+    t = commit_table(format_version=1)
+    data = metadata_to_json(t.loaded.metadata)
+    del data["table-uuid"]
+    t.io.create_exclusive("mem://t/metadata/old.metadata.json", json.dumps(data).encode())
+    t.catalog.drop_table(IDENTIFIER)
+    t.catalog.register_table(IDENTIFIER, "mem://t/metadata/old.metadata.json")
+    assert t.loaded.metadata.table_uuid is None
+    return t
+
+
+def evolve_in_one_commit(users: Table) -> None:
+    with users.transaction() as one:
+        one.update_schema().add_column("n", "int").commit()
+        one.update_schema().add_column("m", "int").commit()
+        one.update_properties().set({"format-version": "3"}).commit()
+        one.append(rows((1, "a")))
+    users.refresh()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda users: users.update_schema().add_column("n", "int").commit(),
+        lambda users: users.update_spec().add_field("part").commit(),
+        lambda users: users.replace_sort_order().asc("id").commit(),
+        lambda users: users.update_properties().set({"k": "v"}).commit(),
+        lambda users: users.update_properties().set({"format-version": "2"}).commit(),
+        evolve_in_one_commit,
+    ],
+)
+def test_a_table_of_version_1_without_uuid_is_given_one_by_any_change(
+    change: Callable[[Table], None],
+) -> None:
+    t = without_uuid()
+    users = table(t)
+    change(users)
+    given = users.metadata.table_uuid
+    assert given is not None
+    assert t.loaded.metadata == users.metadata
+    users.append(rows((2, "b")))
+    users.update_schema().add_column("later", "int").commit()
+    assert users.refresh().metadata.table_uuid == given
+    assert 2 in ids(users)
+
+
+def test_a_uuid_given_by_another_writer_meanwhile_stays() -> None:
+    t = without_uuid()
+    mine, other = table(t), table(t)
+    other.update_properties().set({"a": "1"}).commit()
+    mine.update_properties().set({"b": "2"}).commit()
+    assert mine.metadata.table_uuid == other.metadata.table_uuid
+    assert {"a", "b"} <= mine.properties.keys()
