@@ -51,6 +51,12 @@ from iceberg_pyspark.spec.statistics import (
     statistics_from_json,
     statistics_to_json,
 )
+from iceberg_pyspark.spec.unknown_keys import (
+    NOTHING_UNKNOWN,
+    UnknownKeys,
+    put_back,
+    unknown_keys,
+)
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 
@@ -84,6 +90,8 @@ class TableMetadata:
     partition_statistics: tuple[PartitionStatisticsFile, ...] = ()
     next_row_id: int = 0
     encryption_keys: tuple[Mapping[str, Any], ...] = ()
+    unknown: UnknownKeys = field(default=NOTHING_UNKNOWN, repr=False, compare=False)
+    """Keys of the JSON that this version does not know, to be written again."""
 
     @cached_property
     def schema_by_id(self) -> Mapping[int, Schema]:
@@ -200,6 +208,7 @@ def metadata_to_json(metadata: TableMetadata) -> dict[str, Any]:
     out["metadata-log"] = [
         {"timestamp-ms": e.timestamp_ms, "metadata-file": e.metadata_file} for e in m.metadata_log
     ]
+    put_back(m.unknown, out)
     return out
 
 
@@ -289,6 +298,7 @@ def metadata_from_json(data: Any) -> TableMetadata:
         ),
         next_row_id=data.get("next-row-id", 0) if version >= 3 else 0,
         encryption_keys=tuple(data.get("encryption-keys") or ()),
+        unknown=unknown_keys(data),
     )
 
 

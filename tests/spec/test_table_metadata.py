@@ -1,11 +1,17 @@
 """Appendix C and E: metadata JSON of three versions (conformance lines 59, 83-87, 90)."""
 
 import json
+import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from iceberg_pyspark.commits.apply import apply_updates
+from iceberg_pyspark.commits.schema_changes import SchemaChanges
+from iceberg_pyspark.commits.updates import AddSnapshot, RemoveSnapshots, SetSnapshotRef
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
+from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
 from iceberg_pyspark.spec.table_metadata import (
     metadata_from_bytes,
     metadata_from_json,
@@ -296,3 +302,111 @@ def test_a_wrong_default_is_named(type_: Any, default: Any) -> None:
     path = r"schemas\[1\]\.fields\[1\]\.write-default: not a"
     with pytest.raises(InvalidMetadataError, match=path):
         metadata_from_json(with_default(type_, default))
+
+
+def marked(value: Any, known_maps: tuple[str, ...] = ("properties", "summary")) -> Any:
+    """The JSON with a key of the future in every object but those of any keys."""
+    if isinstance(value, list):
+        return [marked(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    out = {k: v if k in known_maps else marked(v) for k, v in value.items()}
+    if "refs" in out:
+        out["refs"] = {name: marked(ref) for name, ref in value["refs"].items()}
+    future = {"id": value.get("id"), "kept": [1, {"as": "it is"}]}
+    return {**out, "x-future": future}
+
+
+def v3_of_everything() -> dict[str, Any]:
+    """A file that has every kind of object."""
+    data = {**v2(), "format-version": 3, "next-row-id": 7, "last-column-id": 20}
+    nested = {
+        "type": "struct",
+        "fields": [
+            {"id": 5, "name": "l", "required": False, "type": INTS},
+            {"id": 6, "name": "m", "required": False, "type": {**COUNTS, "key-id": 8}},
+            {"id": 9, "name": "n", "required": False, "type": {**INTS, "element-id": 10}},
+        ],
+    }
+    nested["fields"][2]["type"]["element"] = {"type": "struct", "fields": [{**FIELD, "id": 11}]}
+    column = {"id": 2, "name": "n", "required": False, "type": nested}
+    data["schemas"][1]["fields"].append(column)
+    snapshot = data["current-snapshot-id"]
+    data["refs"] = {"main": {"snapshot-id": snapshot, "type": "branch"}}
+    file = {"snapshot-id": snapshot, "statistics-path": "s", "file-size-in-bytes": 1}
+    blob = {"type": "t", "snapshot-id": snapshot, "sequence-number": 1, "fields": [1]}
+    data["statistics"] = [{**file, "file-footer-size-in-bytes": 1, "blob-metadata": [blob]}]
+    data["partition-statistics"] = [file]
+    data["encryption-keys"] = [{"key-id": "k", "encrypted-key-metadata": "bQ=="}]
+    return data
+
+
+def objects_in(value: Any) -> int:
+    """How many objects JSON has, values of a future key and free maps left out."""
+    if isinstance(value, list):
+        return sum(map(objects_in, value))
+    if not isinstance(value, dict):
+        return 0
+    free = ("x-future", "properties", "summary")
+    inner = sum(objects_in(v) for k, v in value.items() if k not in free)
+    return 1 + inner
+
+
+@pytest.mark.parametrize("data", [v1(), v2(), v3_of_everything()])
+def test_keys_of_the_future_stay_in_their_objects(data: dict[str, Any]) -> None:
+    plain = metadata_to_json(metadata_from_json(data))
+    refs = plain["refs"]
+    with_keys = marked(plain)
+    with_keys["refs"] = {name: marked(ref) for name, ref in refs.items()}
+    text = json.dumps(with_keys)
+    assert text.count('"x-future"') == objects_in(plain) - 1  # the object of the references
+    metadata = metadata_from_json(with_keys)
+    assert metadata_to_json(metadata) == with_keys
+    # such keys are no part of what metadata is compared by; encryption keys are as they stand
+    without = replace(metadata, encryption_keys=metadata_from_json(plain).encryption_keys)
+    assert without == metadata_from_json(plain)
+    assert pickle.loads(pickle.dumps(metadata)).unknown == metadata.unknown
+
+
+def test_keys_of_the_future_are_handed_on_by_changes() -> None:
+    data = marked(v3_of_everything())
+    data["refs"] = {"main": marked({"snapshot-id": data["current-snapshot-id"], "type": "branch"})}
+    before = metadata_from_json(data)
+    changes = SchemaChanges(before).rename_column("x", "y").add_column("z", "int")
+    snapshot = Snapshot(
+        snapshot_id=9,
+        parent_snapshot_id=before.current_snapshot_id,
+        sequence_number=35,
+        timestamp_ms=before.last_updated_ms + 1,
+        manifest_list="l",
+        first_row_id=7,
+        added_rows=0,
+    )
+    after = apply_updates(
+        before,
+        [
+            *changes.changes(before).updates,
+            AddSnapshot(snapshot),
+            SetSnapshotRef("main", SnapshotRef(snapshot_id=9)),
+            RemoveSnapshots((before.current_snapshot_id or 0,)),
+        ],
+        now_ms=1,
+        previous_metadata_location="s3://a/2.json",
+    )
+    written = metadata_to_json(after)
+    assert written["x-future"] == data["x-future"]
+    assert [s["snapshot-id"] for s in written["snapshots"]] == [9]
+    assert "x-future" not in written["snapshots"][0]
+    assert written["refs"]["main"]["x-future"] == data["refs"]["main"]["x-future"]
+    assert [("x-future" in e) for e in written["metadata-log"]] == [True, False]
+    renamed, nested, added = written["schemas"][-1]["fields"]
+    assert renamed["x-future"] == data["schemas"][1]["fields"][0]["x-future"]
+    assert nested == data["schemas"][1]["fields"][1]
+    assert "x-future" not in added
+    assert metadata_to_json(metadata_from_json(written)) == written
+
+
+def test_what_is_not_read_may_be_anything() -> None:
+    data = {**v2(), "schema": 5, "partition-spec": "x", "statistics": None, "refs": None}
+    written = metadata_to_json(metadata_from_json(data))
+    assert written.keys() == metadata_to_json(metadata_from_json(v2())).keys()
