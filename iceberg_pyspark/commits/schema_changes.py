@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from iceberg_pyspark.commits.apply import same_schema
 from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.column_properties import column_property_updates
 from iceberg_pyspark.commits.compatibility import check_schema
 from iceberg_pyspark.commits.default_literals import default_from_literal
 from iceberg_pyspark.commits.fresh_ids import renumbered, type_with_fresh_ids
@@ -246,7 +247,11 @@ class SchemaChanges:
         if base.table_uuid is not None:
             requirements.insert(0, AssertTableUUID(base.table_uuid))
         return Changes(
-            updates=(AddSchema(self._schema, self._last_column_id), SetCurrentSchema(LAST_ADDED)),
+            updates=(
+                AddSchema(self._schema, self._last_column_id),
+                SetCurrentSchema(LAST_ADDED),
+                *column_property_updates(metadata.properties, base.current_schema, self._schema),
+            ),
             requirements=tuple(requirements),
         )
 

@@ -91,6 +91,9 @@ def _mapped(type_: Type) -> tuple[MappedField, ...]:
             children = (type_.key, type_.value)
         case _:
             return ()
-    return tuple(
-        MappedField(field_id=c.field_id, names=(c.name,), fields=_mapped(c.type)) for c in children
-    )
+    return tuple(mapped_field(c) for c in children)
+
+
+def mapped_field(f: NestedField) -> MappedField:
+    """The mapping of a column by its own name, and of everything in it."""
+    return MappedField(field_id=f.field_id, names=(f.name,), fields=_mapped(f.type))

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.name_mapping import name_mapping_from_text
 from iceberg_pyspark.spec.property_types import (
     LONG_MAX,
     BoolProperty,
@@ -191,7 +193,23 @@ _NEEDED_BY_COMMITS = (
     OBJECT_STORAGE,
     PARTITIONED_PATHS,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _NameMappingProperty:
+    name: str
+
+    def problem(self, text: str) -> str | None:
+        """See `TableProperty`."""
+        try:
+            name_mapping_from_text(text)
+        except InvalidMetadataError as e:
+            return f"is no name mapping: {e}"
+        return None
+
+
 _OTHERS: tuple[TableProperty, ...] = (
+    _NameMappingProperty(NAME_MAPPING),
     IntProperty(FORMAT_VERSION, DEFAULT_FORMAT_VERSION, 1),
     MatchedProperty(WRITE_DATA_PATH, *_A_LOCATION),
     MatchedProperty(WRITE_METADATA_PATH, *_A_LOCATION),
@@ -233,6 +251,9 @@ _OF_COLUMNS = (
     ColumnProperties(PARQUET_DICTIONARY, BoolProperty("", True)),
 )
 _WRITE, _WRITE_DELETES = "write.", "write.delete."
+
+COLUMN_PREFIXES = tuple(p.name for p in _OF_COLUMNS)
+"""What the names of properties of single columns begin with; the column's full name follows."""
 
 KNOWN_PROPERTIES: Mapping[str, TableProperty] = {
     **{p.name: p for p in (*_NEEDED_BY_COMMITS, *_OTHERS, *_OF_FORMATS)},

@@ -1,0 +1,131 @@
+"""Table properties that name columns follow a change of the schema, as in Java.
+
+The name mapping (specification, "Column Projection") gets a renamed column's new name beside the
+old ones, which files still have, and a mapping for every new column; a name that is given to
+another column is taken from the one that had it. Properties of single columns move with a renamed
+column and go with a dropped one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from iceberg_pyspark.commits.updates import RemoveProperties, SetProperties, TableUpdate
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.name_mapping import (
+    MappedField,
+    NameMapping,
+    mapped_field,
+    name_mapping_from_text,
+    name_mapping_to_text,
+)
+from iceberg_pyspark.spec.properties import COLUMN_PREFIXES, NAME_MAPPING
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import NestedField, PrimitiveType, StructType
+
+
+def column_property_updates(
+    properties: Mapping[str, str], before: Schema, after: Schema
+) -> tuple[TableUpdate, ...]:
+    """What a change from one schema to the other asks of a table's properties."""
+    changed = _renamed_properties(properties, before, after)
+    if (text := properties.get(NAME_MAPPING)) is not None:
+        updated = _updated_text(text, before, after)
+        if updated != text:
+            changed[NAME_MAPPING] = updated
+    values = {name: value for name, value in changed.items() if value is not None}
+    removed = tuple(sorted(name for name, value in changed.items() if value is None))
+    return (
+        *([SetProperties(values)] if values else []),
+        *([RemoveProperties(removed)] if removed else []),
+    )
+
+
+def _renamed_properties(
+    properties: Mapping[str, str], before: Schema, after: Schema
+) -> dict[str, str | None]:
+    """Properties of single columns that get a value or, None, go."""
+    changed: dict[str, str | None] = {}
+    for key, value in properties.items():
+        prefix = next((p for p in COLUMN_PREFIXES if key.startswith(p)), None)
+        if prefix is None:
+            continue
+        field_id = before.id_by_name.get(key.removeprefix(prefix))
+        if field_id is None:
+            continue
+        new_name = after.name_by_id.get(field_id)
+        if new_name is not None and f"{prefix}{new_name}" == key:
+            continue
+        changed.setdefault(key, None)
+        if new_name is not None:
+            changed[f"{prefix}{new_name}"] = value
+    return changed
+
+
+def _updated_text(text: str, before: Schema, after: Schema) -> str:
+    try:
+        mapping = name_mapping_from_text(text)
+    except InvalidMetadataError:
+        # readers say so; a change of columns is no reason to refuse here, nor is it in Java
+        return text
+    updated = updated_name_mapping(mapping, before, after)
+    return text if updated == mapping else name_mapping_to_text(updated)
+
+
+def updated_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> NameMapping:
+    """The mapping after a change from one schema to the other."""
+    return NameMapping(fields=_Update.between(before, after).of_fields(mapping.fields, None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """New names of columns by id, and new columns by the id of the struct they are in."""
+
+    names: Mapping[int, str]
+    added: Mapping[int | None, Collection[NestedField]]
+
+    @staticmethod
+    def between(before: Schema, after: Schema) -> _Update:
+        names: dict[int, str] = {}
+        added: dict[int | None, list[NestedField]] = {}
+        for field_id, f in sorted(after.field_by_id.items()):
+            old = before.field_by_id.get(field_id)
+            parent_id = after.parent_by_id.get(field_id)
+            if old is None:
+                # what is inside a new column comes with it
+                if parent_id is None or parent_id in before.field_by_id:
+                    added.setdefault(parent_id, []).append(f)
+            elif not _alike(old, f):
+                names[field_id] = f.name
+        return _Update(names, added)
+
+    def of_fields(
+        self, fields: tuple[MappedField, ...], parent_id: int | None
+    ) -> tuple[MappedField, ...]:
+        """The mapped fields of a struct, list or map, with those that are new in it."""
+        updated = [self._of_field(f) for f in fields]
+        given = {self.names[f.field_id]: f.field_id for f in fields if f.field_id in self.names}
+        new = self.added.get(parent_id, ())
+        given |= {f.name: f.field_id for f in new}
+        kept = (_without_names_of_others(f, given) for f in updated)
+        return (*kept, *map(mapped_field, new))
+
+    def _of_field(self, f: MappedField) -> MappedField:
+        name = None if f.field_id is None else self.names.get(f.field_id)
+        names = f.names if name is None or name in f.names else (*f.names, name)
+        inner = f.fields if f.field_id is None else self.of_fields(f.fields, f.field_id)
+        return replace(f, names=names, fields=inner)
+
+
+def _without_names_of_others(f: MappedField, given: Mapping[str, int]) -> MappedField:
+    names = tuple(n for n in f.names if given.get(n, f.field_id) == f.field_id)
+    return f if names == f.names else replace(f, names=names)
+
+
+def _alike(old: NestedField, new: NestedField) -> bool:
+    """Whether nothing was changed about a column itself."""
+    if isinstance(old.type, PrimitiveType) and old.type != new.type:
+        return False
+    empty = StructType(())
+    return replace(old, type=empty) == replace(new, type=empty)
