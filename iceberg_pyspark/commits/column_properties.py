@@ -105,7 +105,11 @@ class _Update:
     ) -> tuple[MappedField, ...]:
         """The mapped fields of a struct, list or map, with those that are new in it."""
         updated = [self._of_field(f) for f in fields]
-        given = {self.names[f.field_id]: f.field_id for f in fields if f.field_id in self.names}
+        given = {
+            self.names[f.field_id]: f.field_id
+            for f in fields
+            if f.field_id is not None and f.field_id in self.names
+        }
         new = self.added.get(parent_id, ())
         given |= {f.name: f.field_id for f in new}
         kept = (_without_names_of_others(f, given) for f in updated)

@@ -26,11 +26,11 @@ from iceberg_pyspark.spec.properties import (
     check_set_properties,
     int_property,
 )
-from iceberg_pyspark.spec.property_types import check_settable
+from iceberg_pyspark.spec.property_types import TableProperty, check_settable
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.table.new_data import data_format
 
-_PROPERTY_BY_OPTION = {
+_PROPERTY_BY_OPTION: Mapping[str, TableProperty] = {
     "target-file-size-bytes": TARGET_FILE_SIZE,
     "write-format": DATA_FORMAT,
     "distribution-mode": DISTRIBUTION_MODE,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.name_mapping import name_mapping_from_text
@@ -255,8 +256,10 @@ _WRITE, _WRITE_DELETES = "write.", "write.delete."
 COLUMN_PREFIXES = tuple(p.name for p in _OF_COLUMNS)
 """What the names of properties of single columns begin with; the column's full name follows."""
 
+_SETTABLE: tuple[TableProperty, ...] = (*_NEEDED_BY_COMMITS, *_OTHERS, *_OF_FORMATS)
+
 KNOWN_PROPERTIES: Mapping[str, TableProperty] = {
-    **{p.name: p for p in (*_NEEDED_BY_COMMITS, *_OTHERS, *_OF_FORMATS)},
+    **{p.name: p for p in _SETTABLE},
     # the same may be said of delete files apart
     **{p.name.replace(_WRITE, _WRITE_DELETES, 1): p for p in _OF_FORMATS},
 }
@@ -273,7 +276,8 @@ def known_property(name: str) -> TableProperty | None:
 
 def check_set_properties(properties: Mapping[str, str]) -> None:
     """Refuse values that a user must not set; raises `InvalidRequestError` naming the property."""
-    for name, text in properties.items():
+    given: Mapping[Any, Any] = properties
+    for name, text in given.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise InvalidRequestError(
                 f"property {name!r}: {text!r} is no text; names and values of properties are"

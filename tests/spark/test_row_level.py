@@ -446,11 +446,12 @@ def test_rows_of_a_table_recreated_meanwhile_stay(
     session.spark.sql(f"drop table {t.name}")
     session.spark.sql(f"create table {t.name} (id bigint, g int, s string)")
     session.table(t.name).append(rows(1))
-    for change in (
+    changes: tuple[Callable[[], object], ...] = (
         lambda: t.delete("id = 1"),
         lambda: t.merge_into(session.spark.range(3), "t.id = s.id").whenMatched().delete().merge(),
         lambda: t.write_equality_deletes(session.spark.range(3), ["id"]),
-    ):
+    )
+    for change in changes:
         with pytest.raises(TableRecreatedError, match="load the table again"):
             change()
     assert contents(session.table(t.name)) == {1: "1"}

@@ -320,15 +320,16 @@ def marked(value: Any, known_maps: tuple[str, ...] = ("properties", "summary")) 
 def v3_of_everything() -> dict[str, Any]:
     """A file that has every kind of object."""
     data = {**v2(), "format-version": 3, "next-row-id": 7, "last-column-id": 20}
+    element = {"type": "struct", "fields": [{**FIELD, "id": 11}]}
+    structs = {**INTS, "element-id": 10, "element": element}
     nested = {
         "type": "struct",
         "fields": [
             {"id": 5, "name": "l", "required": False, "type": INTS},
             {"id": 6, "name": "m", "required": False, "type": {**COUNTS, "key-id": 8}},
-            {"id": 9, "name": "n", "required": False, "type": {**INTS, "element-id": 10}},
+            {"id": 9, "name": "n", "required": False, "type": structs},
         ],
     }
-    nested["fields"][2]["type"]["element"] = {"type": "struct", "fields": [{**FIELD, "id": 11}]}
     column = {"id": 2, "name": "n", "required": False, "type": nested}
     data["schemas"][1]["fields"].append(column)
     snapshot = data["current-snapshot-id"]

@@ -217,10 +217,11 @@ def test_every_property_by_name_is_in_the_registry() -> None:
 def test_options_are_read_strictly() -> None:
     assert int_property({"n": " 7 "}, "n", 0) == 7
     assert bool_property({"b": "FALSE"}, "b", True) is False
-    for read in (
+    reads: tuple[Callable[[], object], ...] = (
         lambda: int_property({"k": "1.5"}, "k", 0),
         lambda: int_property({"k": "1_5"}, "k", 0),
         lambda: bool_property({"k": "yes"}, "k", False),
-    ):
+    )
+    for read in reads:
         with pytest.raises(InvalidRequestError, match="property 'k'"):
             read()

@@ -332,11 +332,12 @@ def test_a_recreated_table_is_not_taken_for_the_one_that_was_loaded() -> None:
     with pytest.raises(TableRecreatedError, match=r"table db\.t was dropped or renamed.*load"):
         users.refresh()
     assert users.metadata == first
-    for change in (
+    changes: tuple[Callable[[], None], ...] = (
         lambda: users.update_properties().set({"k": "v"}).commit(),
         lambda: users.update_schema().add_column("n", "int").commit(),
         lambda: users.append(rows((1, "a"))),
-    ):
+    )
+    for change in changes:
         with pytest.raises(ConcurrentChangeError, match="another one now"):
             change()
     now = t.loaded.metadata
