@@ -311,11 +311,8 @@ class CatalogContract:
         self, catalog: Catalog, identifier: TableIdentifier, value: str
     ) -> None:
         # Java's Boolean.parseBoolean; once, such a value destroyed the table after the swap
-        properties = {
-            "write.metadata.delete-after-commit.enabled": value,
-            "write.metadata.previous-versions-max": "1",
-        }
-        create(catalog, identifier, properties)
+        create(catalog, identifier, {"write.metadata.previous-versions-max": "1"})
+        set_property(catalog, identifier, "write.metadata.delete-after-commit.enabled", value)
         for n in range(4):
             done = set_property(catalog, identifier, "n", str(n))
         assert catalog.load_table(identifier) == done

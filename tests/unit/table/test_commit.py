@@ -355,7 +355,6 @@ WRONG = {
     "commit.retry.num-retries": "3x",
     "commit.status-check.num-retries": "3x",
     "commit.manifest.target-size-bytes": "big",
-    "write.metadata.previous-versions-max": "",
 }
 
 
