@@ -30,7 +30,8 @@ from iceberg_pyspark.spec.metadata_columns import (
     SPEC_ID,
 )
 from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID
-from iceberg_pyspark.spec.types import NestedField, StructType
+from iceberg_pyspark.spec.transforms import untyped_text
+from iceberg_pyspark.spec.types import NestedField, StringType, StructType, Type, UnknownType
 
 STORED_METADATA_COLUMNS = {f.field_id: f for f in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
 """Metadata columns that a data file may hold itself."""
@@ -106,4 +107,17 @@ def _partition_scalar(field: NestedField, context: ScanContext, task: ScanTask) 
         for f, value in zip(context.specs[task.spec_id].fields, task.partition, strict=True)
     }
     assert isinstance(field.type, StructType)
-    return scalar_of(field.type, {f.field_id: values.get(f.field_id) for f in field.type.fields})
+    return scalar_of(
+        field.type, {f.field_id: _shown(f.type, values.get(f.field_id)) for f in field.type.fields}
+    )
+
+
+def _shown(type_: Type, value: Any) -> Any:
+    """A partition value as the column shows one of which no type is known."""
+    match type_:
+        case UnknownType():
+            return None
+        case StringType():
+            return None if value is None else untyped_text(value)
+        case _:
+            return value

@@ -23,7 +23,7 @@ from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import BoundColumn
 from iceberg_pyspark.planning.delete_groups import Numbers, Pairs, group_deletes, join_pairs
 from iceberg_pyspark.planning.entry_filter import ColumnRanges, Mask, possible
-from iceberg_pyspark.planning.partition_codes import PartitionCodes
+from iceberg_pyspark.planning.partition_codes import PartitionCodes, concat_partitions
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from iceberg_pyspark.spec.entry_columns import metric_column
 from iceberg_pyspark.spec.manifests import FileContent
@@ -286,7 +286,7 @@ def _number_partitions(
     numbers = []
     first = 0
     for spec_id, tables in by_spec.items():
-        partitions = pa.concat_tables(tables)["partition"].combine_chunks()
+        partitions = concat_partitions([t["partition"].combine_chunks() for t in tables])
         codes = PartitionCodes(partitions)
         codes_by_spec[spec_id] = (first, codes)
         numbers.append(codes.codes + first)

@@ -6,11 +6,14 @@ not, and values of unknown transforms count like any other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from iceberg_pyspark.spec.transforms import untyped_text
 
 Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -19,7 +22,7 @@ class PartitionCodes:
     """Numbers the distinct tuples of one spec, and finds the number of others."""
 
     def __init__(self, partitions: pa.StructArray) -> None:
-        self._levels: list[tuple[pa.Array, Codes]] = []
+        self._levels: list[tuple[pa.DataType, pa.Array, Codes]] = []
         codes = np.zeros(len(partitions), np.int64)
         for column in partitions.flatten():
             comparable = _comparable(column)
@@ -27,19 +30,44 @@ class PartitionCodes:
             # numbered anew at each field, so that the product of many fields cannot overflow
             combined = codes * len(values) + _positions(comparable, values)
             known, codes = np.unique(combined, return_inverse=True)
-            self._levels.append((values, known))
+            self._levels.append((column.type, values, known))
         self.codes = codes
 
     def find(self, partitions: pa.StructArray) -> Codes:
         """The number of each tuple; -1 for a tuple that has none."""
         codes = np.zeros(len(partitions), np.int64)
-        for column, (values, known) in zip(partitions.flatten(), self._levels, strict=True):
-            position = _positions(_comparable(column), values)
+        for column, level in zip(partitions.flatten(), self._levels, strict=True):
+            type_, values, known = level
+            if column.type == type_:
+                position = _positions(_comparable(column), values)
+            else:
+                # only values of no known type come in several
+                position = _positions(as_texts(column), as_texts(values))
             combined = codes * len(values) + position
             at = np.minimum(np.searchsorted(known, combined), len(known) - 1)
             found = (codes >= 0) & (position >= 0) & (known[at] == combined)
             codes = np.where(found, at, -1)
         return codes
+
+
+def concat_partitions(parts: Sequence[pa.StructArray]) -> pa.StructArray:
+    """The partitions of several manifests of one spec, which may store one field as two types."""
+    if all(part.type == parts[0].type for part in parts):
+        return pa.concat_arrays(parts)
+    names = [field.name for field in parts[0].type]
+    columns = []
+    for arrays in zip(*(part.flatten() for part in parts), strict=True):
+        same = all(array.type == arrays[0].type for array in arrays)
+        columns.append(pa.concat_arrays(arrays if same else [as_texts(a) for a in arrays]))
+    return pa.StructArray.from_arrays(columns, names)
+
+
+def as_texts(values: pa.Array) -> pa.Array:
+    """Values of no known type as texts, equal where the values are."""
+    if pa.types.is_string(values.type):
+        return values
+    texts = [None if v is None else untyped_text(v) for v in values.to_pylist()]
+    return pa.array(texts, pa.string())
 
 
 def _positions(column: pa.Array, values: pa.Array) -> Codes:

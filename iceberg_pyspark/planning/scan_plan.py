@@ -265,7 +265,7 @@ def tasks_of(planned: PlannedFiles, target_size: int) -> list[ScanTask]:
             "start": starts,
             "length": lengths,
             "spec_id": repeat(planned.spec.spec_id),
-            "partition": _partition_tuples(table, planned.partition_type),
+            "partition": _partition_tuples(table),
             "data_sequence_number": table["sequence_number"].to_pylist(),
             "first_row_id": table["first_row_id"].to_pylist(),
             "deletes": map(deletes.get, rows, repeat(())) if deletes else repeat(()),
@@ -274,12 +274,13 @@ def tasks_of(planned: PlannedFiles, target_size: int) -> list[ScanTask]:
     )
 
 
-def _partition_tuples(table: pa.Table, type_: StructType) -> Iterable[tuple[object, ...]]:
+def _partition_tuples(table: pa.Table) -> Iterable[tuple[object, ...]]:
     """The partition of each file; files of one partition share its tuple, which saves memory."""
-    parts = [part.to_pylist() for part in table["partition"].combine_chunks().flatten()]
+    columns = table["partition"].combine_chunks().flatten()
+    parts = [column.to_pylist() for column in columns]
     if not parts:
         return repeat(())
-    if any(isinstance(f.type, FloatType | DoubleType) for f in type_.fields):
+    if any(pa.types.is_floating(column.type) for column in columns):
         # 0.0 and -0.0 are equal and not the same
         return zip(*parts, strict=True)
     shared: dict[tuple[object, ...], tuple[object, ...]] = {}

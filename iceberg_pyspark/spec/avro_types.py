@@ -193,6 +193,50 @@ def _fixed(name: str, size: int, logical: dict[str, Any], defined: set[str]) -> 
     return {"type": "fixed", "name": name, "size": size, **logical}
 
 
+_PRIMITIVES: dict[str, Type] = {
+    "boolean": BooleanType(),
+    "int": IntegerType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "string": StringType(),
+    "bytes": BinaryType(),
+}
+
+
+def primitive_type(avro_type: Any) -> Type:
+    """The primitive type that an Avro type stands for; `unknown` for null and for what is none.
+
+    >>> primitive_type(["null", {"type": "int", "logicalType": "date"}])
+    DateType()
+    """
+    match avro_type:
+        case str():
+            return _PRIMITIVES.get(avro_type, UnknownType())
+        case [*branches]:
+            kept = [b for b in branches if b != "null"]
+            return primitive_type(kept[0]) if len(kept) == 1 else UnknownType()
+        case {"logicalType": "decimal", "precision": int(precision), **rest}:
+            scale = rest.get("scale", 0)
+            return DecimalType(precision, scale if isinstance(scale, int) else 0)
+        case {"type": "int", "logicalType": "date"}:
+            return DateType()
+        case {"type": "long", "logicalType": "time-micros"}:
+            return TimeType()
+        case {"type": "long", "logicalType": "timestamp-micros", **rest}:
+            return TimestamptzType() if rest.get("adjust-to-utc") else TimestampType()
+        case {"type": "long", "logicalType": "timestamp-nanos", **rest}:
+            return TimestamptzNsType() if rest.get("adjust-to-utc") else TimestampNsType()
+        case {"type": "fixed", "size": 16, "logicalType": "uuid"}:
+            return UUIDType()
+        case {"type": "fixed", "size": int(size)}:
+            return FixedType(size)
+        case {"type": inner} if inner != avro_type:
+            return primitive_type(inner)
+        case _:
+            return UnknownType()
+
+
 def _default(type_: Type, value: Any) -> Any:
     """A value whose structs are filled in, as Avro writes it in a schema."""
     if value is None:

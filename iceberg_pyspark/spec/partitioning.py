@@ -7,7 +7,7 @@ fields.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any, TypeAlias
@@ -21,10 +21,21 @@ from iceberg_pyspark.spec.transforms import (
     UnknownTransform,
     VoidTransform,
     human_value,
-    parse_transform,
     result_type,
+    transform_of,
 )
-from iceberg_pyspark.spec.types import NestedField, StructType, Type, UnknownType
+from iceberg_pyspark.spec.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    Type,
+    UnknownType,
+)
 
 FIRST_PARTITION_FIELD_ID = 1000
 
@@ -33,7 +44,11 @@ PartitionKey: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionField:
-    """One field of a partition spec; several sources only for multi-argument transforms (v3)."""
+    """One field of a partition spec.
+
+    Several sources have only transforms of several arguments (v3). None of those is known, whatever
+    they are called: they are `UnknownTransform`, and so never computed and never used to prune.
+    """
 
     source_ids: tuple[int, ...]
     field_id: int
@@ -79,7 +94,11 @@ def source_type(field: PartitionField, schemas: Sequence[Schema]) -> Type:
 
 
 def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> StructType:
-    """The struct type of the spec's partition tuples; all fields optional."""
+    """The struct type of the spec's partition tuples; all fields optional.
+
+    `unknown` stands where only a manifest can say the type: under a transform that is not known,
+    and where the source column is in no schema any more. Such values are kept as they are.
+    """
     return StructType(
         tuple(
             NestedField(
@@ -90,6 +109,55 @@ def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> StructType
             for f in spec.fields
         )
     )
+
+
+def untyped_fields(spec: PartitionSpec, type_: StructType) -> frozenset[int]:
+    """Ids of the fields of which only a manifest knows the type of the values.
+
+    Void fields are none of them: they have no values.
+    """
+    return frozenset(
+        f.field_id
+        for f, typed in zip(spec.fields, type_.fields, strict=True)
+        if isinstance(typed.type, UnknownType) and not isinstance(f.transform, VoidTransform)
+    )
+
+
+def with_types_of(
+    manifests: Sequence[Mapping[int, Type]], untyped: Collection[int], partition_type: StructType
+) -> StructType | None:
+    """The partition type with the types that manifests give its untyped fields, by field id.
+
+    None when no type holds the values of all of them.
+    """
+    fields = []
+    for field in partition_type.fields:
+        if field.field_id in untyped:
+            type_: Type | None = field.type
+            for types in manifests:
+                type_ = _wider(type_, types.get(field.field_id, UnknownType()))
+                if type_ is None:
+                    return None
+            field = replace(field, type=type_)
+        fields.append(field)
+    return StructType(tuple(fields))
+
+
+def _wider(one: Type | None, other: Type) -> Type | None:
+    """The type of the two to which the other one may be promoted; None if there is none."""
+    match one, other:
+        case (_, UnknownType()):
+            return one
+        case (UnknownType(), _):
+            return other
+        case (IntegerType() | LongType(), IntegerType() | LongType()):
+            return one if isinstance(one, LongType) else other
+        case (FloatType() | DoubleType(), FloatType() | DoubleType()):
+            return one if isinstance(one, DoubleType) else other
+        case (DecimalType(scale=scale), DecimalType(scale=same)) if scale == same:
+            return one if one.precision >= other.precision else other
+        case _:
+            return one if one == other else None
 
 
 def partition_path(spec: PartitionSpec, schemas: Sequence[Schema], values: Sequence[Any]) -> str:
@@ -123,8 +191,9 @@ def check_writable(spec: PartitionSpec) -> None:
     """Refuse a spec whose transforms cannot be computed."""
     for f in spec.fields:
         if isinstance(f.transform, UnknownTransform):
+            of = f" of {len(f.source_ids)} columns" if len(f.source_ids) > 1 else ""
             raise InvalidRequestError(
-                f"partition field '{f.name}' uses the unknown transform '{f.transform}'; "
+                f"partition field '{f.name}' uses the unknown transform '{f.transform}'{of}; "
                 "writing with this spec is refused, reading works"
             )
 
@@ -167,7 +236,7 @@ def fields_from_json(data: Any, path: str) -> tuple[PartitionField, ...]:
                     source_ids=tuple(sources),
                     field_id=f.get("field-id", FIRST_PARTITION_FIELD_ID + i),
                     name=f["name"],
-                    transform=parse_transform(f["transform"]),
+                    transform=transform_of(f["transform"], len(sources)),
                 )
             )
         except (KeyError, TypeError, AttributeError) as e:
@@ -188,13 +257,15 @@ def unified_partition_type(specs: Sequence[PartitionSpec], schemas: Sequence[Sch
     """One struct with every partition field of all specs, by rising field id.
 
     The newest spec gives a field its name; a void field takes the type the field had before it was
-    dropped (conformance line 61).
+    dropped (conformance line 61). Values of unknown transforms are shown as strings, as in Java.
     """
     found: dict[int, NestedField] = {}
     void: set[int] = set()
     for spec in sorted(specs, key=lambda s: -s.spec_id):
         for f in spec.fields:
             type_ = result_type(f.transform, source_type(f, schemas))
+            if isinstance(f.transform, UnknownTransform):
+                type_ = StringType()
             is_void = isinstance(f.transform, VoidTransform)
             if f.field_id not in found:
                 found[f.field_id] = NestedField(field_id=f.field_id, name=f.name, type=type_)

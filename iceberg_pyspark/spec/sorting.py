@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.transforms import Transform, parse_transform
+from iceberg_pyspark.spec.transforms import Transform, transform_of
 
 Direction = Literal["asc", "desc"]
 NullOrder = Literal["nulls-first", "nulls-last"]
@@ -65,8 +65,8 @@ def sort_order_from_json(data: Any, path: str = "sort-order") -> SortOrder:
             order_id=data["order-id"],
             fields=tuple(
                 SortField(
-                    source_ids=tuple(f["source-ids"] if f.get("source-ids") else [f["source-id"]]),
-                    transform=parse_transform(f["transform"]),
+                    source_ids=tuple(_source_ids(f)),
+                    transform=transform_of(f["transform"], len(_source_ids(f))),
                     direction=_one_of(f["direction"], "asc", "desc"),
                     null_order=_one_of(f["null-order"], "nulls-first", "nulls-last"),
                 )
@@ -75,6 +75,11 @@ def sort_order_from_json(data: Any, path: str = "sort-order") -> SortOrder:
         )
     except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise InvalidMetadataError(f"{path}: {e}") from e
+
+
+def _source_ids(field: Any) -> list[int]:
+    ids: list[int] = field["source-ids"] if field.get("source-ids") else [field["source-id"]]
+    return ids
 
 
 def _one_of(value: str, *allowed: str) -> Any:

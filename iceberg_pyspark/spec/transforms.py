@@ -163,8 +163,23 @@ def parse_transform(text: str) -> Transform:
     return UnknownTransform(text)
 
 
+def transform_of(text: str, source_count: int) -> Transform:
+    """The transform of a field with that many source columns.
+
+    The specification has none of several arguments yet but for `void`: a name that is known for one
+    column says nothing of what it means for two.
+
+    >>> transform_of("bucket[16]", 2)
+    UnknownTransform(text='bucket[16]')
+    """
+    parsed = parse_transform(text)
+    if source_count == 1 or isinstance(parsed, VoidTransform):
+        return parsed
+    return UnknownTransform(text)
+
+
 def result_type(transform: Transform, source: Type) -> Type:
-    """The type of the transform's values."""
+    """The type of the transform's values; `unknown` for those of a transform that is not known."""
     match transform:
         case BucketTransform() | YearTransform() | MonthTransform() | HourTransform():
             return IntegerType()
@@ -173,7 +188,7 @@ def result_type(transform: Transform, source: Type) -> Type:
             # values
             return DateType()
         case UnknownTransform():
-            return StringType()
+            return UnknownType()
         case _:
             return source
 
@@ -333,6 +348,8 @@ def human_value(transform: Transform, source: Type, value: Any) -> str:
             return _date_text(value)
         case HourTransform():
             return f"{_date_text(value // 24)}-{value % 24:02d}"
+        case UnknownTransform():
+            return untyped_text(value)
         case _:
             return _human_plain(result_type(transform, source), value)
 
@@ -374,6 +391,21 @@ def _human_plain(type_: Type, value: Any) -> str:
             return _java_float(type_, value)
         case _:
             # decimals too: Java's plain and exponent forms are those of Python
+            return untyped_text(value)
+
+
+def untyped_text(value: Any) -> str:
+    """A value of which no more is known than what it is stored as.
+
+    >>> untyped_text(b"ab"), untyped_text(True), untyped_text(7)
+    ('YWI=', 'true', '7')
+    """
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+        case _:
             return str(value)
 
 

@@ -48,6 +48,7 @@ class AvroFile:
     """A file taken apart: its metadata, and its records uncompressed under `_<field id>` names.
 
     `schema` is the renamed schema without the fields in `null_field_ids`, whose Avro type is null;
+    `written_types` has the types of fields by field id as the file has them, logical types and all;
     `record_count` is what the blocks declare.
     """
 
@@ -56,6 +57,7 @@ class AvroFile:
     metadata: Mapping[str, str]
     record_count: int
     null_field_ids: frozenset[int]
+    written_types: Mapping[int, Any]
     data: bytes
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -108,6 +110,7 @@ def _parse(data: bytes, location: str) -> AvroFile:
         metadata={k: v.decode("utf-8") for k, v in raw_metadata.items() if k[:5] != "avro."},
         record_count=count,
         null_field_ids=frozenset(renamer.null_field_ids),
+        written_types=renamer.written_types,
         data=b"".join(parts),
     )
 
@@ -246,6 +249,7 @@ class _SchemaRenamer:
 
     def __init__(self, location: str) -> None:
         self.null_field_ids: set[int] = set()
+        self.written_types: dict[int, Any] = {}
         self._location = location
         self._definitions: dict[str, Any] = {}
         self._open: set[str] = set()
@@ -314,6 +318,8 @@ class _SchemaRenamer:
             renamed = self.rename(f["type"], depth + 1)
             if field_name in out:
                 raise damaged(self._location, f"field id {field_id} is twice in '{name}'")
+            if isinstance(field_id, int):
+                self.written_types[field_id] = self._spelled_out(f["type"])
             if renamed == "null" and isinstance(field_id, int):
                 self.null_field_ids.add(field_id)
             elif renamed is not None and renamed != "null":
@@ -322,6 +328,12 @@ class _SchemaRenamer:
         if not out:
             return None
         return {"type": "record", "name": record_name, "fields": list(out.values())}
+
+    def _spelled_out(self, schema: Any) -> Any:
+        """The type, names of types that are its own or a branch spelled out."""
+        if isinstance(schema, list):
+            return [self._spelled_out(branch) for branch in schema if not isinstance(branch, list)]
+        return self._definitions.get(schema, schema) if isinstance(schema, str) else schema
 
     def _name(self) -> str:
         self._count += 1

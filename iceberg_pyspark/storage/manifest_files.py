@@ -9,7 +9,7 @@ list, so that a retry writes a new list and keeps its manifests, byte for byte.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from iceberg_pyspark.spec.avro_schemas import (
     manifest_entry_schema,
     manifest_file_schema,
 )
+from iceberg_pyspark.spec.avro_types import primitive_type
 from iceberg_pyspark.spec.entry_columns import METRIC_MAPS
 from iceberg_pyspark.spec.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
@@ -38,7 +39,7 @@ from iceberg_pyspark.spec.partitioning import (
 )
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.spec.types import StructType, Type, UnknownType
 from iceberg_pyspark.storage.avro import AvroFile, damaged, read_avro, write_avro
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifests import read_entries
@@ -299,6 +300,15 @@ def read_manifest_header(file_io: FileIO, location: str) -> ManifestHeader:
     return _header_of(read_avro(file_io, location))
 
 
+def read_partition_types(file_io: FileIO, location: str) -> dict[int, Type]:
+    """The types that a manifest itself gives its partition fields, by field id.
+
+    Only they tell what the values of an unknown transform are, or of a source column that is gone.
+    """
+    avro = read_avro(file_io, location)
+    return {field_id: primitive_type(type_) for field_id, type_ in avro.written_types.items()}
+
+
 def _header_of(avro: AvroFile) -> ManifestHeader:
     try:
         schema_json = json.loads(avro.metadata["schema"])
@@ -382,13 +392,14 @@ def write_manifest(
     and deleted entries must bring the numbers they were read with.
     """
     writing = _ManifestInWriting(location, format_version, content, snapshot_id, spec.spec_id)
+    untyped = [i for i, f in enumerate(partition_type.fields) if isinstance(f.type, UnknownType)]
     avro_schema = manifest_entry_schema(partition_type, format_version)
     partition_names = _partition_names(avro_schema)
     length = write_avro(
         file_io,
         location,
         avro_schema,
-        (writing.record(e, partition_names) for e in entries),
+        (writing.record(e, partition_names) for e in _typed(entries, spec, untyped, location)),
         metadata={
             "schema": json.dumps(schema_to_json(schema)),
             "schema-id": str(schema.schema_id),
@@ -416,6 +427,21 @@ def write_manifest(
         partitions=summarise_partitions(partition_type, writing.partitions),
     )
     return _counted(manifest, writing.files, writing.rows)
+
+
+def _typed(
+    entries: Iterable[ManifestEntry], spec: PartitionSpec, untyped: Sequence[int], location: str
+) -> Iterator[ManifestEntry]:
+    """The entries, unless one has a partition value of which no type is known."""
+    for e in entries:
+        for i in untyped:
+            if e.data_file.partition[i] is not None:
+                raise InvalidRequestError(
+                    f"{location}: {e.data_file.file_path} has a value of partition field "
+                    f"'{spec.fields[i].name}', whose type nothing tells: its transform is not "
+                    "known, or its source column is gone"
+                )
+        yield e
 
 
 def _partition_names(avro_schema: Mapping[str, Any]) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from iceberg_pyspark.spec.types import (
     FloatType,
     IntegerType,
     LongType,
+    NestedField,
     StringType,
     StructType,
     TimestampNsType,
@@ -212,8 +213,10 @@ def physical_type(type_: Type) -> pa.DataType:
             return pa.float64()
         case DecimalType(precision=precision, scale=scale):
             return pa.decimal128(precision, scale)
-        case StringType() | UnknownType():
+        case StringType():
             return pa.string()
+        case UnknownType():
+            return pa.null()
         case _:
             return pa.binary()
 
@@ -306,17 +309,22 @@ class _EntryReader:
                     f"partition field {f.field_id} of spec {self._manifest.partition_spec_id} "
                     "is not in its schema",
                 )
-            type_ = physical_type(f.type)
-            if array is None:
-                array = pa.nulls(self._rows, type_)
-            elif pa.types.is_string(type_) and not pa.types.is_string(array.type):
-                # a transform or source column that is not known: only equality of values matters
-                array = pa.array([None if v is None else str(v) for v in array.to_pylist()], type_)
-            arrays.append(self._cast(array, type_, f"partition field {f.name}"))
+            arrays.append(self._partition_field(f, array))
         if not arrays:
             return pa.array([{}] * self._rows, pa.struct([]))
         names = [str(f.field_id) for f in fields]
         return pa.StructArray.from_arrays(arrays, names)
+
+    def _partition_field(self, field: NestedField, array: pa.Array | None) -> pa.Array:
+        if isinstance(field.type, UnknownType):
+            # the values as they are: no type is known to which they should be brought
+            return pa.nulls(self._rows) if array is None else _plain(array)
+        type_ = physical_type(field.type)
+        if array is None or array.null_count == len(array):
+            # void is stored as its source's type or as int, whatever the source (specification,
+            # "Partition Transforms")
+            return pa.nulls(self._rows, type_)
+        return self._cast(array, type_, f"partition field {field.name}")
 
     def _first_row_id(self, columns: Mapping[str, pa.Array]) -> pa.Array:
         start = self._manifest.first_row_id
@@ -399,6 +407,11 @@ class _EntryReader:
                 at[_numpy(pc.is_null(lists))] = -1
             out[metric_column(metric, field_id)] = values.take(pa.array(at, mask=at < 0))
         return out
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    fixed = pa.types.is_fixed_size_binary(array.type)
+    return array.cast(pa.binary()) if fixed else array
 
 
 def _children(struct: pa.StructArray) -> dict[str, pa.Array]:

@@ -27,7 +27,12 @@ from iceberg_pyspark.commits.summary import REPLACE_PARTITIONS, WRITE_ID, snapsh
 from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef, TableUpdate
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
-from iceberg_pyspark.spec.partitioning import partition_path, partition_type
+from iceberg_pyspark.spec.partitioning import (
+    partition_path,
+    partition_type,
+    untyped_fields,
+    with_types_of,
+)
 from iceberg_pyspark.spec.properties import (
     MANIFEST_COMPRESSION,
     MANIFEST_MERGE_ENABLED,
@@ -48,6 +53,7 @@ from iceberg_pyspark.storage.locations import (
 from iceberg_pyspark.storage.manifest_files import (
     read_manifest_entries,
     read_manifest_header,
+    read_partition_types,
     read_snapshot_manifests,
     write_manifest,
     write_manifest_list,
@@ -202,7 +208,7 @@ class SnapshotStep:
     def _write_manifests(self, plan: SnapshotPlan, base: SnapshotBase) -> tuple[ManifestFile, ...]:
         """The snapshot's manifests, new ones first, merged where the table asks for it."""
         properties = base.metadata.properties
-        new = [self._write_manifest(m, base.metadata) for m in plan.new]
+        new = [self._write_manifest(m, base.metadata, _alike(m, base)) for m in plan.new]
         manifests = [*new, *plan.kept]
         if not (plan.merge and MANIFEST_MERGE_ENABLED.of(properties)):
             return tuple(manifests)
@@ -211,21 +217,47 @@ class SnapshotStep:
             target_size=MANIFEST_TARGET_SIZE.of(properties),
             min_count=MANIFEST_MIN_COUNT_TO_MERGE.of(properties),
         )
-        return tuple(
-            group[0]
-            if len(group) == 1
-            else self._write_manifest(
-                merged_manifest(group, base.read_entries, self._snapshot_id), base.metadata
-            )
-            for group in groups
-        )
+        return tuple(m for group in groups for m in self._merged(group, base))
 
-    def _write_manifest(self, planned: NewManifest, metadata: TableMetadata) -> ManifestFile:
+    def _merged(self, group: Sequence[ManifestFile], base: SnapshotBase) -> Sequence[ManifestFile]:
+        """One manifest for all, unless their partition values are of no common type."""
+        metadata, spec_id = base.metadata, group[0].partition_spec_id
+        if len(group) == 1 or self._common_type(group, metadata, spec_id) is None:
+            return group
+        merged = merged_manifest(group, base.read_entries, self._snapshot_id)
+        return [self._write_manifest(merged, metadata, group)]
+
+    def _common_type(
+        self, manifests: Sequence[ManifestFile], metadata: TableMetadata, spec_id: int
+    ) -> StructType | None:
+        """The partition type of a spec, with those types that only manifests of it know.
+
+        None where these do not agree.
+        """
+        spec = metadata.spec_by_id[spec_id]
+        type_ = partition_type(spec, metadata.schemas_newest_first)
+        untyped = untyped_fields(spec, type_)
+        if not untyped:
+            return type_
+        found = [read_partition_types(self._io, m.manifest_path) for m in manifests]
+        return with_types_of(found, untyped, type_)
+
+    def _write_manifest(
+        self, planned: NewManifest, metadata: TableMetadata, like: Sequence[ManifestFile]
+    ) -> ManifestFile:
+        """Write a manifest whose partition values are typed as those of other manifests are."""
         key = (metadata.format_version, *planned.key)
         found = self._written.get(key)
         if found is not None:
             return found
         spec = metadata.spec_by_id[planned.spec_id]
+        type_ = self._common_type(like, metadata, planned.spec_id)
+        if type_ is None:
+            raise InvalidRequestError(
+                f"table {metadata.location}: manifests of partition spec {planned.spec_id} store "
+                "the values of one field as different types, and nothing tells which is right; "
+                "files of that spec cannot be added"
+            )
         provider = location_provider(metadata.location, metadata.properties)
         location = provider.new_metadata_location(
             manifest_file_name(self._commit_uuid, self._manifest_count)
@@ -238,7 +270,7 @@ class SnapshotStep:
             planned.entries,
             spec=spec,
             schema=self._schema_of(planned, metadata),
-            partition_type=partition_type(spec, metadata.schemas_newest_first),
+            partition_type=type_,
             format_version=metadata.format_version,
             content=planned.content,
             snapshot_id=self._snapshot_id,
@@ -316,6 +348,16 @@ class SnapshotStep:
             },
             properties={**self._properties, **own},
         )
+
+
+def _alike(planned: NewManifest, base: SnapshotBase) -> Sequence[ManifestFile]:
+    """The manifest that it rewrites, else those of its spec."""
+    return [
+        m
+        for m in base.manifests
+        if m.manifest_path == planned.rewrites
+        or (planned.rewrites is None and m.partition_spec_id == planned.spec_id)
+    ]
 
 
 def _partition_type(metadata: TableMetadata, manifest: ManifestFile) -> StructType:

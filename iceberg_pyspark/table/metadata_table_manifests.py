@@ -23,6 +23,8 @@ from iceberg_pyspark.spec.types import (
     PrimitiveType,
     StringType,
     StructType,
+    Type,
+    UnknownType,
 )
 from iceberg_pyspark.spec.values import value_from_bytes
 from iceberg_pyspark.storage.file_io import FileIO
@@ -125,7 +127,7 @@ class ManifestRows:
                 human_value(
                     field.transform,
                     source,
-                    None if bound is None else value_from_bytes(result.type, bound),
+                    None if bound is None else _bound_value(result.type, bound),
                 )
                 for bound in (summary.lower_bound, summary.upper_bound)
             ]
@@ -138,3 +140,8 @@ class ManifestRows:
                 }
             )
         return shown
+
+
+def _bound_value(type_: Type, bound: bytes) -> Any:
+    """What the bound is; its bytes where no type is known."""
+    return bound if isinstance(type_, UnknownType) else value_from_bytes(type_, bound)

@@ -30,9 +30,9 @@ from iceberg_pyspark.spec.types import (
 )
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
-from iceberg_pyspark.storage.manifests import physical_type, read_entries
+from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.table.metadata_table_rows import KnownRows
-from iceberg_pyspark.table.metadata_table_values import partition_values
+from iceberg_pyspark.table.metadata_table_values import partition_of_values, partition_values
 
 _COUNTED = (
     "spec_id",
@@ -199,10 +199,5 @@ class PartitionRows:
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _partitions(self, partitions: Sequence[_Partition]) -> pa.Array:
-        fields = self._partition_type.fields
-        physical = [
-            pa.array([p.values[i] for p in partitions], physical_type(f.type))
-            for i, f in enumerate(fields)
-        ]
-        tuples = pa.StructArray.from_arrays(physical, [str(f.field_id) for f in fields])
+        tuples = partition_of_values(self._partition_type, [p.values for p in partitions])
         return partition_values(tuples, self._partition_type)

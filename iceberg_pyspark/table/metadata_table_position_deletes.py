@@ -39,9 +39,9 @@ from iceberg_pyspark.spec.types import LongType, NestedField, StructType
 from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
-from iceberg_pyspark.storage.manifests import physical_type, read_entries
+from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.table.metadata_table_rows import batch_of
-from iceberg_pyspark.table.metadata_table_values import partition_values
+from iceberg_pyspark.table.metadata_table_values import partition_of_values, partition_values
 
 _CONTENT_OFFSET_ID, _CONTENT_SIZE_ID = 2147483641, 2147483640
 _POSITIONS_AT_ONCE = 65_536
@@ -167,13 +167,7 @@ class PositionDeleteRows:
 
     def _partition(self, task: PositionDeleteFile) -> pa.Array:
         own = partition_type(self.specs[task.spec_id], self.schemas)
-        if not own.fields:
-            return pa.array([{}], pa.struct([]))
-        values = [
-            pa.array([value], physical_type(f.type))
-            for f, value in zip(own.fields, task.partition, strict=True)
-        ]
-        return pa.StructArray.from_arrays(values, [str(f.field_id) for f in own.fields])
+        return partition_of_values(own, [task.partition])
 
     def _of_vector(
         self, io: FileIO, task: PositionDeleteFile, wanted: Schema

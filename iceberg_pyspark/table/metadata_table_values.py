@@ -6,6 +6,7 @@ Entry tables hold values physically (a date is an integer) and metrics as maps b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,11 +15,14 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.planning.bound_values import decode_bounds
+from iceberg_pyspark.planning.partition_codes import as_texts
+from iceberg_pyspark.spec.transforms import untyped_text
 from iceberg_pyspark.spec.types import (
     DateType,
     FixedType,
     GeographyType,
     GeometryType,
+    StringType,
     StructType,
     TimestampNsType,
     TimestampType,
@@ -29,6 +33,7 @@ from iceberg_pyspark.spec.types import (
     UnknownType,
     UUIDType,
 )
+from iceberg_pyspark.storage.manifests import physical_type
 from iceberg_pyspark.table.metadata_table_rows import struct_of
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -42,6 +47,9 @@ def logical_values(array: pa.Array, type_: Type) -> pa.Array:
     match type_:
         case UnknownType():
             return pa.nulls(len(array), target)
+        case StringType():
+            # of an unknown transform, whatever it gave
+            return as_texts(array)
         case DateType():
             return array.cast(pa.int32()).cast(target)
         case TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
@@ -60,6 +68,26 @@ def bound_values(bounds: pa.Array, type_: Type) -> pa.Array:
     if isinstance(type_, UnknownType | GeometryType | GeographyType):
         return pa.nulls(len(bounds), arrow_type(type_))
     return logical_values(decode_bounds(bounds, type_), type_)
+
+
+def partition_of_values(type_: StructType, tuples: Sequence[Sequence[Any]]) -> pa.Array:
+    """Tuples of physical values as a struct that names its children by field id."""
+    if not type_.fields:
+        return pa.array([{}] * len(tuples), pa.struct([]))
+    columns = zip(*tuples, strict=True) if tuples else [()] * len(type_.fields)
+    arrays = [
+        _physical_array(f.type, values) for f, values in zip(type_.fields, columns, strict=True)
+    ]
+    return pa.StructArray.from_arrays(arrays, [str(f.field_id) for f in type_.fields])
+
+
+def _physical_array(type_: Type, values: Sequence[Any]) -> pa.Array:
+    match type_:
+        case UnknownType() | StringType():
+            texts = [None if v is None else untyped_text(v) for v in values]
+            return pa.array(texts, pa.string())
+        case _:
+            return pa.array(values, physical_type(type_))
 
 
 def partition_values(partition: pa.Array, wanted: StructType) -> pa.Array:

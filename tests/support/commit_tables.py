@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
@@ -22,6 +23,7 @@ from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import LongType, NestedField, StringType
 from iceberg_pyspark.storage.manifest_files import read_manifest_entries, read_snapshot_manifests
 from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.storage.metadata_files import write_table_metadata
 from iceberg_pyspark.table.commit import Clock
 
 IDENTIFIER = TableIdentifier(namespace=("db",), name="t")
@@ -181,3 +183,11 @@ def data_file(name: str, *partition: Any, rows: int = 1, **changes: Any) -> Data
         file_size_in_bytes=10 * rows,
         **changes,
     )
+
+
+def publish(t: CommitTable, metadata: TableMetadata) -> None:
+    """Put metadata in the catalog that no commit of ours makes, as another writer may."""
+    location = f"mem://t/metadata/{uuid4()}.metadata.json"
+    write_table_metadata(t.io, metadata, location)
+    t.catalog.drop_table(IDENTIFIER)
+    t.catalog.register_table(IDENTIFIER, location)

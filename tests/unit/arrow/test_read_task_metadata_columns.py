@@ -17,8 +17,15 @@ from iceberg_pyspark.spec.metadata_columns import (
     partition_column,
 )
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
-from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform
-from iceberg_pyspark.spec.types import IntegerType, LongType, StringType, StructType
+from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform, UnknownTransform
+from iceberg_pyspark.spec.types import (
+    IntegerType,
+    LongType,
+    PrimitiveType,
+    StringType,
+    StructType,
+    UnknownType,
+)
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.scan_tasks import (
     context_of,
@@ -93,6 +100,24 @@ def test_the_partition_tuple_as_the_union_of_all_specs() -> None:
         [{"_partition": {"b": 3, "c": None}}],
         [{"_partition": {"b": None, "c": "x"}}],
     ]
+
+
+@pytest.mark.parametrize(
+    ("shown_as", "value", "expected"),
+    [(StringType(), 7, "7"), (StringType(), b"\xff", "/w=="), (UnknownType(), 7, None)],
+)
+def test_partition_values_of_no_known_type_are_shown_as_text_or_not_at_all(
+    shown_as: PrimitiveType, value: Any, expected: str | None
+) -> None:
+    io = store(1)
+    fields = (
+        PartitionField(source_ids=(1,), field_id=1000, name="z", transform=UnknownTransform("z")),
+    )
+    union = StructType((optional(1000, "z", shown_as),))
+    specs = [PartitionSpec(spec_id=0, fields=fields)]
+    context = context_of(schema_of(partition_column(union)), specs=specs)
+    task = task_of(io, PATH, spec_id=0, partition=(value,))
+    assert read_rows(context, task, io) == [{"_partition": {"z": expected}}]
 
 
 def test_row_ids_and_sequence_numbers_are_inherited() -> None:

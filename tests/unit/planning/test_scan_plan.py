@@ -399,7 +399,7 @@ def test_a_partition_of_a_dropped_column_still_plans_conformance_63() -> None:
     left = Schema(fields=(NestedField(field_id=2, name="c2", type=StringType()),), schema_id=1)
     metadata = table(left)
     tasks = list(plan(io, manifests, metadata=metadata).tasks())
-    assert [t.partition for t in tasks] == [("1",), ("2",)]
+    assert [t.partition for t in tasks] == [(1,), (2,)]
     both = replace(metadata, schemas=(left, SCHEMA))
     tasks = list(plan(io, manifests, metadata=both).tasks())
     assert [t.partition for t in tasks] == [(1,), (2,)]

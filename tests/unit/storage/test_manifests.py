@@ -29,16 +29,19 @@ from iceberg_pyspark.spec.manifests import (
 )
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
 from iceberg_pyspark.spec.types import (
+    BinaryType,
     DateType,
     DecimalType,
     IntegerType,
     LongType,
     NestedField,
+    PrimitiveType,
     StringType,
     StructType,
     UnknownType,
+    UUIDType,
 )
-from iceberg_pyspark.storage.manifest_files import read_manifest_entries
+from iceberg_pyspark.storage.manifest_files import read_manifest_entries, read_partition_types
 from iceberg_pyspark.storage.manifests import Decoder, read_entries
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.manifests import (
@@ -435,17 +438,43 @@ def test_a_partition_field_written_as_null_is_null() -> None:
     assert read_entries(io, manifest, type_)["partition"].to_pylist() == [{"1000": None}]
 
 
-@pytest.mark.parametrize("written", [LongType(), StringType(), UnknownType()])
-def test_values_of_unknown_type_are_kept_for_comparison_conformance_26(written: Any) -> None:
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        (LongType(), 3),
+        (DateType(), 3),
+        (StringType(), "x"),
+        (BinaryType(), b"\xff"),
+        (UUIDType(), bytes(range(16))),
+        (DecimalType(9, 2), Decimal("1.20")),
+        (UnknownType(), None),
+    ],
+)
+def test_values_of_unknown_type_are_kept_as_they_are_conformance_26(
+    written: PrimitiveType, value: Any
+) -> None:
     io = MemoryFileIO()
-    value = {LongType(): 3, StringType(): "x", UnknownType(): None}[written]
     schema = StructType((NestedField(field_id=1000, name="d", type=written),))
     manifest = write_raw(io, manifest_entry_schema(schema, 2), [raw_entry(partition={"d": value})])
     type_ = StructType((NestedField(field_id=1000, name="d", type=UnknownType()),))
     for decoder in DECODERS:
         table = read_entries(io, manifest, type_, decoder=decoder)
-        expected = None if value is None else str(value)
-        assert table["partition"].to_pylist() == [{"1000": expected}]
+        assert table["partition"].to_pylist() == [{"1000": value}]
+    assert read_partition_types(io, manifest.manifest_path)[1000] == written
+
+
+@pytest.mark.parametrize("source", [StringType(), LongType(), UUIDType(), DecimalType(9, 2)])
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_void_may_be_stored_as_int_whatever_its_source(
+    source: PrimitiveType, decoder: Decoder
+) -> None:
+    io = MemoryFileIO()
+    stored = StructType((NestedField(field_id=1000, name="d", type=IntegerType()),))
+    written = manifest_entry_schema(stored, 2)
+    manifest = write_raw(io, written, [raw_entry(partition={"d": None})])
+    type_ = StructType((NestedField(field_id=1000, name="d", type=source),))
+    table = read_entries(io, manifest, type_, decoder=decoder)
+    assert table["partition"].to_pylist() == [{"1000": None}]
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
