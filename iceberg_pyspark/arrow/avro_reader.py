@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.file_fields import NAME_KEY
 from iceberg_pyspark.arrow.parquet_reader import empty_batch
 from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
@@ -127,34 +128,29 @@ class _ArrowTypes:
     def __init__(self, location: str) -> None:
         self._location = location
         self._named: dict[str, Any] = {}
-        self._has_ids = False
 
     def fields(self, schema: Mapping[str, Any]) -> list[_Column]:
         """The columns of a file's records."""
-        found = self._record(schema)
-        if found and not self._has_ids:
-            raise UnsupportedFeatureError(
-                f"{self._location} is an Avro file without field ids, which cannot be read yet"
-            )
-        return found
+        return self._record(schema)
 
     def _record(self, schema: Mapping[str, Any]) -> list[_Column]:
         columns = []
         for i, f in enumerate(schema["fields"]):
             name = f"_{f['field-id']}" if "field-id" in f else f"x{i}"
-            column = self._field(name, f.get("field-id"), f["type"])
+            column = self._field(name, f.get("field-id"), f["type"], f["name"])
             if column is not None:
                 columns.append(column)
         return columns
 
-    def _field(self, name: str, field_id: int | None, schema: Any) -> _Column | None:
+    def _field(self, name: str, field_id: int | None, schema: Any, own_name: str) -> _Column | None:
         """None for a field of type null, which has no values."""
         made = self._type(schema)
         if made is None:
             return None
         type_, convert, leaves = made
-        self._has_ids = self._has_ids or field_id is not None
-        metadata = None if field_id is None else {FIELD_ID_KEY: str(field_id).encode()}
+        metadata = {NAME_KEY: own_name.encode()}
+        if field_id is not None:
+            metadata[FIELD_ID_KEY] = str(field_id).encode()
         return pa.field(name, type_, metadata=metadata), convert, leaves
 
     def _type(self, schema: Any) -> tuple[pa.DataType, ToArrow | None, int] | None:
@@ -238,7 +234,7 @@ class _ArrowTypes:
         return pa.map_(key.with_nullable(False), value), convert, 1 + leaves
 
     def _part(self, name: str, field_id: Any, schema: Any) -> _Column:
-        column = self._field(name, field_id, schema)
+        column = self._field(name, field_id, schema, name)
         if column is None:
             raise UnsupportedFeatureError(
                 f"{self._location}: a list or map of nothing but nulls cannot be read"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.columns_by_id import ColumnsById
-from iceberg_pyspark.arrow.file_fields import resolve_file_fields
+from iceberg_pyspark.arrow.file_fields import mapping_for, resolve_file_fields
 from iceberg_pyspark.arrow.key_set import KeySet
 from iceberg_pyspark.arrow.open_data_file import open_data_file
 from iceberg_pyspark.errors import InvalidMetadataError
@@ -85,7 +85,7 @@ def read_equality_keys(
                 context.schemas,
                 resolve_file_fields(
                     file.schema,
-                    context.name_mapping,
+                    mapping_for(ref.file_format, context.name_mapping, context.schemas[0]),
                     ref.file_path,
                     whole_columns=file.reads_whole_columns,
                 ),

@@ -1,20 +1,32 @@
 """Which field ids a data file's columns have.
 
 A file's own ids win; a file without any is resolved by the table's name mapping (specification,
-"Column Projection"). List elements and map keys and values belong to their column by position in
-the type, so that a missing id there hides nothing. What has no id is invisible.
+"Column Projection"). Where the table has none either, which the specification leaves open, it is as
+in Java: the columns of a Parquet file have the ids 1, 2, ... in their order, those of other formats
+the ids of the columns with their names. List elements and map keys and values belong to their
+column by position in the type, so that a missing id there hides nothing. What has no id is
+invisible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import field_id_of, is_list_like
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping, find_mapped
+from iceberg_pyspark.spec.name_mapping import (
+    MappedField,
+    NameMapping,
+    find_mapped,
+    name_mapping_of,
+)
+from iceberg_pyspark.spec.schema import Schema
+
+NAME_KEY = b"name in the file"
+"""The metadata of a field that its reader calls otherwise than the file does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,14 +49,15 @@ class FileField:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileFields:
-    """The top-level columns of a file; `with_ids` is false when nothing gives them ids.
+    """The top-level columns of a file.
 
     `whole_columns`: the file's format is read by whole top-level columns, not by leaves.
+    `by_position`: only the order of its columns gives them ids, and none to fields inside of them.
     """
 
     columns: tuple[FileField, ...]
-    with_ids: bool
     whole_columns: bool = False
+    by_position: bool = False
 
     def column_with_id(self, field_id: int) -> FileField | None:
         """The top-level column with that id, or None."""
@@ -68,15 +81,34 @@ def resolve_file_fields(
     *,
     whole_columns: bool = False,
 ) -> FileFields:
-    """The columns of a file with their field ids; duplicate ids among siblings are refused."""
-    with_ids = any(field_id_of(f) is not None for f in _walk(schema))
-    mapped = name_mapping.fields if name_mapping is not None and not with_ids else None
-    columns = _Resolver(mapped is not None, location).siblings(list(schema), mapped or ())
+    """The columns of a file with their field ids; duplicate ids among siblings are refused.
+
+    Without a name mapping a file that has no ids gets them by position.
+    """
+    if has_field_ids(schema):
+        columns = _Resolver(by_name=False, location=location).siblings(list(schema), ())
+        return FileFields(columns=columns, whole_columns=whole_columns)
+    mapped = () if name_mapping is None else name_mapping.fields
+    columns = _Resolver(by_name=True, location=location).siblings(list(schema), mapped)
+    if name_mapping is None:
+        columns = tuple(replace(c, field_id=i) for i, c in enumerate(columns, start=1))
     return FileFields(
-        columns=columns,
-        with_ids=with_ids or mapped is not None,
-        whole_columns=whole_columns,
+        columns=columns, whole_columns=whole_columns, by_position=name_mapping is None
     )
+
+
+def mapping_for(
+    file_format: str, name_mapping: NameMapping | None, schema: Schema
+) -> NameMapping | None:
+    """The name mapping for files without ids of a format; None where their columns are numbered."""
+    if name_mapping is not None or file_format == "parquet":
+        return name_mapping
+    return name_mapping_of(schema)
+
+
+def has_field_ids(schema: pa.Schema) -> bool:
+    """Whether any column of a file, at any depth, has a field id."""
+    return any(field_id_of(f) is not None for f in _walk(schema))
 
 
 def _walk(fields: Sequence[pa.Field]) -> Iterator[pa.Field]:
@@ -95,6 +127,12 @@ def _children(type_: pa.DataType) -> list[pa.Field]:
     if is_list_like(type_):
         return [type_.value_field]
     return []
+
+
+def _name_of(field: pa.Field) -> str:
+    """What the file calls a field, which a reader may call otherwise."""
+    named = (field.metadata or {}).get(NAME_KEY)
+    return field.name if named is None else named.decode()
 
 
 class _Resolver:
@@ -116,18 +154,18 @@ class _Resolver:
         resolved: list[FileField] = []
         seen: dict[int, str] = {}
         for i, f in enumerate(fields):
-            found = find_mapped(mapped, part_names[i] if part_names else f.name)
+            found = find_mapped(mapped, part_names[i] if part_names else _name_of(f))
             if self._by_name:
                 field_id = found.field_id if found is not None else None
             else:
                 field_id = field_id_of(f)
             if field_id is not None and field_id in seen:
                 raise InvalidMetadataError(
-                    f"{self._location}: columns '{seen[field_id]}' and '{f.name}' both have "
+                    f"{self._location}: columns '{seen[field_id]}' and '{_name_of(f)}' both have "
                     f"field id {field_id}"
                 )
             if field_id is not None:
-                seen[field_id] = f.name
+                seen[field_id] = _name_of(f)
             resolved.append(self._field(f, field_id, found.fields if found is not None else ()))
         return tuple(resolved)
 
@@ -147,7 +185,7 @@ class _Resolver:
             self._next_leaf += 1
         return FileField(
             field_id=field_id,
-            name=field.name,
+            name=_name_of(field),
             type=field.type,
             children=children,
             leaves=range(first, self._next_leaf),

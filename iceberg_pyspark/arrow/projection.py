@@ -32,6 +32,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UnknownType,
     VariantType,
+    walk_fields,
 )
 
 Converter: TypeAlias = Callable[[pa.Array], pa.Array]
@@ -89,15 +90,28 @@ def match_columns(
     location: str,
 ) -> tuple[Match, ...]:
     """How each top-level field is read from a file."""
-    if not file_fields.with_ids and any(f.field_id not in partition_values for f in fields):
-        raise InvalidMetadataError(
-            f"{location} has no field ids and the table no property schema.name-mapping.default; "
-            "set it to a name mapping"
-        )
-    return tuple(
-        match_field(f, file_fields.column_with_id(f.field_id), partition_values, location)
-        for f in fields
-    )
+
+    def source(field: NestedField) -> FileField | None:
+        if not file_fields.by_position:
+            return file_fields.column_with_id(field.field_id)
+        # files of partition folders lack the column, and its place is that of the next
+        if field.field_id in partition_values:
+            return None
+        found = file_fields.column_with_id(field.field_id)
+        if found is not None and _holds_struct(field):
+            raise InvalidMetadataError(
+                f"{location}: nothing tells which fields of the struct in column '{field.name}' "
+                "are which: the file has no field ids and the table no property "
+                "schema.name-mapping.default; set it to a name mapping"
+            )
+        return found
+
+    return tuple(match_field(f, source(f), partition_values, location) for f in fields)
+
+
+def _holds_struct(field: NestedField) -> bool:
+    inside = (f.type for f in walk_fields(field.type))
+    return any(isinstance(type_, StructType) for type_ in (field.type, *inside))
 
 
 def _missing(field: NestedField, partition_values: Mapping[int, Any], location: str) -> pa.Scalar:

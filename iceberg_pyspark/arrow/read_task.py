@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.columns_by_id import ColumnsById
 from iceberg_pyspark.arrow.equality_deletes import read_equality_deletes
-from iceberg_pyspark.arrow.file_fields import FileFields, resolve_file_fields
+from iceberg_pyspark.arrow.file_fields import FileFields, mapping_for, resolve_file_fields
 from iceberg_pyspark.arrow.metadata_columns import (
     STORED_METADATA_COLUMNS,
     MetadataColumns,
@@ -59,7 +59,7 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
         with open_data_file(io, task.file_path, task.file_format) as file:
             fields = resolve_file_fields(
                 file.schema,
-                context.name_mapping,
+                mapping_for(task.file_format, context.name_mapping, context.schemas[0]),
                 task.file_path,
                 whole_columns=file.reads_whole_columns,
             )

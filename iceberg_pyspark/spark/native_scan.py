@@ -25,6 +25,7 @@ from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskG
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark import native_bitmaps
 from iceberg_pyspark.spark.batches import compile_to_spark
+from iceberg_pyspark.spark.files_without_ids import files_without_ids
 from iceberg_pyspark.spark.native_bitmaps import (
     bitmap_bytes,
     packed_bitmaps,
@@ -172,8 +173,9 @@ class NativeScan:
         taken = 0
         for planned in self._scan.plan().files():
             with_deletes: list[ScanTask] = []
+            without_ids = files_without_ids(self._scan.io, planned.entries)
             for task in tasks_of(planned, _WHOLE):
-                if not self._is_readable(task):
+                if task.file_path in without_ids or not self._is_readable(task):
                     files.portable.append(task)
                 elif not task.deletes:
                     files.plain.append(task)

@@ -5,8 +5,15 @@ Conformance 66, 67; the quirks of interop.md 5 on migrated Parquet.
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+
+from iceberg_pyspark.errors import InvalidMetadataError
 from tests.support.oracle import Oracle
 from tests.support.readings import assert_filters_alike, assert_read_alike, our_scan, our_table
 
@@ -101,3 +108,76 @@ def test_folders_of_partitions_whose_columns_are_not_in_the_files(oracle: Oracle
     assert_filters_alike(oracle, name, filters, "n, id")
     for text in filters:
         assert our_scan(oracle, name, filter=text).describe().statistics.data_files_kept < 5
+
+
+NOWHERE_IDS = pa.table(
+    {
+        "x": pa.array([1, 2], pa.int32()),
+        "y": ["one", "two"],
+        "z": pa.array([10, 20], pa.int32()),
+        "b": pa.array([100, 200], pa.int32()),
+        "l": pa.array([[1, None], []], pa.list_(pa.int32())),
+    }
+)
+PLAIN_AVRO = {
+    "type": "record",
+    "name": "plain",
+    "fields": [
+        {"name": "x", "type": ["null", "int"]},
+        {"name": "y", "type": ["null", "string"]},
+        {"name": "z", "type": "int"},
+        {"name": "b", "type": "int"},
+        {"name": "l", "type": {"type": "array", "items": ["null", "int"]}},
+    ],
+}
+
+
+def add_as_it_is(oracle: Oracle, name: str, rows: pa.Table, file_format: str) -> None:
+    """Add a file that another tool wrote through Java's API, which adds no name mapping."""
+    table = oracle.load_java_table(name)
+    path = Path(table.location().removeprefix("file:"), "data", f"plain.{file_format}")
+    path.parent.mkdir(exist_ok=True)
+    match file_format:
+        case "parquet":
+            pq.write_table(rows, path)
+        case "orc":
+            orc.write_table(rows, str(path))
+        case _:
+            with path.open("wb") as out:
+                fastavro.writer(out, PLAIN_AVRO, rows.to_pylist())
+    builder = oracle.jvm.org.apache.iceberg.DataFiles.builder(table.spec())
+    builder = builder.withPath(str(path)).withFormat(file_format)
+    builder = builder.withFileSizeInBytes(path.stat().st_size).withRecordCount(rows.num_rows)
+    table.newAppend().appendFile(builder.build()).commit()
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_files_without_field_ids_in_a_table_without_name_mapping(
+    oracle: Oracle, file_format: str
+) -> None:
+    name = f"java_hadoop.imported.without_ids_{file_format}"
+    columns = "gone INT, y STRING, z INT, x INT, l ARRAY<INT>"
+    oracle.sql(f"CREATE TABLE {name} ({columns}) USING iceberg")
+    oracle.sql(f"ALTER TABLE {name} DROP COLUMN gone")
+    oracle.sql(f"ALTER TABLE {name} ADD COLUMN later INT")
+    add_as_it_is(oracle, name, NOWHERE_IDS, file_format)
+    oracle.sql(f"INSERT INTO {name} VALUES ('own', 30, 3, array(7), 8)")
+    rows = assert_read_alike(oracle, name, through_spark=True)
+    # x is the fourth column of the Parquet file, and of the others the one with its name
+    first, second = (100, 200) if file_format == "parquet" else (1, 2)
+    assert {row[0]: row[2] for row in rows} == {"one": first, "two": second, "own": 3}
+    assert_filters_alike(oracle, name, ["z > 10", "y = 'one'", "later IS NULL"], "z", natively=True)
+    oracle.write_equality_deletes(name, ["y"], [("two",)])
+    assert len(assert_read_alike(oracle, name)) == 2
+
+
+def test_a_struct_of_parquet_without_field_ids_is_no_null(oracle: Oracle) -> None:
+    """Java reads null where the file has a struct; we refuse, and read the other columns."""
+    name = "java_hadoop.imported.struct_without_ids"
+    oracle.sql(f"CREATE TABLE {name} (s STRUCT<u: INT>, n INT) USING iceberg")
+    rows = pa.table({"s": [{"u": 1}], "n": pa.array([9], pa.int32())})
+    add_as_it_is(oracle, name, rows, "parquet")
+    assert [tuple(row) for row in oracle.spark.table(name).collect()] == [(None, 9)]
+    assert our_table(oracle, name).scan(columns=["n"]).to_arrow().to_pylist() == [{"n": 9}]
+    with pytest.raises(InvalidMetadataError, match=r"column 's'.*schema\.name-mapping\.default"):
+        our_table(oracle, name).scan().to_arrow()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import io as streams
+from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import fastavro
 import pytest
 
-from iceberg_pyspark.errors import IcebergError, StorageError, UnsupportedFeatureError
+from iceberg_pyspark.errors import IcebergError, StorageError
+from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     BinaryType,
@@ -21,6 +24,7 @@ from iceberg_pyspark.spec.types import (
     ListType,
     LongType,
     MapType,
+    NestedField,
     StringType,
     StructType,
     TimestampType,
@@ -144,9 +148,15 @@ def write_avro(
     io.write_bytes(FILE, out.getvalue())
 
 
-def read(io: MemoryFileIO, schema: Schema, count: int, **changes: Any) -> list[dict[str, Any]]:
+def read(
+    io: MemoryFileIO,
+    schema: Schema,
+    count: int,
+    name_mapping: NameMapping | None = None,
+    **changes: Any,
+) -> list[dict[str, Any]]:
     task = task_of(io, FILE, file_format="avro", record_count=count, **changes)
-    return read_rows(context_of(schema), task, io)
+    return read_rows(context_of(schema, name_mapping=name_mapping), task, io)
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard"])
@@ -226,10 +236,45 @@ def test_types_that_iceberg_has_not_are_refused(type_: Any, message: str) -> Non
         read(io, NUMBER, 0)
 
 
-def test_a_file_without_field_ids_is_refused() -> None:
+def without_ids(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [without_ids(s) for s in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {k: without_ids(v) for k, v in schema.items() if not k.endswith("-id")}
+
+
+def test_a_file_without_field_ids_is_read_by_the_names_of_the_tables_columns() -> None:
     io = MemoryFileIO()
+    write_avro(io, without_ids(AVRO), [FULL, EMPTY])
+    named = {"key": "id", "d": "_2d"}
+    schema = Schema(fields=tuple(renamed(f, named) for f in SCHEMA.fields))
+    found = read(io, schema, 2)
+    write_avro(io, AVRO, [FULL, EMPTY])
+    assert found == read(io, schema, 2)
+
+
+def renamed(f: NestedField, names: Mapping[str, str]) -> NestedField:
+    type_ = f.type
+    if isinstance(type_, StructType):
+        type_ = StructType(tuple(renamed(c, names) for c in type_.fields))
+    return replace(f, name=names.get(f.name, f.name), type=type_)
+
+
+def test_a_file_without_field_ids_is_read_by_a_name_mapping_where_there_is_one() -> None:
+    io = MemoryFileIO()
+    fields = [{"name": n, "type": "long"} for n in ("n", "other", "third")]
     write_avro(
-        io, {"type": "record", "name": "table", "fields": [{"name": "n", "type": "int"}]}, []
+        io,
+        {"type": "record", "name": "table", "fields": fields},
+        [{"n": 1, "other": 2, "third": 3}],
     )
-    with pytest.raises(UnsupportedFeatureError, match="without field ids"):
-        read(io, NUMBER, 0)
+    schema = schema_of(*(optional(i, n, LongType()) for i, n in enumerate(("n", "x", "third"), 1)))
+    assert read(io, schema, 1) == [{"n": 1, "x": None, "third": 3}]
+    mapping = NameMapping(
+        fields=(
+            MappedField(field_id=1, names=("other",)),
+            MappedField(field_id=2, names=("n", "x")),
+        )
+    )
+    assert read(io, schema, 1, name_mapping=mapping) == [{"n": 2, "x": 1, "third": None}]

@@ -100,6 +100,19 @@ def test_names_with_dots_are_no_paths() -> None:
     assert read(io, schema_of(optional(3, "a.b", IntegerType()))) == [{"a.b": 2}]
 
 
+def test_a_file_without_field_ids_is_read_by_the_names_of_the_tables_columns() -> None:
+    io = MemoryFileIO()
+    place = pa.struct([field("x", pa.int32(), None)])
+    columns = {"b": pa.array([2]), "place": pa.array([{"x": 1}], place), "a": pa.array([3])}
+    write_orc(io, pa.table(columns))
+    schema = schema_of(
+        optional(1, "a", LongType()),
+        optional(2, "place", StructType((optional(4, "x", IntegerType()),))),
+        optional(3, "c", LongType()),
+    )
+    assert read(io, schema) == [{"a": 3, "place": {"x": 1}, "c": None}]
+
+
 def test_positions_and_filters_run_through_stripes() -> None:
     io = MemoryFileIO()
     table = pa.table(

@@ -14,6 +14,7 @@ from iceberg_pyspark.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.expressions.predicates import BoundColumn, BoundLiteral
 from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
@@ -55,6 +56,7 @@ from tests.support.scan_tasks import (
 
 FILE = "/db/t/data/f.parquet"
 ID = required(1, "id", LongType())
+MAP = pa.map_(pa.string(), pa.int64())
 
 
 def stored(table: pa.Table, *ids: int) -> pa.Table:
@@ -545,12 +547,49 @@ def test_67_a_file_with_ids_ignores_the_name_mapping() -> None:
     assert read_rows(context, task_of(io, FILE), io) == [{"id": None}]
 
 
-def test_a_file_without_ids_and_a_table_without_mapping_are_refused() -> None:
+def test_a_file_without_ids_in_a_table_without_mapping_is_read_by_position() -> None:
     io = MemoryFileIO()
-    write_table(io, FILE, pa.table({"id": [1]}))
-    with pytest.raises(InvalidMetadataError, match=r"schema\.name-mapping\.default"):
-        read_rows(context_of(schema_of(ID)), task_of(io, FILE), io)
+    write_table(
+        io, FILE, pa.table({"id": ["x"], "b": [2], "l": [[3]], "m": pa.array([[("k", 4)]], MAP)})
+    )
+    names = [
+        optional(2, "id", LongType()),
+        optional(1, "b", StringType()),
+        optional(3, "renamed", ListType(element_id=6, element_type=LongType())),
+        optional(
+            4,
+            "m",
+            MapType(key_id=7, key_type=StringType(), value_id=8, value_type=LongType()),
+        ),
+        optional(5, "later", LongType()),
+    ]
+    assert read_rows(context_of(schema_of(*names)), task_of(io, FILE), io) == [
+        {"id": 2, "b": "x", "renamed": [3], "m": [("k", 4)], "later": None}
+    ]
+    column = BoundColumn(field_id=2, name="id", type=LongType(), required=False)
+    greater = BoundLiteral("gt", column, 2)
+    filtered = context_of(schema_of(*names), predicate=greater)
+    assert read_rows(filtered, task_of(io, FILE), io) == []
     assert read_rows(context_of(schema_of()), task_of(io, FILE), io) == [{}]
+
+
+def test_a_partition_column_takes_no_place_among_columns_without_ids() -> None:
+    io = MemoryFileIO()
+    write_table(io, FILE, pa.table({"a": [1], "b": [2]}))
+    schema = schema_of(*(optional(i, f"c{i}", LongType()) for i in (1, 2, 3)))
+    context = context_of(schema, specs=[partitioned(IdentityTransform(), source_id=2)])
+    task = task_of(io, FILE, spec_id=3, partition=(7,))
+    assert read_rows(context, task, io) == [{"c1": 1, "c2": 7, "c3": None}]
+
+
+def test_a_struct_of_a_file_without_ids_and_without_mapping_is_refused() -> None:
+    io = MemoryFileIO()
+    write_table(io, FILE, pa.table({"a": [1], "s": [[{"x": 1}]]}))
+    struct = ListType(element_id=3, element_type=StructType((optional(4, "x", LongType()),)))
+    with pytest.raises(InvalidMetadataError, match=r"column 's'.*schema\.name-mapping\.default"):
+        read_rows(context_of(schema_of(optional(2, "s", struct))), task_of(io, FILE), io)
+    number = schema_of(optional(1, "a", LongType()))
+    assert read_rows(context_of(number), task_of(io, FILE), io) == [{"a": 1}]
 
 
 # --- damaged and unknown files --------------------------------------------------------------------
