@@ -68,7 +68,7 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
             for position, batch in file.batches(
                 reader.leaves,
                 start=task.start,
-                length=task.length,
+                length=_length(task),
                 predicate=reader.predicate,
                 leaf_by_id=reader.exact_leaves,
             ):
@@ -82,6 +82,15 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
                     f"table {context.table}: {task.file_path} is damaged: it has {end} rows, "
                     f"its manifest entry says {task.record_count}"
                 )
+
+
+_FARTHEST = 2**63
+
+
+def _length(task: ScanTask) -> int:
+    """How far the task reads; to the end of the file, however long that is, if it is the last."""
+    is_last = task.start + task.length >= task.file_size_in_bytes
+    return _FARTHEST - task.start if is_last else task.length
 
 
 @contextmanager

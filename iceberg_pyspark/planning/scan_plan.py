@@ -25,7 +25,12 @@ from iceberg_pyspark.planning.entry_filter import Mask, matching_metrics, matchi
 from iceberg_pyspark.planning.in_order import in_order
 from iceberg_pyspark.planning.manifest_pruning import SpecFilter, SpecFilters, prune_manifests
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
-from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, split_file
+from iceberg_pyspark.planning.split_pack import (
+    DEFAULT_SPLIT,
+    MAX_RANGES_OF_A_FILE,
+    SplitOptions,
+    Splitter,
+)
 from iceberg_pyspark.planning.without_collection import without_collection
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -121,10 +126,11 @@ class ScanPlan:
             if table.num_rows:
                 yield self._planned(table, spec_filter, index)
 
-    def tasks(self, split: SplitOptions = DEFAULT_SPLIT) -> Iterator[ScanTask]:
-        """The surviving files as tasks, large ones cut."""
+    def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
+        """The surviving files as tasks, large ones cut; without split options none is."""
+        splitter = None if split is None else Splitter(split.target_size)
         for planned in self.files():
-            yield from tasks_of(planned, split.target_size)
+            yield from tasks_of(planned, splitter)
 
     def _filter_columns(self) -> frozenset[int]:
         return frozenset(columns_of(self._predicate))
@@ -190,10 +196,9 @@ class ScanPlan:
     def _planned(
         self, table: pa.Table, spec_filter: SpecFilter, index: DeleteIndex
     ) -> PlannedFiles:
-        self._count(
-            data_files_kept=table.num_rows,
-            bytes_kept=pc.sum(table["file_size_in_bytes"]).as_py(),
-        )
+        # as floats: sizes that are wrong must not run over
+        sizes = table["file_size_in_bytes"].cast(pa.float64(), safe=False)
+        self._count(data_files_kept=table.num_rows, bytes_kept=int(pc.sum(sizes).as_py()))
         return PlannedFiles(
             spec=spec_filter.spec,
             partition_type=spec_filter.partition_type,
@@ -238,17 +243,18 @@ def plan_tasks(
 
 
 @without_collection
-def tasks_of(planned: PlannedFiles, target_size: int) -> list[ScanTask]:
-    """Planned files as tasks of about the target size."""
+def tasks_of(planned: PlannedFiles, splitter: Splitter | None = None) -> list[ScanTask]:
+    """Planned files as tasks; without a splitter each is one."""
     table = planned.entries
     satisfied = planned.filter_satisfied
     rows: Sequence[int] = range(table.num_rows)
     starts: Iterable[int] = repeat(0)
     lengths = table["file_size_in_bytes"].to_pylist()
-    if max(lengths, default=0) > target_size:
+    if splitter is not None and max(lengths, default=0) > splitter.target_size:
         formats = table["file_format"].to_pylist()
-        offsets = table["split_offsets"].to_pylist()
-        cuts = list(map(split_file, lengths, formats, offsets, repeat(target_size)))
+        counts = table["record_count"].to_pylist()
+        offsets = _split_offsets(table)
+        cuts = list(map(splitter.ranges, lengths, formats, counts, offsets))
         rows = [row for row, ranges in enumerate(cuts) for _ in ranges]
         starts = [start for ranges in cuts for start, _ in ranges]
         lengths = [length for ranges in cuts for _, length in ranges]
@@ -272,6 +278,17 @@ def tasks_of(planned: PlannedFiles, target_size: int) -> list[ScanTask]:
             "filter_satisfied": satisfied.tolist(),
         },
     )
+
+
+def _split_offsets(table: pa.Table) -> list[list[int] | None]:
+    """The split offsets of each file, unless they are more than it may be cut at."""
+    offsets = table["split_offsets"]
+    many = pc.fill_null(pc.greater(pc.list_value_length(offsets), MAX_RANGES_OF_A_FILE), False)
+    if pc.any(many).as_py():
+        lists = zip(offsets, many.to_pylist(), strict=True)
+        return [None if too_many else known.as_py() for known, too_many in lists]
+    found: list[list[int] | None] = offsets.to_pylist()
+    return found
 
 
 def _partition_tuples(table: pa.Table) -> Iterable[tuple[object, ...]]:

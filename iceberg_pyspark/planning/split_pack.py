@@ -2,7 +2,8 @@
 
 The table properties `read.split.*` and their meaning are Java's. A Parquet file is cut where a row
 group begins, known from its split offsets, and otherwise anywhere: a row group belongs to the range
-with its first byte. Files of other formats stay whole.
+with its first byte. Files of other formats stay whole. What a manifest says of a file's size may be
+wrong, so that how many ranges come of it has bounds: per file, and per scan.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from iceberg_pyspark.spec.properties import (
 )
 
 _FEW_GROUPS = 64
+
+MAX_RANGES_OF_A_FILE = 10_000
+MAX_CUTS = 500_000
+"""How often the files of one scan are cut; after that they stay whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +59,46 @@ def split_options(properties: Mapping[str, str]) -> SplitOptions:
     )
 
 
+class Splitter:
+    """Cuts the files of one scan, as long as there are cuts left."""
+
+    def __init__(self, target_size: int) -> None:
+        self.target_size = target_size
+        self._cuts_left = MAX_CUTS
+
+    def ranges(
+        self,
+        file_size: int,
+        file_format: str,
+        record_count: int,
+        split_offsets: Sequence[int] | None,
+    ) -> list[tuple[int, int]]:
+        """As `split_file`."""
+        ranges = split_file(file_size, file_format, record_count, split_offsets, self.target_size)
+        if len(ranges) - 1 > self._cuts_left:
+            return [(0, file_size)]
+        self._cuts_left -= len(ranges) - 1
+        return ranges
+
+
 def split_file(
-    file_size: int, file_format: str, split_offsets: Sequence[int] | None, target_size: int
+    file_size: int,
+    file_format: str,
+    record_count: int,
+    split_offsets: Sequence[int] | None,
+    target_size: int,
 ) -> list[tuple[int, int]]:
-    """The (start, length) ranges to read a file in; together they are the whole file."""
+    """The (start, length) ranges to read a file in; together they are the whole file.
+
+    They are no more than its rows, or than `MAX_RANGES_OF_A_FILE`.
+    """
+    # a row group has a row at least; old writers' imported files have a count of -1
+    most = min(record_count, MAX_RANGES_OF_A_FILE) if record_count > 0 else MAX_RANGES_OF_A_FILE
+    target_size = max(target_size, -(-file_size // most))
     if file_size <= target_size or file_format != "parquet":
         # no reader of another format finds its way into the midst of a file
         return [(0, file_size)]
-    if split_offsets and _are_usable(split_offsets, file_size):
+    if split_offsets and _are_usable(split_offsets, file_size, most):
         # what stands before the first row group is read with it
         starts = [0]
         for offset, end in pairwise([*split_offsets[1:], file_size]):
@@ -74,7 +111,9 @@ def split_file(
     return [(start, end - start) for start, end in zip(starts, ends, strict=True)]
 
 
-def _are_usable(offsets: Sequence[int], file_size: int) -> bool:
+def _are_usable(offsets: Sequence[int], file_size: int, most: int) -> bool:
+    if len(offsets) > most:
+        return False
     ascending = all(a < b for a, b in pairwise(offsets))
     return ascending and offsets[0] >= 0 and offsets[-1] < file_size
 

@@ -76,8 +76,11 @@ _FACT_TYPES = {
     SCOPE: spark_types.IntegerType(),
 }
 _AT = (ORDINAL, f"{ROW_INDEX} AS {POSITION}")
-_WHOLE = 2**62
 _EVERY_ROW = AlwaysTrue()
+_MOST_FILE_BYTES = 2**42
+_MOST_BYTES = 2**48
+"""Spark cuts files by the sizes that it is told, in memory: what says more is read portably."""
+_MOST_ROWS = 2**40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,12 +173,16 @@ class NativeScan:
 
     def _sorted_files(self) -> _Files:
         files = _Files()
-        taken = 0
+        taken = said = 0
         for planned in self._scan.plan().files():
             with_deletes: list[ScanTask] = []
             without_ids = files_without_ids(self._scan.io, planned.entries)
-            for task in tasks_of(planned, _WHOLE):
+            for task in tasks_of(planned):
                 if task.file_path in without_ids or not self._is_readable(task):
+                    files.portable.append(task)
+                    continue
+                said += task.file_size_in_bytes
+                if said > _MOST_BYTES:
                     files.portable.append(task)
                 elif not task.deletes:
                     files.plain.append(task)
@@ -201,6 +208,7 @@ class NativeScan:
         return (
             self._columns is not None
             and task.file_format == "parquet"
+            and 0 <= task.file_size_in_bytes <= _MOST_FILE_BYTES
             and self._storage.location(task.file_path) is not None
         )
 
@@ -289,7 +297,7 @@ class NativeScan:
             facts=schema,
             columns=columns.schema(positions=ORDINAL in facts),
             options=self._storage.options,
-            rows=sum(t.record_count for t in tasks),
+            rows=_rows_said(tasks),
         )
         if isinstance(self._filter, AlwaysTrue):
             return relation
@@ -328,7 +336,12 @@ class NativeScan:
         groups = pack_tasks(tasks, self._scan.split)
         read = _GroupRows(context, self._scan.io)
         plan = self._bridge.analysed(shipped_tasks(self._spark, groups, read, schema))
-        return Part(plan=self._bridge.sized(plan, sum(t.record_count for t in tasks)))
+        return Part(plan=self._bridge.sized(plan, _rows_said(tasks)))
+
+
+def _rows_said(tasks: Sequence[ScanTask]) -> int:
+    """How many rows the manifests say the files have, as a number the JVM can hold."""
+    return min(sum(max(t.record_count, 0) for t in tasks), _MOST_ROWS)
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,8 @@ def deleted_before(io: FileIO, task: ScanTask, table: str) -> int:
     rows = read_deleted_rows(io, task, table)
     if rows is None or not task.record_count:
         return 0
+    if task.record_count < 0:
+        return len(rows.bitmap())
     return int(rows.bitmap().rank(task.record_count - 1))
 
 

@@ -42,7 +42,6 @@ from iceberg_pyspark.table.given_filter import predicate_of
 from iceberg_pyspark.table.row_deletes import deleted_before
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
 
-_WHOLE_FILES = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +124,7 @@ class TableScan:
         """How many rows there are; data files are read only where values must be looked at."""
         counting = replace(self.context, projection=Schema(fields=()))
         rows = 0
-        for task in self.plan().tasks(SplitOptions(target_size=_WHOLE_FILES)):
+        for task in self.plan().tasks(split=None):
             if self._is_countable(task):
                 rows += task.record_count - self._deleted(task)
             else:
@@ -136,7 +135,7 @@ class TableScan:
         """How many rows there are, or None where values of data files must be looked at."""
         rows = 0
         with_deletes = []
-        for task in self.plan().tasks(SplitOptions(target_size=_WHOLE_FILES)):
+        for task in self.plan().tasks(split=None):
             if not self._is_countable(task):
                 return None
             rows += task.record_count
@@ -147,7 +146,9 @@ class TableScan:
 
     def _is_countable(self, task: ScanTask) -> bool:
         selected = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied
-        return selected and all(d.content is not FileContent.EQUALITY_DELETES for d in task.deletes)
+        # old writers' imported files have a count of -1
+        counted = selected and task.record_count >= 0
+        return counted and all(d.content is not FileContent.EQUALITY_DELETES for d in task.deletes)
 
     def _deleted(self, task: ScanTask) -> int:
         return deleted_before(self.io, task, self.context.table) if task.deletes else 0

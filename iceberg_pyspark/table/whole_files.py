@@ -23,8 +23,6 @@ from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.table.scan import TableScan
 
-_WHOLE_FILES = 2**62
-
 
 @dataclass(frozen=True, kw_only=True)
 class FileSelection:
@@ -43,7 +41,7 @@ def select_files(scan: TableScan) -> FileSelection:
     partial: dict[str, ScanTask] = {}
     for planned in scan.plan().files():
         may_leave = matching_metrics(planned.entries, left_over)
-        for task, leaves in zip(tasks_of(planned, _WHOLE_FILES), may_leave, strict=True):
+        for task, leaves in zip(tasks_of(planned), may_leave, strict=True):
             goes = task.filter_satisfied or not leaves
             (whole if goes else partial)[task.file_path] = task
     return FileSelection(predicate=predicate, whole=whole, partial=partial)

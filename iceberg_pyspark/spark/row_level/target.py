@@ -42,7 +42,6 @@ LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
 ALIAS = "t"
 """What conditions call the table."""
 
-_WHOLE_FILES = 2**62
 _UNKNOWN_TOTAL = 2**40
 
 
@@ -168,9 +167,7 @@ class Target:
         if last:
             scan = scan.pruned_by(or_(*(s.context.predicate for s in last)))
         return {
-            task.file_path: task
-            for planned in scan.plan().files()
-            for task in tasks_of(planned, _WHOLE_FILES)
+            task.file_path: task for planned in scan.plan().files() for task in tasks_of(planned)
         }
 
     def read_predicate(self) -> Predicate:

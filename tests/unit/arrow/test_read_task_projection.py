@@ -1,6 +1,7 @@
 """Columns of a file as the projection asks for them. Numbers are lines of the conformance list."""
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -590,6 +591,14 @@ def test_a_struct_of_a_file_without_ids_and_without_mapping_is_refused() -> None
         read_rows(context_of(schema_of(optional(2, "s", struct))), task_of(io, FILE), io)
     number = schema_of(optional(1, "a", LongType()))
     assert read_rows(context_of(number), task_of(io, FILE), io) == [{"a": 1}]
+
+
+@pytest.mark.parametrize("said", [-1, 0, 10, 2**62])
+def test_a_size_that_is_not_true_hides_no_row(said: int) -> None:
+    io = MemoryFileIO()
+    write_rows(io, FILE, schema_of(ID), [{"id": 1}])
+    task = replace(task_of(io, FILE), file_size_in_bytes=said, start=0, length=said)
+    assert read_rows(context_of(schema_of(ID)), task, io) == [{"id": 1}]
 
 
 # --- damaged and unknown files --------------------------------------------------------------------

@@ -237,6 +237,19 @@ def test_tasks_carry_what_readers_need() -> None:
     assert planned.statistics.delete_files == 1
 
 
+def test_sizes_that_are_not_true_make_few_tasks_and_are_summed() -> None:
+    io = MemoryFileIO()
+    files = [
+        a_file(str(i), partition=(i,), file_size_in_bytes=2**62, record_count=3) for i in range(4)
+    ]
+    files.append(replace(files[0], record_count=2**62, split_offsets=(4, 9)))
+    files.append(replace(files[0], split_offsets=tuple(range(20_000))))
+    manifest = listed(io, [added(f) for f in files], schema=SCHEMA, spec=BY_NUMBER)
+    planned = plan(io, [manifest])
+    assert len(list(planned.tasks())) == 4 * 3 + 2 + 3
+    assert planned.statistics.bytes_kept == 6 * 2**62
+
+
 def with_bounds(path: str, low: int | None, high: int | None, **values: Any) -> DataFile:
     """A file of rows whose c1 lies between the bounds; both None means that c1 is null."""
     if low is None or high is None:

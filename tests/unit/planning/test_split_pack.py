@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import (
+    MAX_CUTS,
+    MAX_RANGES_OF_A_FILE,
     SplitOptions,
+    Splitter,
     pack_tasks,
     split_file,
     split_options,
@@ -56,7 +59,7 @@ OFFSETS = st.none() | st.lists(st.integers(-2, 120), max_size=5)
 def test_the_ranges_of_a_file_are_the_file(
     size: int, file_format: str, offsets: list[int] | None, target: int
 ) -> None:
-    cuts = split_file(size, file_format, offsets, target)
+    cuts = split_file(size, file_format, 1000, offsets, target)
     assert cuts[0][0] == 0
     assert sum(length for _, length in cuts) == size
     assert all(a + n == b for (a, n), (b, _) in pairwise(cuts))
@@ -91,10 +94,39 @@ def test_packing_loses_no_byte_and_repeats_none(
     assert all(g.tasks for g in groups)
 
 
+@pytest.mark.parametrize("size", [2**62, 2**63 - 1])
+@pytest.mark.parametrize("target", [1, 128 << 20])
+@pytest.mark.parametrize("offsets", [None, list(range(4, 30_004))])
+@pytest.mark.parametrize("rows", [-1, 0, 3, 2**62])
+def test_a_size_that_is_not_true_makes_few_ranges(
+    size: int, target: int, offsets: list[int] | None, rows: int
+) -> None:
+    cuts = split_file(size, "parquet", rows, offsets, target)
+    assert len(cuts) <= (3 if rows == 3 else MAX_RANGES_OF_A_FILE)
+    assert (cuts[0][0], sum(length for _, length in cuts)) == (0, size)
+
+
+def test_a_negative_size_is_one_range() -> None:
+    assert split_file(-5, "parquet", 10, None, 90) == [(0, -5)]
+
+
+def test_a_file_of_few_rows_is_cut_into_no_more_ranges_than_it_has_rows() -> None:
+    assert split_file(200, "parquet", 1, None, 10) == [(0, 200)]
+    assert split_file(200, "parquet", 3, None, 10) == [(0, 67), (67, 67), (134, 66)]
+
+
+def test_the_files_of_a_scan_are_cut_only_so_often() -> None:
+    splitter = Splitter(1)
+    made = [splitter.ranges(2**62, "parquet", 2**40, None) for _ in range(100)]
+    assert sum(len(ranges) - 1 for ranges in made) <= MAX_CUTS
+    assert made[-1] == [(0, 2**62)]
+    assert len(splitter.ranges(3, "parquet", 3, None)) == 3, "what is left is used"
+
+
 def test_cuts_fall_on_row_groups_as_many_as_fit() -> None:
     offsets = [4, 40, 80, 120, 160]
-    assert split_file(200, "parquet", offsets, 90) == [(0, 80), (80, 80), (160, 40)]
-    assert split_file(200, "parquet", offsets, 10) == [
+    assert split_file(200, "parquet", 1000, offsets, 90) == [(0, 80), (80, 80), (160, 40)]
+    assert split_file(200, "parquet", 1000, offsets, 10) == [
         (0, 40),
         (40, 40),
         (80, 40),
@@ -105,18 +137,18 @@ def test_cuts_fall_on_row_groups_as_many_as_fit() -> None:
 
 @pytest.mark.parametrize("offsets", [None, [], [4, 300], [50, 20], [4, 4]])
 def test_without_usable_offsets_parquet_is_cut_anywhere(offsets: list[int] | None) -> None:
-    assert split_file(200, "parquet", offsets, 90) == [(0, 90), (90, 90), (180, 20)]
+    assert split_file(200, "parquet", 1000, offsets, 90) == [(0, 90), (90, 90), (180, 20)]
 
 
 @pytest.mark.parametrize("file_format", ["avro", "orc"])
 def test_other_formats_stay_whole(file_format: str) -> None:
-    assert split_file(200, file_format, None, 90) == [(0, 200)]
-    assert split_file(200, file_format, [4, 100], 90) == [(0, 200)]
+    assert split_file(200, file_format, 1000, None, 90) == [(0, 200)]
+    assert split_file(200, file_format, 1000, [4, 100], 90) == [(0, 200)]
 
 
 def test_a_file_within_the_target_stays_whole() -> None:
-    assert split_file(90, "parquet", [4, 40], 90) == [(0, 90)]
-    assert split_file(0, "parquet", None, 90) == [(0, 0)]
+    assert split_file(90, "parquet", 1000, [4, 40], 90) == [(0, 90)]
+    assert split_file(0, "parquet", 1000, None, 90) == [(0, 0)]
 
 
 def test_groups_fill_up_to_the_target() -> None:
