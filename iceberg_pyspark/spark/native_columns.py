@@ -171,6 +171,11 @@ def native_columns(
                 if may_be_mistaken(f, scan.metadata):
                     expression = f"CAST({expression} AS {type_text(_read_type(f.type, f.name))})"
                     f = replace(f, type=with_hidden_names(f.type))
+                if f.required and f.initial_default is not None:
+                    # Spark's reader asks every file for a column that is declared NOT NULL
+                    f = replace(f, required=False)
+                    default = sql_literal(f.type, f.initial_default)
+                    expression = f"coalesce({expression}, {default})"
                 read.append(_read_field(f, name))
         expressions.append(f"{expression} AS {quoted(f.name)}")
     for field_id, f in further.items():

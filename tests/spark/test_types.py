@@ -40,7 +40,14 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 from tests.support.data_source_steps import read_by_steps
-from tests.support.frames import load, path_table, rows_of, save
+from tests.support.frames import (
+    append_rows,
+    create_path_table,
+    load,
+    path_table,
+    rows_of,
+    save,
+)
 from tests.support.read_paths import Read
 
 NOON = dt.datetime(2026, 2, 3, 12, 30, 45, 678901)
@@ -224,3 +231,38 @@ def test_intervals_are_refused_when_writing(spark: SparkSession, tmp_path: Path)
         save(frame, tmp_path / "t")
     assert "cast the column before writing" in str(caught.value)
     assert not (tmp_path / "t").exists()
+
+
+DEFAULTS: dict[str, tuple[str, Any]] = {
+    "text": ("string", "it's \\ 'must'"),
+    "flag": ("boolean", False),
+    "least": ("int", -(2**31)),
+    "large": ("long", 2**62),
+    "half": ("double", 0.5),
+    "price": ("decimal(9, 2)", Decimal("-1.50")),
+    "day": ("date", dt.date(1969, 12, 31)),
+    "at": ("timestamp", NOON),
+}
+
+
+@pytest.mark.parametrize("columns", ["text", "flag,least,large", ",".join(DEFAULTS), "text,id"])
+def test_required_columns_that_files_lack_have_their_default(
+    read: Read, tmp_path: Path, columns: str
+) -> None:
+    table = create_path_table(
+        tmp_path / "t", "id BIGINT", [{"id": 1}, {"id": 2}], properties={"format-version": "3"}
+    )
+    changes = table.update_schema()
+    for name, (type_, default) in DEFAULTS.items():
+        changes = changes.add_column(name, type_, required=True, default=default)
+    changes.commit()
+    own = {"id": 3, **{name: default for name, (_, default) in DEFAULTS.items()}, "text": "own"}
+    append_rows(path_table(tmp_path / "t"), [own])
+
+    expected = [{**own, "id": i, "text": DEFAULTS["text"][1]} for i in (1, 2)] + [own]
+    names = columns.split(",")
+    found = read(tmp_path / "t", {"columns": columns})
+    assert found.rows == sorted(tuple(row[n] for n in names) for row in expected)
+    assert [f.nullable for f in found.schema] == [n == "id" for n in names]
+    filtered = read(tmp_path / "t", {"columns": columns, "filter": "text = 'own'"})
+    assert filtered.rows == [tuple(own[n] for n in names)]
