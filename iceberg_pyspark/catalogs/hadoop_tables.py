@@ -206,13 +206,10 @@ def commit_next_version(
         if metadata is base.metadata:
             return Done(base)
         _check(metadata, location)
-        # by what the base says, not the new metadata: writers that race for a version then race
-        # for one name
-        gzipped = metadata_codec(base.metadata.properties) == "gzip"
     except IcebergError as e:
         return Refused(e)
     version = base.version + 1
-    suffix = _SUFFIXES[1] if gzipped else _SUFFIXES[0]
+    suffix = _SUFFIXES[1] if _is_gzipped(base.metadata) else _SUFFIXES[0]
     file = f"{_metadata_folder(location)}/v{version}{suffix}"
     following = TableVersion(version=version, metadata_location=file, metadata=metadata)
     outcome = _publish(io, location, following)
@@ -223,6 +220,18 @@ def commit_next_version(
         own = OwnFolders(folders=(location,))
         delete_trimmed_metadata(io, own, base.metadata, metadata)
     return outcome
+
+
+def _is_gzipped(base: TableMetadata) -> bool:
+    """Whether the version after the base is compressed.
+
+    By what the base says, not the new metadata: writers that race for a version then race for one
+    name. A codec of the base that is none is what the new metadata mends.
+    """
+    try:
+        return metadata_codec(base.properties) == "gzip"
+    except InvalidRequestError:
+        return False
 
 
 def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersion]:
@@ -439,6 +448,8 @@ def _check(metadata: TableMetadata, location: str) -> None:
             "table of a "
             "file system is found in its folder only"
         )
+    # one that is none would lock the table: no version after it would have a name
+    metadata_codec(metadata.properties)
 
 
 def _same_place(a: str, b: str) -> bool:

@@ -18,9 +18,11 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.commits.updates import (
     AddSnapshot,
+    RemoveProperties,
     SetLocation,
     SetProperties,
     SetSnapshotRef,
+    TableUpdate,
 )
 from iceberg_pyspark.errors import (
     CommitConflictError,
@@ -182,6 +184,36 @@ def test_a_change_of_codec_takes_effect_one_commit_later(
         *("v1.metadata.json", "v2.metadata.json", "v3.gz.metadata.json", "v4.metadata.json"),
         "version-hint.text",
     ]
+
+
+CODEC = "write.metadata.compression-codec"
+
+
+def test_a_codec_that_is_none_is_refused_when_it_is_set(catalog: FilesystemCatalog) -> None:
+    refused = f"{CODEC} = zstd: must be none or gzip"
+    with pytest.raises(InvalidRequestError, match=refused):
+        create(catalog, EVENTS, properties={CODEC: "zstd"})
+    create(catalog, EVENTS)
+    with pytest.raises(InvalidRequestError, match=refused):
+        set_property(catalog, EVENTS, CODEC, "zstd")
+    set_property(catalog, EVENTS, "n", "1")
+
+
+@pytest.mark.parametrize(
+    "mending", [RemoveProperties((CODEC,)), SetProperties({CODEC: "gzip"})], ids=["unset", "set"]
+)
+def test_a_codec_that_is_none_does_not_lock_a_table_of_another_writer(
+    catalog: FilesystemCatalog, folder: Path, mending: TableUpdate
+) -> None:
+    create(catalog, EVENTS)
+    first = folder / "v1.metadata.json"
+    text = json.loads(first.read_text())
+    first.write_text(json.dumps({**text, "properties": {CODEC: "zstd"}}))
+    with pytest.raises(InvalidRequestError, match="zstd"):
+        set_property(catalog, EVENTS, "n", "1")
+    catalog.commit_table(EVENTS, (), (mending,)).result()
+    set_property(catalog, EVENTS, "n", "1")
+    assert current_n(catalog) == "1"
 
 
 def hooked(hook: Hook) -> HookedFileIO:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from iceberg_pyspark.errors import TableAlreadyExistsError
+from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.our_tables import CATALOGS, our_catalog, pyiceberg_table
@@ -207,3 +207,27 @@ def test_old_metadata_files_are_deleted_as_asked(oracle: Oracle, java: JavaTable
     logged = oracle.sql(f"SELECT file FROM {name}.metadata_log_entries").collect()
     assert len(logged) == 3
     assert java.rows(name) == shown(*range(6))
+
+
+def test_a_metadata_codec_that_is_none_can_be_mended(oracle: Oracle, java: JavaTables) -> None:
+    """Java refuses to set it, and every commit that leaves it; so do we."""
+    name = "java_hadoop.we_write_together.codec"
+    codec = "write.metadata.compression-codec"
+    table = our_catalog(oracle, "java_hadoop").create_table(name, "id BIGINT")
+    alter = f"ALTER TABLE {name} SET TBLPROPERTIES ('{codec}' = 'zstd')"
+    with pytest.raises(Py4JJavaError, match="Invalid codec name: zstd"):
+        oracle.sql(alter)
+    with pytest.raises(InvalidRequestError, match=codec):
+        table.update_properties().set({codec: "zstd"}).commit()
+    metadata = Path(table.loaded.metadata_location)
+    text = json.loads(metadata.read_text(encoding="utf-8"))
+    text["properties"][codec] = "zstd"
+    metadata.write_text(json.dumps(text), encoding="utf-8")
+    with pytest.raises(Exception, match="Invalid codec name: zstd"):
+        oracle.sql(f"INSERT INTO {name} VALUES (1)")
+    with pytest.raises(InvalidRequestError, match=codec):
+        table.refresh().append(ids(1))
+    table.refresh().update_properties().remove(codec).commit()
+    table.append(ids(2))
+    oracle.sql(f"INSERT INTO {name} VALUES (3)")
+    assert java.rows(name) == shown(2, 3)
