@@ -7,7 +7,7 @@ others committed are `conflicts.py`, manifests are `manifest_changes.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -115,6 +115,7 @@ def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) 
     if not isinstance(action, AppendFiles) and action.checks is not None:
         check_conflicts(action.checks, base)
     filtered = remove_files(base, removal, snapshot_id)
+    _check_not_live(added, base, filtered)
     _check_one_vector_per_file(added, base, filtered)
     manifests = added_manifests(
         added,
@@ -212,6 +213,32 @@ def check_added_files(files: Iterable[DataFile], metadata: TableMetadata) -> Non
             )
         if f.content is not FileContent.DATA:
             _check_delete_file(f, metadata, vectors)
+
+
+def _check_not_live(added: Iterable[DataFile], base: SnapshotBase, left: Filtered) -> None:
+    """Refuse data files that the branch has already: their rows would be there twice.
+
+    Only files that the commit's writer did not make are looked for, in every manifest.
+    """
+    offered = {f.file_path for f in added if f.content is FileContent.DATA} - base.fresh_paths
+    if not offered:
+        return
+    for manifest in left.kept:
+        if manifest.content is ManifestContent.DATA:
+            _refuse_live(offered & base.read_paths(manifest), base)
+    for rewritten in left.rewritten:
+        if rewritten.content is ManifestContent.DATA:
+            live = {e.data_file.file_path for e in rewritten.entries if e.is_live}
+            _refuse_live(offered & live, base)
+
+
+def _refuse_live(paths: Set[str], base: SnapshotBase) -> None:
+    if paths:
+        raise InvalidRequestError(
+            f"{len(paths)} of the files to add are in table {base.metadata.location} already, "
+            f"among them {min(paths)}; added again, their rows would be there twice: leave them "
+            "out, or remove them in the same commit"
+        )
 
 
 def _check_delete_file(f: DataFile, metadata: TableMetadata, vectors: set[str]) -> None:

@@ -150,10 +150,11 @@ def write_staged(bridge: Bridge, staged: StagedTable, command: WriteCommand) -> 
 def commit_staged(staged: StagedTable) -> None:
     """Make the table, with its rows, in one commit."""
     io = table_io(staged.planned, staged.catalog.properties)
-    files: list[DataFile] = []
+    written = WrittenFiles(io)
     steps: list[CommitStep] = []
     if staged.rows is not None:
         files, action, options = staged.rows
+        written.add(files)
         steps.append(
             SnapshotStep(
                 action,
@@ -162,9 +163,9 @@ def commit_staged(staged: StagedTable) -> None:
                 clock=SYSTEM_CLOCK,
                 write_id=options.write_id,
                 snapshot_properties=options.snapshot_properties,
+                written=written,
             )
         )
-    written = WrittenFiles(io, files)
     if staged.existing is None:
         identifier, metadata = staged.planned.identifier, staged.planned.metadata
         create_table_with(staged.catalog, identifier, metadata, steps, written=written)

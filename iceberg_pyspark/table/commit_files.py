@@ -72,6 +72,7 @@ def commit_action(
         snapshot_properties=chosen.snapshot_properties,
         creates_branch=chosen.creates_branch,
         stages_only=chosen.stages_only,
+        written=written,
     )
     # what was loaded when the write began is old by now: starting from it would waste an attempt
     return commit_steps(catalog, table, [*before, step], written=written, refresh=True, clock=clock)

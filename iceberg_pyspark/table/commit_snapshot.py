@@ -60,7 +60,7 @@ from iceberg_pyspark.storage.manifest_files import (
 )
 from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.table.commit import Clock
-from iceberg_pyspark.table.written_files import remove_files
+from iceberg_pyspark.table.written_files import WrittenFiles, remove_files
 
 
 class SnapshotStep:
@@ -69,6 +69,7 @@ class SnapshotStep:
     `write_id` stands in the snapshot's summary; a table that already has a snapshot with it has
     this step's rows, and the step does nothing. `creates_branch`: a branch that is not there begins
     at main's snapshot. `stages_only`: no branch gets the snapshot, it waits to be published.
+    `written` are files that are new for certain; others are looked for in the branch.
     """
 
     def __init__(
@@ -83,8 +84,10 @@ class SnapshotStep:
         snapshot_properties: Mapping[str, str] | None = None,
         creates_branch: bool = False,
         stages_only: bool = False,
+        written: WrittenFiles | None = None,
     ) -> None:
         self._action = action
+        self._written_files = written
         self._io = io
         self._table_uuid = table_uuid
         self._clock = clock
@@ -121,6 +124,9 @@ class SnapshotStep:
             read_entries=lambda m: self._read_entries(metadata, m),
             read_paths=lambda m: self._read_paths(metadata, m),
             read_manifests=self._read_manifests,
+            fresh_paths=(
+                frozenset() if self._written_files is None else self._written_files.locations
+            ),
         )
         plan = plan_snapshot(self._action, base, self._snapshot_id)
         manifests = self._write_manifests(plan, base)

@@ -116,6 +116,7 @@ class Transaction:
                 branch=branch,
                 write_id=write_id,
                 snapshot_properties=snapshot_properties,
+                written=self._written,
             )
         )
 

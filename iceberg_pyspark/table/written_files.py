@@ -34,6 +34,11 @@ class WrittenFiles:
         """More files of the operation."""
         self._files.extend(files)
 
+    @property
+    def locations(self) -> frozenset[str]:
+        """Where they are."""
+        return frozenset(f.file_path for f in self._files)
+
     def hand_over(self) -> None:
         """From here on a swap may be under way that makes the files part of a table."""
         self._handed_over = True

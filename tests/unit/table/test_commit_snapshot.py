@@ -35,6 +35,7 @@ from iceberg_pyspark.spec.types import LongType, StructType
 from iceberg_pyspark.spec.values import value_to_bytes
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_manifest_entries
+from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.table import commit_snapshot
 from iceberg_pyspark.table.commit import MetadataStep, commit_steps
 from iceberg_pyspark.table.commit_files import (
@@ -44,6 +45,8 @@ from iceberg_pyspark.table.commit_files import (
     commit_append,
     commit_overwrite,
 )
+from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.written_files import WrittenFiles
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 
 VERSIONS = (1, 2, 3)
@@ -321,6 +324,79 @@ def test_a_file_offered_twice_is_refused_97() -> None:
     with pytest.raises(InvalidRequestError, match="added twice"):
         append(t, data_file("a"), data_file("a"))
     assert t.metadata_files() == set()
+
+
+ALREADY = r"1 of the files to add are in table mem://t already, among them mem://t/data/a;"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_data_file_that_is_live_cannot_be_added_again_97(version: int) -> None:
+    t = commit_table(format_version=version)
+    append(t, data_file("a"), data_file("b"))
+    append(t, data_file("c"))
+    before = t.metadata_files()
+    offered = (data_file("new"), data_file("a"))
+    removed = RemoveFiles(data_paths=frozenset({"mem://t/data/b"}))
+    checks = ConflictChecks(base_snapshot_id=head(t))
+    actions: list[SnapshotAction] = [
+        AppendFiles(data_files=offered),
+        AppendFiles(data_files=offered, merge=False),
+        OverwriteFiles(removal=removed, data_files=offered),
+        RewriteFiles(data_files=offered, checks=checks),
+    ]
+    if version > 1:
+        actions.append(RowDelta(data_files=offered, checks=checks))
+    for action in actions:
+        with pytest.raises(InvalidRequestError, match=ALREADY):
+            act(t, action)
+    assert t.live() == [f"mem://t/data/{n}" for n in "abc"]
+    assert t.metadata_files() == before
+
+
+def test_a_data_file_may_be_added_where_it_is_not_live() -> None:
+    t = commit_table()
+    append(t, data_file("a"), data_file("b"))
+    commit_steps(
+        t.catalog,
+        t.loaded,
+        [MetadataStep(lambda m: create_ref(m, "old", "branch"))],
+        clock=t.clock.clock,
+    )
+    removed = RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))
+    act(t, OverwriteFiles(removal=removed, data_files=(data_file("a", rows=3),)))
+    assert t.live() == ["mem://t/data/a", "mem://t/data/b"]
+    act(t, DeleteFiles(removal=removed))
+    append(t, data_file("a"))
+    assert t.live() == ["mem://t/data/a", "mem://t/data/b"]
+    with pytest.raises(InvalidRequestError, match=ALREADY):
+        append(t, data_file("a"), branch="old")
+
+
+def test_a_transaction_cannot_add_a_file_twice() -> None:
+    t = commit_table()
+    transaction = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock).transaction()
+    transaction.add_snapshot(AppendFiles(data_files=(data_file("a"),)))
+    transaction.add_snapshot(AppendFiles(data_files=(data_file("a"),)))
+    with pytest.raises(InvalidRequestError, match=ALREADY):
+        transaction.commit()
+    assert t.live() == []
+
+
+def test_files_that_the_writer_made_are_looked_for_in_no_manifest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    t = commit_table()
+    append(t, data_file("a"))
+    monkeypatch.setattr(commit_snapshot, read_entries.__name__, not_asked)
+    files = [data_file("b")]
+    written = WrittenFiles(t.io, files)
+    commit_append(t.catalog, t.loaded, t.io, files, written=written, clock=t.clock.clock)
+    with pytest.raises(AssertionError):
+        append(t, data_file("c"))
+
+
+def not_asked(*_: Any) -> Any:
+    raise AssertionError("a manifest was read")
 
 
 def test_files_to_remove_must_be_there() -> None:

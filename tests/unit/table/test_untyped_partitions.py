@@ -43,6 +43,7 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.storage.manifest_files import read_partition_types
 from iceberg_pyspark.table.commit_files import commit_action, commit_append
 from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.written_files import WrittenFiles
 from tests.support.commit_tables import SCHEMA, CommitTable, commit_table, data_file, publish
 
 VALUES: Sequence[tuple[PrimitiveType, Any, Any]] = [
@@ -90,7 +91,8 @@ def respecified(t: CommitTable, spec: PartitionSpec, *, column_is_gone: bool = F
 
 
 def append(t: CommitTable, *files: DataFile) -> None:
-    commit_append(t.catalog, t.loaded, t.io, files, clock=t.clock.clock)
+    written = WrittenFiles(t.io, files)
+    commit_append(t.catalog, t.loaded, t.io, files, written=written, clock=t.clock.clock)
 
 
 def delete(t: CommitTable, *names: str) -> None:
