@@ -45,6 +45,7 @@ from iceberg_pyspark.table.metadata_table_values import (
     MetricValues,
     bound_values,
     partition_values,
+    shown_type,
 )
 
 PARTITION_DOC = "Partition data tuple, schema based on the partition spec"
@@ -181,7 +182,7 @@ def _with_readable_metrics(table_schema: Schema, fields: tuple[NestedField, ...]
         struct_id, next_id = next_id, next_id + 1
         metrics = []
         for metric, (_, doc) in _METRICS.items():
-            type_ = source.type if metric.endswith("bound") else LongType()
+            type_ = shown_type(source.type) if metric.endswith("bound") else LongType()
             metrics.append(_column(next_id, metric, type_, doc))
             next_id += 1
         shown.append(
@@ -258,7 +259,7 @@ class EntryRows:
                 metric = _child(_struct(of_column), f).name
                 found = values[_METRICS[metric][0]].of_field(source.field_id)
                 is_bound = metric.endswith("bound")
-                metrics.append(bound_values(found, source.type) if is_bound else found)
+                metrics.append(bound_values(found, shown_type(source.type)) if is_bound else found)
             columns.append(struct_of(_struct(shown), metrics, batch.num_rows))
         return struct_of(_struct(wanted), columns, batch.num_rows)
 

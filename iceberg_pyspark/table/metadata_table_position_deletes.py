@@ -41,7 +41,11 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
 from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.table.metadata_table_rows import batch_of
-from iceberg_pyspark.table.metadata_table_values import partition_of_values, partition_values
+from iceberg_pyspark.table.metadata_table_values import (
+    partition_of_values,
+    partition_values,
+    shown_type,
+)
 
 _CONTENT_OFFSET_ID, _CONTENT_SIZE_ID = 2147483641, 2147483640
 _POSITIONS_AT_ONCE = 65_536
@@ -94,7 +98,7 @@ def position_deletes_schema(metadata: TableMetadata) -> Schema:
         NestedField(
             field_id=DELETE_FILE_ROW_ID,
             name="row",
-            type=metadata.current_schema.as_struct,
+            type=shown_type(metadata.current_schema.as_struct),
             doc="Deleted row values",
         ),
         *((partition,) if of_all_specs.fields else ()),

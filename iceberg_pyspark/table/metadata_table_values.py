@@ -7,6 +7,7 @@ Entry tables hold values physically (a date is an integer) and metrics as maps b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,10 +19,13 @@ from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.partition_codes import as_texts
 from iceberg_pyspark.spec.transforms import untyped_text
 from iceberg_pyspark.spec.types import (
+    BinaryType,
     DateType,
     FixedType,
     GeographyType,
     GeometryType,
+    ListType,
+    MapType,
     StringType,
     StructType,
     TimestampNsType,
@@ -37,6 +41,29 @@ from iceberg_pyspark.storage.manifests import physical_type
 from iceberg_pyspark.table.metadata_table_rows import struct_of
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def shown_type(type_: Type) -> Type:
+    """The type in which values of a type are shown.
+
+    Geometry and geography, which neither Arrow nor older releases of Spark have, are shown as the
+    bytes that are stored: WKB, or a point in bounds (specification, Appendix D and G).
+    """
+    match type_:
+        case GeometryType() | GeographyType():
+            return BinaryType()
+        case StructType(fields=fields):
+            return StructType(tuple(replace(f, type=shown_type(f.type)) for f in fields))
+        case ListType():
+            return replace(type_, element_type=shown_type(type_.element_type))
+        case MapType():
+            return replace(
+                type_,
+                key_type=shown_type(type_.key_type),
+                value_type=shown_type(type_.value_type),
+            )
+        case _:
+            return type_
 
 
 def logical_values(array: pa.Array, type_: Type) -> pa.Array:
@@ -65,7 +92,7 @@ def logical_values(array: pa.Array, type_: Type) -> pa.Array:
 
 def bound_values(bounds: pa.Array, type_: Type) -> pa.Array:
     """Binary bounds as values; what cannot be read is null."""
-    if isinstance(type_, UnknownType | GeometryType | GeographyType):
+    if isinstance(type_, UnknownType):
         return pa.nulls(len(bounds), arrow_type(type_))
     return logical_values(decode_bounds(bounds, type_), type_)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import struct
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +12,25 @@ import pytest
 
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.commits.conflicts import ConflictChecks
+from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.spec.types import (
+    GeographyType,
+    GeometryType,
+    ListType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+)
+from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
+from iceberg_pyspark.table.commit_files import commit_action
 from iceberg_pyspark.table.metadata_tables import METADATA_TABLES, table_of_metadata_table
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
-from tests.support.commit_tables import commit_table
+from tests.support.commit_tables import SCHEMA, commit_table, data_file, publish
 
 VERSIONS = (1, 2, 3)
 
@@ -203,3 +216,39 @@ def test_names_that_may_be_metadata_tables(
         assert found is None
     else:
         assert found == (TableIdentifier(namespace=expected[0], name=expected[1]), expected[2])
+
+
+@pytest.mark.parametrize("type_", [GeometryType(), GeographyType()], ids=str)
+def test_geometry_and_geography_are_shown_as_the_bytes_stored(type_: PrimitiveType) -> None:
+    t = commit_table(format_version=3)
+    inside = ListType(
+        element_id=4,
+        element_type=StructType((NestedField(field_id=5, name="in", type=type_),)),
+    )
+    place = NestedField(field_id=3, name="place", type=type_)
+    places = NestedField(field_id=6, name="places", type=inside)
+    schema = Schema(fields=(*SCHEMA.fields, place, places))
+    publish(t, replace(t.metadata, schemas=(schema,), last_column_id=6))
+    low, high = struct.pack("<2d", 1, 2), struct.pack("<2d", 3, 4)
+    file = data_file("a", value_counts={3: 1}, lower_bounds={3: low}, upper_bounds={3: high})
+    deletes = DataFile(
+        content=FileContent.POSITION_DELETES,
+        file_path="mem://t/data/d.puffin",
+        file_format="puffin",
+        record_count=1,
+        file_size_in_bytes=1,
+        referenced_data_file=file.file_path,
+        content_offset=4,
+        content_size_in_bytes=len(encode_deletion_vector([3])),
+    )
+    t.io.write_bytes(deletes.file_path, b"PFA1" + encode_deletion_vector([3]))
+    action = RowDelta(
+        data_files=(file,), delete_files=(deletes,), checks=ConflictChecks(base_snapshot_id=None)
+    )
+    commit_action(t.catalog, t.loaded, t.io, action, clock=t.clock.clock)
+    table = Table(t.catalog, t.loaded, io=t.io)
+    for name in METADATA_TABLES:
+        table.metadata_table(name).to_arrow().validate(full=True)
+    [shown] = [r["readable_metrics"]["place"] for r in read(table, "data_files")]
+    assert (shown["value_count"], shown["lower_bound"], shown["upper_bound"]) == (1, low, high)
+    assert [r["pos"] for r in read(table, "position_deletes")] == [3]
