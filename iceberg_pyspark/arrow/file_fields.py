@@ -131,8 +131,8 @@ def _children(type_: pa.DataType) -> list[pa.Field]:
 
 def _name_of(field: pa.Field) -> str:
     """What the file calls a field, which a reader may call otherwise."""
-    named = (field.metadata or {}).get(NAME_KEY)
-    return field.name if named is None else named.decode()
+    named: bytes | None = (field.metadata or {}).get(NAME_KEY)
+    return str(field.name) if named is None else named.decode()
 
 
 class _Resolver:

@@ -133,17 +133,18 @@ def with_types_of(
     fields = []
     for field in partition_type.fields:
         if field.field_id in untyped:
-            type_: Type | None = field.type
+            type_: Type = field.type
             for types in manifests:
-                type_ = _wider(type_, types.get(field.field_id, UnknownType()))
-                if type_ is None:
+                wider = _wider(type_, types.get(field.field_id, UnknownType()))
+                if wider is None:
                     return None
+                type_ = wider
             field = replace(field, type=type_)
         fields.append(field)
     return StructType(tuple(fields))
 
 
-def _wider(one: Type | None, other: Type) -> Type | None:
+def _wider(one: Type, other: Type) -> Type | None:
     """The type of the two to which the other one may be promoted; None if there is none."""
     match one, other:
         case (_, UnknownType()):

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyroaring import BitMap64
 
 from iceberg_pyspark import Table
+from iceberg_pyspark.commits.conflicts import ConflictChecks
+from iceberg_pyspark.commits.manifest_changes import RemoveFiles
+from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, RowDelta
 from iceberg_pyspark.spec.types import (
     IntegerType,
     ListType,
@@ -17,7 +23,9 @@ from iceberg_pyspark.spec.types import (
     StringType,
     StructType,
 )
+from iceberg_pyspark.table.commit_files import commit_action
 from iceberg_pyspark.table.pending_changes import UpdateSpec
+from iceberg_pyspark.table.row_deletes import write_row_deletes
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
 from tests.support.java_tables import JavaTables, filter_json, show_rows
 from tests.support.oracle import Oracle
@@ -255,3 +263,51 @@ def test_a_branch_through_the_data_source(oracle: Oracle, java: JavaTables) -> N
     assert java.rows(name) == ["{1}"]
     summaries = oracle.sql(f"SELECT summary['who'] FROM {name}.snapshots ORDER BY committed_at")
     assert [row[0] for row in summaries.collect()] == [None, "me"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_partitions_of_a_column_that_no_schema_has_any_more(
+    oracle: Oracle, java: JavaTables, version: int
+) -> None:
+    """Java expires schemas: then only manifests say of which type a partition's values are."""
+    name = f"java_hadoop.we_write_evolution.gone_{version}"
+    oracle.sql(
+        f"CREATE TABLE {name} (id INT, day DATE) USING iceberg PARTITIONED BY (day) "
+        f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read')"
+    )
+    oracle.sql(
+        f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ CAST(id AS INT), "
+        "DATE '2026-01-01' + CAST(id % 2 AS INT) FROM range(0, 6, 1, 1)"
+    )
+    oracle.sql(f"ALTER TABLE {name} DROP PARTITION FIELD day")
+    oracle.sql(f"ALTER TABLE {name} DROP COLUMN day")
+    metadata = Path(our_table(oracle, name).loaded.metadata_location)
+    text = json.loads(metadata.read_text(encoding="utf-8"))
+    text["schemas"] = [s for s in text["schemas"] if s["schema-id"] == text["current-schema-id"]]
+    text.pop("schema", None)
+    for snapshot in text["snapshots"]:
+        snapshot.pop("schema-id", None)
+    metadata.write_text(json.dumps(text), encoding="utf-8")
+    metadata.with_name(f".{metadata.name}.crc").unlink()
+
+    table = our_table(oracle, name)
+    table.append(pa.table({"id": pa.array([9], pa.int32())}))
+    tasks = {task.file_path: task for task in our_table(oracle, name).scan().plan_files()}
+    deletable = [path for path in tasks if "day=" in path]
+    assert len(deletable) == 2
+    if version > 1:
+        rows = {deletable[0]: BitMap64([0])}
+        deletes = write_row_deletes(name, table.metadata, table.io, rows, tasks, write_id="w")
+        action = RowDelta(
+            delete_files=deletes.delete_files,
+            checks=ConflictChecks(base_snapshot_id=table.metadata.current_snapshot_id),
+        )
+        commit_action(table.catalog, table.loaded, table.io, action)
+    removed = RemoveFiles(data_paths=frozenset(deletable[1:]))
+    commit_action(table.catalog, table.loaded, table.io, DeleteFiles(removal=removed))
+    left = our_table(oracle, name).scan().to_arrow()
+    assert left.num_rows == (3 if version > 1 else 4)
+    assert java.rows(name) == show_rows(left)
+    oracle.sql(f"INSERT INTO {name} VALUES (10)")
+    oracle.sql(f"DELETE FROM {name} WHERE id < 10")
+    assert our_table(oracle, name).scan().to_arrow().to_pylist() == [{"id": 10}]
