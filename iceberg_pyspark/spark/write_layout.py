@@ -32,6 +32,7 @@ from iceberg_pyspark.spec.transforms import (
     MonthTransform,
     Transform,
     TruncateTransform,
+    UnknownTransform,
     VoidTransform,
     YearTransform,
 )
@@ -69,8 +70,15 @@ def write_layout(
     *,
     default_mode: DistributionMode | None = None,
 ) -> WriteLayout:
-    """The layout that a table's properties, a write's own laid over them, ask for."""
-    ordering = (*_partition_ordering(spec, sort_order), *sort_order.fields)
+    """The layout that a table's properties, a write's own laid over them, ask for.
+
+    Rows are not sorted by an order that cannot be computed.
+    """
+    if any(isinstance(f.transform, UnknownTransform) for f in sort_order.fields):
+        sort_order = UNSORTED
+    # rows of any order are sorted by void
+    sorted_by = [f for f in sort_order.fields if not isinstance(f.transform, VoidTransform)]
+    ordering = (*_partition_ordering(spec, sort_order), *sorted_by)
     fans_out = FANOUT.of(properties)
     size = ADVISORY_PARTITION_SIZE.of(properties)
     codec = PARQUET_COMPRESSION.of(properties)

@@ -105,3 +105,9 @@ def test_partitions_are_as_large_as_java_has_them() -> None:
     assert layout(**plain).partition_bytes == 268_435_456
     given = {"write_spark_advisory-partition-size-bytes": "1000"}
     assert layout(**given).partition_bytes == 1000
+
+
+def test_rows_are_not_sorted_by_an_order_that_cannot_be_computed() -> None:
+    made = layout("a:day", "a:identity b:zorder")
+    assert (of_ordering(made), made.sort_order) == (["a:day:asc"], UNSORTED)
+    assert of_ordering(layout(ordered="a:void b:identity")) == ["b:identity:desc"]
