@@ -25,7 +25,7 @@ from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskG
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark import native_bitmaps
 from iceberg_pyspark.spark.batches import compile_to_spark
-from iceberg_pyspark.spark.files_without_ids import files_without_ids
+from iceberg_pyspark.spark.misread_files import misread_files
 from iceberg_pyspark.spark.native_bitmaps import (
     bitmap_bytes,
     packed_bitmaps,
@@ -77,9 +77,8 @@ _FACT_TYPES = {
 }
 _AT = (ORDINAL, f"{ROW_INDEX} AS {POSITION}")
 _EVERY_ROW = AlwaysTrue()
-_MOST_FILE_BYTES = 2**42
 _MOST_BYTES = 2**48
-"""Spark cuts files by the sizes that it is told, in memory: what says more is read portably."""
+"""Spark cuts files by the sizes that it is told, in memory: what is more is read portably."""
 _MOST_ROWS = 2**40
 
 
@@ -176,9 +175,9 @@ class NativeScan:
         taken = said = 0
         for planned in self._scan.plan().files():
             with_deletes: list[ScanTask] = []
-            without_ids = files_without_ids(self._scan.io, planned.entries)
+            misread = misread_files(self._scan.io, planned.entries)
             for task in tasks_of(planned):
-                if task.file_path in without_ids or not self._is_readable(task):
+                if task.file_path in misread or not self._is_readable(task):
                     files.portable.append(task)
                     continue
                 said += task.file_size_in_bytes
@@ -208,7 +207,6 @@ class NativeScan:
         return (
             self._columns is not None
             and task.file_format == "parquet"
-            and 0 <= task.file_size_in_bytes <= _MOST_FILE_BYTES
             and self._storage.location(task.file_path) is not None
         )
 

@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.prepare_write import prepare_write
 from iceberg_pyspark.spark.writer import IcebergWriter, WrittenFiles
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.table.commit_files import commit_action, commit_append
+from iceberg_pyspark.table.commit_files import commit_action, commit_append, commit_overwrite
 from tests.support.data_source_steps import read_by_steps
 from tests.support.frames import append_rows, create_path_table, load, path_table, refusal, save
 from tests.support.read_paths import ReadPath
@@ -270,3 +270,16 @@ def test_a_table_keeps_working_after_a_read_failed(
     hidden.rename(one)
     assert sorted(frame.collect()) == [(1,), (2,)]
     assert two.exists()
+
+
+@pytest.mark.parametrize("said", [-1, 10, 2**62])
+def test_a_size_that_is_not_true_hides_no_row(
+    spark: SparkSession, read_path: ReadPath, tmp_path: Path, said: int
+) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT", [{"id": i} for i in range(3)])
+    [task] = table.scan().plan_files()
+    wrong = DataFile(
+        file_path=task.file_path, record_count=3, file_size_in_bytes=said, split_offsets=(4,)
+    )
+    commit_overwrite(table.catalog, table.loaded, table.io, [wrong], "static")
+    assert sorted(row.id for row in load(spark, tmp_path / "t").collect()) == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Which files are looked into before Spark's reader gets them, and what is found."""
+"""Which files Spark's reader does not get, and which are looked into to know."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from iceberg_pyspark.spark.files_without_ids import files_without_ids
+from iceberg_pyspark.spark.misread_files import misread_files
 from iceberg_pyspark.storage.memory import MemoryFileIO
 
 PLAIN = pa.table({"id": [1]})
@@ -42,8 +43,29 @@ def entries(*files: tuple[str, str, list[int] | None]) -> pa.Table:
             "file_path": pa.array(paths, pa.string()),
             "file_format": pa.array(formats, pa.string()),
             "split_offsets": pa.array(offsets, pa.list_(pa.int64())),
+            "file_size_in_bytes": pa.array([1000] * len(paths), pa.int64()),
         }
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "offsets", "wrong"),
+    [
+        (1000, [4, 999], False),
+        (1000, [4, 1000], True),
+        (12, [4], True),
+        (-1, [4], True),
+        (2**42, [4], False),
+        (2**62, [4], True),
+    ],
+)
+def test_files_whose_size_cannot_be_true(size: int, offsets: list[int], wrong: bool) -> None:
+    io = MemoryFileIO()
+    right = entries(("right", "parquet", [4]), ("orc", "orc", [4, 5000]))
+    table = entries(("own", "parquet", offsets))
+    table = table.set_column(3, "file_size_in_bytes", pa.array([size], pa.int64()))
+    found = misread_files(io, pa.concat_tables([right, table, right]))
+    assert found == ({"own"} if wrong else set())
 
 
 def test_only_files_without_split_offsets_are_looked_into_and_once() -> None:
@@ -56,9 +78,9 @@ def test_only_files_without_split_offsets_are_looked_into_and_once() -> None:
         ("avro", "avro", None),
         ("lost", "parquet", None),
     )
-    assert files_without_ids(io, table) == {"plain", "empty"}
+    assert misread_files(io, table) == {"plain", "empty"}
     assert set(io.opened) == {"plain", "empty", "with-id", "lost"}
     io.opened.clear()
-    assert files_without_ids(io, table) == {"plain", "empty"}
+    assert misread_files(io, table) == {"plain", "empty"}
     assert io.opened == ["lost"]
-    assert files_without_ids(io, entries(("own", "parquet", [4]))) == frozenset()
+    assert misread_files(io, entries(("own", "parquet", [4]))) == frozenset()
