@@ -43,7 +43,6 @@ from iceberg_pyspark.table.row_deletes import deleted_before
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanDescription:
     """What a scan will read, in numbers; printing it says how much was skipped."""

@@ -190,7 +190,7 @@ CODEC = "write.metadata.compression-codec"
 
 
 def test_a_codec_that_is_none_is_refused_when_it_is_set(catalog: FilesystemCatalog) -> None:
-    refused = f"{CODEC} = zstd: must be none or gzip"
+    refused = f"{CODEC}.*zstd.*none (n)?or gzip"
     with pytest.raises(InvalidRequestError, match=refused):
         create(catalog, EVENTS, properties={CODEC: "zstd"})
     create(catalog, EVENTS)
