@@ -10,11 +10,19 @@ little, and each step its own part once it runs.
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.datasource import (
+    CaseInsensitiveDict,
+    DataSource,
+    DataSourceReader,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
+from iceberg_pyspark.spark.pickled_source import MARK
 from iceberg_pyspark.spark.pinned_table import PinnedTable
 from iceberg_pyspark.spark.worker_imports import worker_step
 
@@ -39,6 +47,24 @@ class IcebergDataSource(DataSource):
     def name(cls) -> str:
         """The format's name."""
         return "iceberg-py"
+
+    def __getstate__(self) -> str:
+        """Options and pinned state as one text: what the bridge can read without unpickling."""
+        pinned = None if self._pinned is None else asdict(self._pinned)
+        return MARK + json.dumps({"options": dict(self.options), "pinned": pinned})
+
+    def __setstate__(self, state: str) -> None:
+        """Be as the object was that gave the state."""
+        said = json.loads(state.removeprefix(MARK))
+        self.options = CaseInsensitiveDict(said["options"])
+        self._pinned = None if said["pinned"] is None else PinnedTable.from_json(said["pinned"])
+
+    @classmethod
+    def of_state(cls, state: str) -> IcebergDataSource:
+        """The data source that a state is of."""
+        made = cls.__new__(cls)
+        made.__setstate__(state)
+        return made
 
     def schema(self) -> StructType:
         """The schema of what will be read; pins the snapshot."""

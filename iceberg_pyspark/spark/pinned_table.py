@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from iceberg_pyspark.catalogs.catalog import LoadedTable
@@ -30,3 +31,8 @@ class PinnedTable:
             dict(loaded.config),
             metadata_table,
         )
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> PinnedTable:
+        """The same again from `dataclasses.asdict` as JSON."""
+        return cls(**{**said, "namespace": tuple(said["namespace"])})

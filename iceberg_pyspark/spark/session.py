@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import pickle
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -27,6 +26,7 @@ from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
 from iceberg_pyspark.spark.native_filter import is_exact
 from iceberg_pyspark.spark.native_scan import NativeScan, Part
+from iceberg_pyspark.spark.pickled_source import state_in
 from iceberg_pyspark.spark.prepare_write import prepare_write
 from iceberg_pyspark.spark.read_job import ReadJob
 from iceberg_pyspark.spark.row_level.run import Request, run
@@ -75,14 +75,14 @@ def install(spark: SparkSession) -> IcebergSession:
     except BridgeUnavailableError as e:
         _log.warning("no native scans in this session, the portable path serves: %s", e)
         return IcebergSession(spark, None)
-    session_id = bridge.session_id
-    if session_id not in _sessions:
+    handle = bridge.session_handle
+    if handle not in _sessions:
         bridge.answer_with(_answer)
         bridge.add_rule()
         _install_in_new_sessions(spark)
-        _sessions[session_id] = IcebergSession(spark, bridge)
-    _uninstalled.discard(session_id)
-    return _sessions[session_id]
+        _sessions[handle] = IcebergSession(spark, bridge)
+    _uninstalled.discard(handle)
+    return _sessions[handle]
 
 
 def _install_in_new_sessions(spark: SparkSession) -> None:
@@ -141,18 +141,18 @@ class IcebergSession:
     def _open_catalog(self, name: str) -> Catalog:
         assert self.bridge is not None, "Spark knows our catalogs by the bridge"
         self.bridge.open_catalog(name)
-        return self.catalogs.catalog(f"{self.bridge.session_id}/{name}")
+        return self.catalogs.catalog(f"{self.bridge.session_handle}/{name}")
 
     def uninstall(self) -> None:
         """Take everything out of the session again."""
         if self.bridge is None:
             return
-        session_id = self.bridge.session_id
+        handle = self.bridge.session_handle
         self.bridge.remove_rule()
         self.bridge.forget_catalogs()
         vars(self.spark).pop("newSession", None)
-        _sessions.pop(session_id, None)
-        _uninstalled.add(session_id)
+        _sessions.pop(handle, None)
+        _uninstalled.add(handle)
         if not _sessions:
             self.bridge.answer_no_more()
 
@@ -180,44 +180,42 @@ class IcebergSession:
 
 
 def _answer(operation: str, argument: Any) -> Any:
-    """Every question of the JVM; errors of ours go back as text that the bridge raises."""
+    """Every question of the JVM; errors go back as text that the bridge raises."""
     try:
-        if operation == "scan.plan":
-            return _plan(**json.loads(argument))
-        if operation == "scan.count":
-            return _count(**json.loads(argument))
-        if operation == "write.run":
-            return _run_write(*argument)
-        if operation == "source.write":
-            return _write_source(*argument)
-        if operation == "table.truncate":
-            return _truncate(**json.loads(argument))
-        if operation == "dml.run":
-            return _change_rows(*argument)
+        if operation in _OF_VALUES:
+            return _OF_VALUES[operation](**json.loads(argument))
+        if operation in _OF_PLANS:
+            return _OF_PLANS[operation](*argument)
         question = json.loads(argument)
-        session_id = question.get("session") or question["catalog"].partition("/")[0]
-        return _session(session_id).catalogs.answer(operation, question)
-    except IcebergError as e:
-        return f"error\n{type(e).__name__}\n{e}"
+        handle = question.get("session") or question["catalog"].partition("/")[0]
+        return _session(handle).catalogs.answer(operation, question)
     except CapturedException as e:
         # a job that the answer took has failed: by an error of ours in a task, or of Spark's own
         found = iceberg_error_in(str(e))
         if found is not None:
             return "error\n{}\n{}".format(*found)
-        if e._origin is None:
-            raise
-        return e._origin
+        if e._origin is not None:
+            return e._origin
+        return _as_text(e)
+    except Exception as e:  # noqa: BLE001 - what is raised into py4j arrives as a stack of its own
+        return _as_text(e)
 
 
-def _session(session_id: str) -> IcebergSession:
-    """The session of that name; one made from a session with Iceberg gets it when it asks."""
-    found = _sessions.get(session_id)
+def _as_text(error: Exception) -> str:
+    if not isinstance(error, IcebergError):
+        _log.error("a question of Spark's could not be answered", exc_info=error)
+    return f"error\n{type(error).__name__}\n{error}"
+
+
+def _session(handle: str) -> IcebergSession:
+    """The session of that handle; one made from a session with Iceberg gets it when it asks."""
+    found = _sessions.get(handle)
     if found is not None:
         return found
     other = next(reversed(_sessions.values()), None)
     spark = None
-    if other is not None and other.bridge is not None and session_id not in _uninstalled:
-        spark = other.bridge.session_named(session_id)
+    if other is not None and other.bridge is not None and handle not in _uninstalled:
+        spark = other.bridge.session_named(handle)
     if spark is None:
         raise InvalidRequestError(
             "iceberg_pyspark is not installed in this session: call iceberg_pyspark.install(spark)"
@@ -291,8 +289,8 @@ def _scan_of(state: TableState, struct: spark_types.StructType, condition: Any) 
     return pruned if state.reads is None else state.reads.noted(pruned)
 
 
-def _run_write(session_id: str, described: str, frame: Any) -> None:
-    session = _session(session_id)
+def _run_write(session_handle: str, described: str, frame: Any) -> None:
+    session = _session(session_handle)
     assert session.bridge is not None, "only the bridge asks for writes"
     said = json.loads(described)
     command = WriteCommand(
@@ -310,9 +308,9 @@ def _run_write(session_id: str, described: str, frame: Any) -> None:
     run_write(session.bridge, _catalog_of(state), state, command)
 
 
-def _write_source(session_id: str, described: str, rows: Any) -> None:
+def _write_source(session_handle: str, described: str, rows: Any) -> None:
     """A `df.write.format("iceberg-py")`, laid out as the table asks."""
-    session = _session(session_id)
+    session = _session(session_handle)
     assert session.bridge is not None, "only the bridge asks for writes"
     said = json.loads(described)
     frame = DataFrame(rows, session.spark)
@@ -328,9 +326,9 @@ def _truncate(handle: str, session: Mapping[str, str], application: Mapping[str,
     run_truncate(_catalog_of(state), state, Surroundings(session=session, application=application))
 
 
-def _change_rows(session_id: str, plan: Any) -> None:
+def _change_rows(session_handle: str, plan: Any) -> None:
     """DELETE, UPDATE and MERGE: the statement as Spark's optimized plan."""
-    session = _session(session_id)
+    session = _session(session_handle)
     statement = read_statement(session.bridge, plan)
     state = _state_of(statement.handle)
     request = Request(
@@ -386,10 +384,10 @@ def _left_to_portable(answer: Callable[[], T]) -> T | None:
 
 def _read_job(source: str) -> ReadJob | None:
     """What a relation of Spark's own Python data source reads, None for a metadata table."""
-    made = pickle.loads(b64decode(source))
-    if not isinstance(made, IcebergDataSource):
+    state = state_in(b64decode(source))
+    if state is None:
         return None
-    job = made.read_job()
+    job = IcebergDataSource.of_state(state).read_job()
     return job if isinstance(job, ReadJob) else None
 
 
@@ -411,3 +409,18 @@ def _projected(
             known = schema if reserved is None else Schema(fields=(reserved,))
         fields.extend(project_like(known, spark_types.StructType([f])).fields)
     return Schema(fields=tuple(fields), schema_id=schema.schema_id)
+
+
+_OF_VALUES: Mapping[str, Callable[..., Any]] = {
+    "scan.plan": _plan,
+    "scan.count": _count,
+    "table.truncate": _truncate,
+}
+"""Questions whose arguments are JSON; those to catalogs: `CatalogAnswers`."""
+
+_OF_PLANS: Mapping[str, Callable[..., Any]] = {
+    "write.run": _run_write,
+    "source.write": _write_source,
+    "dml.run": _change_rows,
+}
+"""Questions whose arguments are a list, with a plan of Spark's in it."""

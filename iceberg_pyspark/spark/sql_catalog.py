@@ -7,7 +7,7 @@ known to the JVM by a handle that says everything needed to load the same state 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import types as spark_types
@@ -15,6 +15,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import (
+    InvalidRequestError,
     NoSuchTableError,
     UnsupportedFeatureError,
 )
@@ -71,9 +72,10 @@ class CatalogAnswers:
         """Answer one question."""
         if operation == "catalog.open":
             return self._open(q)
-        handler = getattr(self, "_" + operation.replace(".", "_"))
-        answer: Answer = handler(self._catalogs[q["catalog"]], q)
-        return answer
+        answer = _ANSWERS.get(operation)
+        if answer is None:
+            raise InvalidRequestError(f"{operation} is no question to a catalog")
+        return answer(self, self.catalog(q["catalog"]), q)
 
     def _open(self, q: Mapping[str, Any]) -> Answer:
         handle = f"{q['session']}/{q['name']}"
@@ -174,8 +176,14 @@ class CatalogAnswers:
         return self.states.state(handle)
 
     def catalog(self, handle: str) -> Catalog:
-        """A catalog that Spark has opened."""
-        return self._catalogs[handle]
+        """A catalog that Spark has opened; raises `InvalidRequestError`."""
+        found = self._catalogs.get(handle)
+        if found is None:
+            raise InvalidRequestError(
+                f"catalog {handle.partition('/')[2]} was opened before iceberg_pyspark was "
+                "installed again: make the DataFrame anew"
+            )
+        return found
 
     def _table_create(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
         schema = with_defaults(from_spark_schema(_struct(q["schema"])), q["defaults"])
@@ -286,6 +294,28 @@ class CatalogAnswers:
             _drop_all_in(catalog, namespace)
         catalog.drop_namespace(namespace)
         return {}
+
+
+_ANSWERS: Mapping[str, Callable[[CatalogAnswers, Catalog, Mapping[str, Any]], Answer]] = {
+    "tables.list": CatalogAnswers._tables_list,
+    "table.exists": CatalogAnswers._table_exists,
+    "table.invalidate": CatalogAnswers._table_invalidate,
+    "table.load": CatalogAnswers._table_load,
+    "table.create": CatalogAnswers._table_create,
+    "table.stage": CatalogAnswers._table_stage,
+    "staged.commit": CatalogAnswers._staged_commit,
+    "staged.abort": CatalogAnswers._staged_abort,
+    "table.alter": CatalogAnswers._table_alter,
+    "table.drop": CatalogAnswers._table_drop,
+    "table.rename": CatalogAnswers._table_rename,
+    "namespaces.list": CatalogAnswers._namespaces_list,
+    "namespace.exists": CatalogAnswers._namespace_exists,
+    "namespace.load": CatalogAnswers._namespace_load,
+    "namespace.create": CatalogAnswers._namespace_create,
+    "namespace.alter": CatalogAnswers._namespace_alter,
+    "namespace.drop": CatalogAnswers._namespace_drop,
+}
+"""The questions to a catalog."""
 
 
 def _identifier(q: Mapping[str, Any]) -> TableIdentifier:

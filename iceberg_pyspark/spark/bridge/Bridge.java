@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
-import java.util.function.BiFunction;
+import java.util.WeakHashMap;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -110,7 +110,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** Questions to Python: an operation and its arguments as JSON, or JVM objects where a plan is asked for. */
 public class IcebergPyBridge {
-  public static volatile BiFunction python;
+  static volatile IcebergPyCallback python;
   static final ObjectMapper JSON = new ObjectMapper();
 
   /** Ask, and raise what Python raised: values pass; a text "error", class, message does not, nor what a job of Spark's threw. */
@@ -135,9 +135,9 @@ public class IcebergPyBridge {
   }
 
   private static Object answered(String operation, Object argument) {
-    BiFunction answering = python;
+    IcebergPyCallback answering = python;
     if (answering == null) throw new IllegalStateException("iceberg_pyspark is not installed in this process: call iceberg_pyspark.install(spark)");
-    return answering.apply(operation, argument);
+    return answering.ask(operation, argument);
   }
 
   /** An error of Python's as Spark's own class of it, or with the message that Python gave. */
@@ -170,16 +170,30 @@ public class IcebergPyBridge {
     return map;
   }
 
-  private static final Map SESSIONS = Collections.synchronizedMap(new HashMap());
+  private static final Map HANDLES = new WeakHashMap();
+  private static final java.security.SecureRandom RANDOM = new java.security.SecureRandom();
 
-  /** Name the session that asks; Python may ask for it by that name. */
-  static String session() {
-    Object active = org.apache.spark.sql.classic.SparkSession.active();
-    String id = ((org.apache.spark.sql.classic.SparkSession) active).sessionUUID();
-    if (!SESSIONS.containsKey(id)) SESSIONS.put(id, new java.lang.ref.WeakReference(active));
-    return id;
+  /** The handle of the session that asks; Python may ask for the session by it. */
+  static String session() { return handleOf(org.apache.spark.sql.classic.SparkSession.active()); }
+  /** Of its own and nowhere else: the id that Spark gives a session is in job tags, logs and events. */
+  static String handleOf(Object session) {
+    synchronized (HANDLES) {
+      String handle = (String) HANDLES.get(session);
+      if (handle == null) {
+        byte[] bytes = new byte[16]; RANDOM.nextBytes(bytes);
+        handle = java.util.HexFormat.of().formatHex(bytes);
+        HANDLES.put(session, handle);
+      }
+      return handle;
+    }
   }
-  static Object sessionNamed(String id) { return SESSIONS.containsKey(id) ? ((java.lang.ref.WeakReference) SESSIONS.get(id)).get() : null; }
+  static Object sessionNamed(String handle) {
+    synchronized (HANDLES) {
+      Iterator all = HANDLES.entrySet().iterator();
+      while (all.hasNext()) { Map.Entry one = (Map.Entry) all.next(); if (one.getValue().equals(handle)) return one.getKey(); }
+      return null;
+    }
+  }
 
   static scala.collection.immutable.Seq seq(List list) { return (scala.collection.immutable.Seq) scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }
 
@@ -768,7 +782,9 @@ class IcebergPyBroadcasts {
 public class IcebergPyPlans {
   private final IcebergPyBroadcasts held = new IcebergPyBroadcasts();
 
-  public void answerWith(BiFunction python) { IcebergPyBridge.python = python; }
+  /** What asks Python at a port: see `IcebergPyCallback`. */
+  public IcebergPyCallback callback(Object server, String address, int port, String secrets) throws java.io.IOException { return new IcebergPyCallback(server, address, port, secrets); }
+  public void askBy(IcebergPyCallback python) { IcebergPyBridge.python = python; }
 
   /** A DataFrame over chosen Parquet files; the reader finds columns by field id, set for this relation alone. */
   public Object parquetRelation(Object session, String key, String root, String files, String factsJson, String columnsJson, String optionsJson, long rows) throws com.fasterxml.jackson.core.JsonProcessingException {
@@ -877,5 +893,5 @@ public class IcebergPyPlans {
   }
   /** Load a catalog by its configured name, as a query that names it would. */
   public void openCatalog(Object session, String name) { ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager().catalog(name); }
-  public String sessionId(Object session) { return ((org.apache.spark.sql.classic.SparkSession) session).sessionUUID(); }
+  public String sessionHandle(Object session) { return IcebergPyBridge.handleOf(session); }
 }

@@ -7,16 +7,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import DataType, StructType, _parse_datatype_json_string
 
+from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 from iceberg_pyspark.spark.bridge.compiler import load_bridge, load_changes
 from iceberg_pyspark.spark.bridge.java_lists import items
 
 # the reader finds columns by field id, and only in the relations that say so
 _READ_BY_FIELD_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
+_callbacks: WeakKeyDictionary[Any, tuple[CallbackPort, Any]] = WeakKeyDictionary()
+"""Of a gateway: the port on which its JVM asks, and the JVM's client of it."""
 
 
 class Bridge:
@@ -61,22 +64,28 @@ class Bridge:
         return self._made_for_changes("IcebergPyParquetWrites")
 
     @property
-    def session_id(self) -> str:
-        """What the JVM calls the session when it asks."""
-        return str(self._plans.sessionId(self._spark._jsparkSession))
+    def session_handle(self) -> str:
+        """What the JVM calls the session when it asks; it shows nowhere else."""
+        return str(self._plans.sessionHandle(self._spark._jsparkSession))
 
     def answer_with(self, answer: Callable[[str, Any], Any]) -> None:
-        """Have questions from the JVM answered by a function of operation and argument."""
-        ensure_callback_server_started(self._gateway)  # type: ignore[no-untyped-call]
-        self._plans.answerWith(_Answering(answer))
+        """Have questions from the JVM answered by a function of operation and argument.
+
+        The argument is a text, or a list of texts and objects of the JVM's; the answer is None, a
+        text, a dict that goes as JSON, or an object of the JVM's.
+        """
+        if self._gateway not in _callbacks:
+            port = CallbackPort(self._gateway, _over_py4j(answer))
+            _callbacks[self._gateway] = (port, port.client(self._plans.callback))
+        self._plans.askBy(_callbacks[self._gateway][1])
 
     def answer_no_more(self) -> None:
         """Let the JVM tell whoever asks that Iceberg is not installed."""
-        self._plans.answerWith(None)
+        self._plans.askBy(None)
 
-    def session_named(self, session_id: str) -> SparkSession | None:
+    def session_named(self, handle: str) -> SparkSession | None:
         """Another session of this JVM that has asked something."""
-        found = self._plans.sessionNamed(session_id)
+        found = self._plans.sessionNamed(handle)
         return None if found is None else SparkSession(self._spark.sparkContext, found)
 
     def forget_catalogs(self) -> None:
@@ -330,18 +339,9 @@ class Bridge:
         return self.java_list([c._jc for c in columns])
 
 
-class _Answering:
-    """A `java.util.function.BiFunction` answered in Python."""
+def _over_py4j(answer: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    def answered(operation: str, argument: Any) -> Any:
+        found = answer(operation, argument if isinstance(argument, str) else items(argument))
+        return json.dumps(found) if isinstance(found, dict) else found
 
-    def __init__(self, answer: Callable[[str, Any], Any]) -> None:
-        self._answer = answer
-
-    def apply(self, operation: str, argument: Any) -> Any:
-        """Called by the JVM."""
-        answer = self._answer(operation, argument if isinstance(argument, str) else items(argument))
-        return json.dumps(answer) if isinstance(answer, dict) else answer
-
-    class Java:
-        """What py4j must know."""
-
-        implements = ("java.util.function.BiFunction",)
+    return answered

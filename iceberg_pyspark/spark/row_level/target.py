@@ -125,7 +125,7 @@ class Target:
         states = self.session.states
         handle = states.hold(
             TableState(
-                catalog=f"{self.session.bridge.session_id}/{self.loaded.identifier}",
+                catalog=f"{self.session.bridge.session_handle}/{self.loaded.identifier}",
                 loaded=self.loaded,
                 selector=self._selector(),
                 reads=reads,

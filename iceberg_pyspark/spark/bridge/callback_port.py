@@ -1,0 +1,94 @@
+"""The port on which the JVM asks Python: it takes whoever knows its token, and has one function.
+
+The callback server that pyspark starts for itself takes whoever connects, and lets it call every
+method of every object it holds. Ours is another one, beside it, on the loopback interface. What
+the JVM must know comes in a file: values in calls of py4j's are in its log.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from py4j.clientserver import ClientServer, PythonParameters, PythonServer
+from py4j.java_gateway import (
+    CallbackServer,
+    CallbackServerParameters,
+    GatewayProperty,
+    JavaObject,
+    PythonProxyPool,
+)
+from py4j.protocol import PYTHON_PROXY_PREFIX
+
+Answer = Callable[[str, Any], Any]
+LOOPBACK = "127.0.0.1"
+
+
+class Answering:
+    """The only object behind the port: py4j finds `answer` in it, and no other attribute."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Answer) -> None:
+        object.__setattr__(self, "_function", function)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "answer":
+            raise AttributeError(f"the JVM may call answer, not {name}")
+        return object.__getattribute__(self, "_function")
+
+
+class CallbackPort:
+    """An open port; it stays open while the process runs, as pyspark's own does."""
+
+    def __init__(self, gateway: Any, answer: Answer) -> None:
+        """Open a port of any free number that calls `answer` with an operation and its argument."""
+        self._gateway = gateway
+        self._token = secrets.token_hex(32)
+        self._target = PYTHON_PROXY_PREFIX + secrets.token_hex(16)
+        pool = PythonProxyPool()
+        pool.put(Answering(answer), self._target)
+        self._server = _server(gateway, pool, self._token)
+        self._server.start()
+        # its thread does so too, but the JVM may be quicker
+        self._server.server_socket.listen()
+
+    @property
+    def number(self) -> int:
+        """The number of the port."""
+        return int(self._server.get_listening_port())
+
+    def client(self, make: Callable[[Any, str, int, str], Any]) -> Any:
+        """Have the JVM make a client, given its server, our address and port, and a file.
+
+        The file is this user's alone, says what the client must, and is gone afterwards.
+        """
+        file, path = tempfile.mkstemp(prefix="iceberg-pyspark-")
+        try:
+            with os.fdopen(file, "w") as secret:
+                secret.write(f"{self._token}\n{self._target}\n")
+            java_server = JavaObject("GATEWAY_SERVER", self._gateway._gateway_client)
+            return make(java_server, LOOPBACK, self.number, path)
+        finally:
+            os.unlink(path)
+
+
+def _server(gateway: Any, pool: PythonProxyPool, token: str) -> CallbackServer:
+    """A server of the kind that the gateway has for callbacks, with objects of its own."""
+    settings: dict[str, Any] = {
+        "address": LOOPBACK,
+        "port": 0,
+        "daemonize": True,
+        "daemonize_connections": True,
+        "auth_token": token,
+    }
+    client = gateway._gateway_client
+    if isinstance(gateway, ClientServer):
+        objects = GatewayProperty(gateway.gateway_property.auto_field, pool)
+        return PythonServer(client, gateway.java_parameters, PythonParameters(**settings), objects)
+    return CallbackServer(
+        pool, client, callback_server_parameters=CallbackServerParameters(**settings)
+    )
