@@ -14,7 +14,7 @@ import json, logging, socket, sys, threading, time
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 from iceberg_pyspark import install
-from iceberg_pyspark.spark.bridge import jvm
+from iceberg_pyspark.spark.bridge import compiler, jvm
 
 folder, conf, theirs_first = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3] == "theirs first"
 builder = SparkSession.builder.master("local[2]").appName("callbacks")
@@ -42,6 +42,9 @@ def server():
 
 if theirs_first:
     counts("theirs")
+else:
+    # with no folder to keep classes in, their jar is gone once it is open
+    compiler.user_folder = lambda name: None
 debug = folder + "/debug.log"
 handler = logging.FileHandler(debug)
 logging.getLogger().addHandler(handler)

@@ -1,6 +1,6 @@
 """Compiles the Java sources of this folder with the Janino inside Spark, once on a machine.
 
-The classes go to a folder that is added to the class loader Spark's driver resolves names with, so
+The classes go to a jar that is added to the class loader Spark's driver resolves names with, so
 that the catalog class is found by its name however late a catalog is configured. What changes of
 rows need is compiled when the first is made: many sessions only read.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from iceberg_pyspark.spark.bridge.class_folder import class_folder
+from iceberg_pyspark.spark.bridge.class_jar import class_jar
 from iceberg_pyspark.storage.user_folder import user_folder
 
 _BRIDGE = ("Bridge.java", "Callback.java", "Commands.java", "Sizes.java")
@@ -25,6 +25,13 @@ _CHANGES = (
     "ParquetWrites.java",
     "RowLevel.java",
 )
+_OF_EACH_JAR = (
+    "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan",
+    "org.apache.spark.sql.classic.SparkSession",
+    "org.codehaus.janino.SimpleCompiler",
+)
+"""A class of every jar that decides what is compiled."""
+
 _MARKER = "IcebergPyBridge"
 _CHANGES_MARKER = "IcebergPyRowLevel"
 
@@ -42,7 +49,7 @@ def load_bridge(gateway: Any) -> Any:
                 f"the driver's class loader is a {loader.getClass().getName()}, "
                 "which takes no classes"
             )
-        _add_classes(gateway, loader, _BRIDGE, known=())
+        _add_classes(gateway, loader, _MARKER, _BRIDGE, known=())
     # a session's own loader may stand before the one that the classes were added to
     return loader.loadClass(_MARKER).getClassLoader()
 
@@ -50,7 +57,7 @@ def load_bridge(gateway: Any) -> Any:
 def load_changes(gateway: Any, loader: Any) -> None:
     """Have the loader of the bridge know what changes of rows need besides."""
     if not _knows(loader, _CHANGES_MARKER):
-        _add_classes(gateway, loader, _CHANGES, known=_BRIDGE)
+        _add_classes(gateway, loader, _CHANGES_MARKER, _CHANGES, known=_BRIDGE)
 
 
 def _knows(loader: Any, name: str) -> bool:
@@ -58,7 +65,9 @@ def _knows(loader: Any, name: str) -> bool:
     return loader.getResource(f"{name}.class") is not None
 
 
-def _add_classes(gateway: Any, loader: Any, names: Sequence[str], known: Sequence[str]) -> None:
+def _add_classes(
+    gateway: Any, loader: Any, marker: str, names: Sequence[str], known: Sequence[str]
+) -> None:
     """Compile sources, or find their classes kept; `known` are the sources they build on."""
     jvm = gateway.jvm
     source = _source(names)
@@ -75,24 +84,31 @@ def _add_classes(gateway: Any, loader: Any, names: Sequence[str], known: Sequenc
         )
         return {name: base64.b64decode(code) for name, code in json.loads(text).items()}
 
-    folder = class_folder(
-        user_folder("iceberg-pyspark-bridge"),
-        "\n".join((_compiled_against(jvm, loader), _source(known), source)),
-        compiled,
-    )
-    loader.addURL(jvm.java.io.File(str(folder)).toURI().toURL())
+    made_of = "\n".join((_compiled_with(jvm, loader), _source(known), source))
+    # another session may remove a jar that was kept before the JVM has opened it
+    for parent in (user_folder("iceberg-pyspark-bridge"), None):
+        with class_jar(parent, made_of, compiled) as jar:
+            loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+            if _knows(loader, marker):
+                return
+    raise BridgeUnavailableError("the driver's class loader does not find the classes it was given")
 
 
-def _compiled_against(jvm: Any, loader: Any) -> str:
-    """Which Spark, and where it lies, and which Java."""
-    spark = loader.loadClass("org.apache.spark.sql.catalyst.plans.logical.LogicalPlan")
-    where = spark.getProtectionDomain().getCodeSource()
-    found = (
-        getattr(getattr(jvm.org.apache.spark, "package$"), "MODULE$").SPARK_VERSION(),
-        "" if where is None else where.getLocation().toString(),
-        jvm.java.lang.System.getProperty("java.version"),
-    )
-    return " ".join(map(str, found))
+def _compiled_with(jvm: Any, loader: Any) -> str:
+    """Which Spark, compiler and Java: their versions, and the files that they lie in."""
+    spark = getattr(getattr(jvm.org.apache.spark, "package$"), "MODULE$")
+    said = [
+        spark.SPARK_VERSION(),
+        spark.SPARK_REVISION(),
+        *(jvm.java.lang.System.getProperty(f"java.{p}") for p in ("version", "vendor", "home")),
+    ]
+    for name in _OF_EACH_JAR:
+        where = loader.loadClass(name).getProtectionDomain().getCodeSource()
+        if where is None:
+            continue
+        file = jvm.java.io.File(where.getLocation().getPath())
+        said += [where.getLocation().toString(), file.length(), file.lastModified()]
+    return " ".join(map(str, said))
 
 
 def _source(names: Sequence[str]) -> str:

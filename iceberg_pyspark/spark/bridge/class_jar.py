@@ -1,0 +1,122 @@
+"""Compiled classes in a jar, kept for the next session of the same user: compiling takes a second.
+
+A jar's name says what its classes were made of and what its bytes are: one that is cut short,
+damaged or has a class too many is not the one it says it is, and is made anew. Jars that nobody
+has used for long are removed; a JVM that has one open keeps it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+KEPT = 16
+"""How many jars stay, those used last: a release of Spark and of this package makes two."""
+
+_UNFINISHED = ".unfinished"
+_UNFINISHED_SECONDS = 3600
+
+
+@contextmanager
+def class_jar(
+    parent: str | None, made_of: str, compile_classes: Callable[[], Mapping[str, bytes]]
+) -> Iterator[Path]:
+    """A jar of the classes, compiled now unless `parent` has one made of the same.
+
+    `parent` is a folder of this user's alone. With None, or where it takes no file, the jar is a
+    temporary one and removed at the end: by then the JVM must have opened it.
+    """
+    key = sha256(made_of.encode()).hexdigest()
+    kept = None if parent is None else _kept(Path(parent), key)
+    if kept is not None:
+        yield kept
+        return
+    jar = _jar(compile_classes())
+    if parent is not None:
+        with contextlib.suppress(OSError):
+            kept = _keep(Path(parent), key, jar)
+    if kept is not None:
+        yield kept
+        return
+    with tempfile.TemporaryDirectory(prefix="iceberg-pyspark-bridge-") as folder:
+        path = Path(folder) / "classes.jar"
+        path.write_bytes(jar)
+        yield path
+
+
+def _kept(parent: Path, key: str) -> Path | None:
+    """A jar of that key that is what its name says; others of the key are removed."""
+    for path in sorted(parent.glob(f"{key}-*.jar")):
+        with contextlib.suppress(OSError):
+            if _content(path) == path.stem.partition("-")[2]:
+                os.utime(path)
+                return path
+            path.unlink()
+    return None
+
+
+def _content(path: Path) -> str | None:
+    """The digest of a file that is this user's, and that nobody else can write."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
+            return None
+        if stat.S_IMODE(status.st_mode) & 0o022:
+            return None
+        return sha256(file.read()).hexdigest()
+
+
+def _keep(parent: Path, key: str, jar: bytes) -> Path:
+    """Have the jar in the folder: whole and on the disk before it has its name."""
+    path = parent / f"{key}-{sha256(jar).hexdigest()}.jar"
+    file, making = tempfile.mkstemp(dir=parent, suffix=_UNFINISHED)
+    try:
+        with os.fdopen(file, "wb") as out:
+            out.write(jar)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(making, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(making)
+        raise
+    folder = os.open(parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    _evict(parent)
+    return path
+
+
+def _evict(parent: Path) -> None:
+    used: list[tuple[float, Path]] = []
+    for path in parent.iterdir():
+        # another session may remove it as well
+        with contextlib.suppress(OSError):
+            last = path.lstat().st_mtime
+            if path.suffix == ".jar":
+                used.append((last, path))
+            elif path.suffix == _UNFINISHED and time.time() - last > _UNFINISHED_SECONDS:
+                path.unlink()
+    for _, path in sorted(used, reverse=True)[KEPT:]:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _jar(classes: Mapping[str, bytes]) -> bytes:
+    """Equal classes make equal bytes."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as jar:
+        for name in sorted(classes):
+            jar.writestr(zipfile.ZipInfo(f"{name}.class"), classes[name])
+    return out.getvalue()

@@ -1,0 +1,190 @@
+"""Compiled classes are kept for the next session: as they were made, or not used."""
+
+import os
+import stat
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark.spark.bridge import class_jar as module
+from iceberg_pyspark.spark.bridge.class_jar import KEPT, class_jar
+
+ONE = {"A": b"1", "B": b"2" * 1000}
+
+
+def made(parent: Path | None, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
+    """The jar of a session that compiles if it must."""
+    with class_jar(None if parent is None else str(parent), made_of, lambda: classes) as jar:
+        assert classes_in(jar) == classes
+        return jar
+
+
+def kept(parent: Path, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
+    """The jar of a session that need not compile."""
+    with class_jar(str(parent), made_of, lambda: pytest.fail("compiled again")) as jar:
+        assert classes_in(jar) == classes
+        return jar
+
+
+def classes_in(jar: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(jar) as file:
+        return {n.removesuffix(".class"): file.read(n) for n in file.namelist()}
+
+
+def test_what_is_made_of_the_same_is_compiled_once(tmp_path: Path) -> None:
+    first = made(tmp_path, "a")
+    assert kept(tmp_path, "a") == first
+    other = made(tmp_path, "b", {"A": b"other"})
+    assert other != first
+    assert kept(tmp_path, "b", {"A": b"other"}) == other
+    assert kept(tmp_path, "a") == first
+    assert stat.S_IMODE(first.stat().st_mode) == 0o600
+
+
+def cut(jar: Path) -> None:
+    os.truncate(jar, jar.stat().st_size // 2)
+
+
+def empty(jar: Path) -> None:
+    jar.write_bytes(b"")
+
+
+def flip(jar: Path) -> None:
+    content = bytearray(jar.read_bytes())
+    content[content.index(b"2" * 1000) + 500] ^= 1
+    jar.write_bytes(content)
+
+
+def add(jar: Path) -> None:
+    with zipfile.ZipFile(jar, "a") as file:
+        file.writestr("Added.class", b"3")
+
+
+def exchange(jar: Path) -> None:
+    with zipfile.ZipFile(jar, "w") as file:
+        file.writestr("A.class", b"of somebody else")
+
+
+def take_the_name(jar: Path) -> None:
+    """A jar that is whole, and is what another name says."""
+    other = made(jar.parent, "something else", {"A": b"of something else"})
+    jar.write_bytes(other.read_bytes())
+
+
+def let_others_write(jar: Path) -> None:
+    jar.chmod(0o622)
+
+
+def link(jar: Path) -> None:
+    elsewhere = jar.parent / "elsewhere"
+    jar.rename(elsewhere)
+    jar.symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize(
+    "change", [cut, empty, flip, add, exchange, take_the_name, let_others_write, link]
+)
+def test_what_was_changed_is_compiled_again(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    change(made(tmp_path, "a"))
+    compiled = 0
+
+    def count() -> dict[str, bytes]:
+        nonlocal compiled
+        compiled += 1
+        return dict(ONE)
+
+    with class_jar(str(tmp_path), "a", count) as jar:
+        assert classes_in(jar) == ONE
+    assert compiled == 1
+    assert kept(tmp_path, "a") == jar
+    assert not jar.is_symlink()
+
+
+def test_of_another_user_nothing_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path, "a")
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    compiled: list[bool] = []
+    with class_jar(str(tmp_path), "a", lambda: compiled.append(True) or ONE):
+        assert compiled == [True]
+
+
+def test_nothing_is_kept_of_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> dict[str, bytes]:
+        raise ValueError("no Janino")
+
+    with pytest.raises(ValueError, match="no Janino"), class_jar(str(tmp_path), "a", fails):
+        pass
+    assert not list(tmp_path.iterdir())
+
+    def no_space(_file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    assert made(tmp_path, "a").parent != tmp_path
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_jar_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    synced, renamed = os.fsync, os.replace
+
+    def fsync(file: int) -> None:
+        steps.append("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file")
+        synced(file)
+
+    def replace(source: str, target: Path) -> None:
+        steps.append("name")
+        renamed(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    made(tmp_path, "a")
+    assert steps == ["file", "name", "folder"]
+
+
+def test_two_sessions_that_compile_at_once_make_one_jar(tmp_path: Path) -> None:
+    def slower() -> dict[str, bytes]:
+        made(tmp_path, "a")
+        return dict(ONE)
+
+    with class_jar(str(tmp_path), "a", slower) as jar:
+        assert os.listdir(tmp_path) == [jar.name]
+
+
+def test_jars_unused_for_longest_are_removed_and_open_ones_go_on(tmp_path: Path) -> None:
+    first, second = made(tmp_path, "first"), made(tmp_path, "second")
+    os.utime(first, (1000, 1000))
+    os.utime(second, (2000, 2000))
+    kept(tmp_path, "first")
+    for i in range(KEPT - 2):
+        made(tmp_path, str(i))
+    with zipfile.ZipFile(second) as opened:
+        made(tmp_path, "one more")
+        assert not second.exists()
+        assert opened.read("A.class") == b"1"
+    assert len(os.listdir(tmp_path)) == KEPT
+    kept(tmp_path, "first")
+    made(tmp_path, "second")
+
+
+def test_what_a_killed_session_left_is_removed_later(tmp_path: Path) -> None:
+    left = tmp_path / f"x{module._UNFINISHED}"
+    left.write_bytes(b"half")
+    made(tmp_path, "a")
+    assert left.exists()
+    long_ago = time.time() - 2 * module._UNFINISHED_SECONDS
+    os.utime(left, (long_ago, long_ago))
+    made(tmp_path, "b")
+    assert not left.exists()
+
+
+def test_without_a_folder_of_the_user_a_jar_is_temporary() -> None:
+    first, second = made(None, "a"), made(None, "a")
+    assert first != second
+    assert not first.parent.exists()
+    assert not second.parent.exists()

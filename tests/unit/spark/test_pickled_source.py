@@ -1,0 +1,61 @@
+"""The state of a data source, read out of its pickle without running any of it."""
+
+import io
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.cloudpickle import dumps
+from pyspark.sql.datasource import CaseInsensitiveDict
+
+from iceberg_pyspark.spark.data_source import IcebergDataSource
+from iceberg_pyspark.spark.pickled_source import MARK, state_in
+from iceberg_pyspark.spark.pinned_table import PinnedTable
+
+OPTIONS = CaseInsensitiveDict({"path": "/w/t", "Filter": "a = 'é\u2028'", "s3.secret": "hush"})
+PINNED = PinnedTable(("a", "b.c"), "t", "/w/t/metadata/v3.json", {"token": "x"}, "snapshots")
+
+
+class Harmful:
+    """Its pickle runs a command."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.system, (self.command,)
+
+
+@pytest.mark.parametrize("pinned", [None, PINNED])
+@pytest.mark.parametrize("pickled_by", [dumps, pickle.dumps])
+def test_a_state_is_read_from_a_pickle_as_it_was(
+    pinned: PinnedTable | None, pickled_by: Callable[[object], bytes]
+) -> None:
+    source = IcebergDataSource(OPTIONS)
+    source._pinned = pinned
+    state = state_in(pickled_by(source))
+    assert state is not None
+    for again in (IcebergDataSource.of_state(state), pickle.loads(pickled_by(source))):
+        assert type(again) is IcebergDataSource
+        assert again._pinned == pinned
+        assert dict(again.options) == dict(OPTIONS)
+        assert again.options["FILTER"] == OPTIONS["filter"]
+
+
+def test_nothing_of_a_pickle_is_run(tmp_path: Path) -> None:
+    touched = tmp_path / "touched"
+    harmful = pickle.dumps((Harmful(f"touch {touched}"), MARK + "{}"))
+    assert state_in(harmful) == MARK + "{}"
+    assert state_in(pickle.dumps(Harmful(f"touch {touched}"))) is None
+    assert not touched.exists()
+    pickle.Unpickler(io.BytesIO(harmful)).load()
+    assert touched.exists(), "the pickle does what it was made for"
+
+
+@pytest.mark.parametrize(
+    "pickled", [b"", b"no pickle", dumps({"path": "/w/t"}), dumps(IcebergDataSource({}))[:40]]
+)
+def test_other_bytes_have_no_state(pickled: bytes) -> None:
+    assert state_in(pickled) is None
