@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark.spark.pickled_source import MARK
 from iceberg_pyspark.spark.pinned_table import PinnedTable
-from iceberg_pyspark.spark.worker_imports import worker_step
+from iceberg_pyspark.spark.worker_steps import worker_step
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.metadata_table_read import MetadataTableReadJob
@@ -75,7 +75,8 @@ class IcebergDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the pinned snapshot; with a user-given schema, of just its columns."""
-        return self.read_job().reader(schema)
+        with worker_step():
+            return self.read_job().reader(schema)
 
     def read_job(self) -> ReadJob | MetadataTableReadJob:
         """The read that the options describe, of the pinned snapshot if there is one."""

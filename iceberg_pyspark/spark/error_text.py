@@ -1,7 +1,8 @@
 """Our own error inside the text of a Spark exception.
 
-Errors raised in Spark's Python workers reach the driver as text only: a traceback whose last line
-is `package.module.ClassName: message`.
+Errors raised in Spark's Python workers reach the driver as text only, as Python shows them:
+`package.module.ClassName: message`, perhaps after a traceback. Where the bridge raises one, or
+pyspark on its behalf, the message comes first, and the class on a line of its own.
 """
 
 from __future__ import annotations
@@ -20,12 +21,25 @@ _RAISED = re.compile(
     r"(?=\n\s*\n|\n\s+at |\nTraceback|\nThe above|\s+SQLSTATE: |\Z)",
     re.DOTALL,
 )
+_SAID_FIRST = re.compile(
+    r"\A(?:An error occurred while calling [^\n]*\n: )?(?:[\w.$]+Exception: )?"
+    rf"(.*?)\n\(iceberg_pyspark\.errors\.({_NAMES})\)",
+    re.DOTALL,
+)
 
 
 def iceberg_error_in(text: str) -> tuple[str, str] | None:
     """Class name and message of the last of our errors in a text, or None."""
+    said = _SAID_FIRST.match(text)
+    if said is not None:
+        return said[2], said[1].strip()
     found = _RAISED.findall(text)
     if not found:
         return None
     name, message = found[-1]
-    return name, " ".join(message.split())
+    return name, message.strip()
+
+
+def with_class_name(name: str, message: str) -> str:
+    """The text of an exception that stands for an error of ours."""
+    return f"{message}\n(iceberg_pyspark.errors.{name})"

@@ -50,14 +50,8 @@ def prepare_write(given: Mapping[str, str], frame: StructType, *, overwrite: boo
             config={**storage_properties(catalog.properties), **table.storage_properties},
         )
     metadata = loaded.metadata
-    if (
-        options.branch is not None
-        and options.branch != MAIN
-        and options.branch not in metadata.refs
-    ):
-        raise InvalidRequestError(
-            f"table {table.table} has no branch '{options.branch}'; create it first"
-        )
+    if options.branch is not None and options.branch != MAIN:
+        metadata.ref_snapshot(options.branch)
     schema = metadata.current_schema
     check_write_schema(written, schema, table=table.table, case_sensitive=False)
     context = write_context_of(

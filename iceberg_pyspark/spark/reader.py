@@ -15,10 +15,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from iceberg_pyspark.arrow.read_task import read_group
-from iceberg_pyspark.errors import InvalidMetadataError, StorageError
 from iceberg_pyspark.planning.scan_tasks import ScanTaskGroup
 from iceberg_pyspark.spark.batches import compile_to_spark
-from iceberg_pyspark.spark.worker_imports import worker_step
+from iceberg_pyspark.spark.worker_steps import worker_step
 
 if TYPE_CHECKING:
     # executors import this module to run `read`, and need nothing of how a scan is planned
@@ -48,13 +47,7 @@ class IcebergReader(DataSourceReader):
         """Plan, on the driver; for an empty list Spark calls `read(None)` once."""
         assert self._scan is not None, "partitions() runs where the reader was made"
         with worker_step():
-            try:
-                return [TaskGroupPartition(group) for group in self._scan.plan_groups()]
-            except (InvalidMetadataError, StorageError) as e:
-                raise type(e)(
-                    f"table {self._context.table}: {e}; if the file cannot be restored, an older "
-                    "snapshot may still be read with the option snapshot-id"
-                ) from e
+            return [TaskGroupPartition(group) for group in self._scan.plan_groups()]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one partition, on an executor."""

@@ -11,7 +11,6 @@ from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
@@ -20,6 +19,7 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.filters import predicate_of
+from iceberg_pyspark.spark.captured_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.commit_write import commit_write
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.error_text import iceberg_error_in
@@ -79,6 +79,7 @@ def install(spark: SparkSession) -> IcebergSession:
     if handle not in _sessions:
         bridge.answer_with(_answer)
         bridge.add_rule()
+        say_our_errors_first()
         _install_in_new_sessions(spark)
         _sessions[handle] = IcebergSession(spark, bridge)
     _uninstalled.discard(handle)
@@ -155,6 +156,7 @@ class IcebergSession:
         _uninstalled.add(handle)
         if not _sessions:
             self.bridge.answer_no_more()
+            say_errors_as_before()
 
     def parts_of(
         self,
@@ -189,22 +191,23 @@ def _answer(operation: str, argument: Any) -> Any:
         question = json.loads(argument)
         handle = question.get("session") or question["catalog"].partition("/")[0]
         return _session(handle).catalogs.answer(operation, question)
-    except CapturedException as e:
-        # a job that the answer took has failed: by an error of ours in a task, or of Spark's own
-        found = iceberg_error_in(str(e))
-        if found is not None:
-            return "error\n{}\n{}".format(*found)
-        if e._origin is not None:
-            return e._origin
-        return _as_text(e)
     except Exception as e:  # noqa: BLE001 - what is raised into py4j arrives as a stack of its own
-        return _as_text(e)
+        return _as_answer(e)
 
 
-def _as_text(error: Exception) -> str:
-    if not isinstance(error, IcebergError):
-        _log.error("a question of Spark's could not be answered", exc_info=error)
-    return f"error\n{type(error).__name__}\n{error}"
+def _as_answer(error: Exception) -> Any:
+    """What the bridge raises: the JVM's own throwable, or a text with class and message."""
+    if isinstance(error, IcebergError):
+        return f"error\n{type(error).__name__}\n{error}"
+    # a job that the answer took may have failed, by an error of ours in a task
+    found = iceberg_error_in(str(error))
+    if found is not None:
+        return "error\n{}\n{}".format(*found)
+    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if thrown is not None:
+        return thrown
+    _log.error("a question of Spark's could not be answered", exc_info=error)
+    return f"error\n\n{type(error).__name__}: {error}"
 
 
 def _session(handle: str) -> IcebergSession:

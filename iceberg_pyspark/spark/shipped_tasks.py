@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructType
 
-from iceberg_pyspark.spark.worker_imports import worker_step
+from iceberg_pyspark.spark.worker_steps import worker_step
 
 
 def shipped_tasks(

@@ -243,9 +243,7 @@ def _check_branch(settings: WriteSettings, metadata: TableMetadata, table: str) 
     if ref is not None and ref.type == "tag":
         raise InvalidRequestError(f"'{settings.branch}' of {table} is a tag; write to a branch")
     if ref is None and settings.branch != "main" and not settings.creates_branch:
-        raise InvalidRequestError(
-            f"table {table} has no branch '{settings.branch}'; create it first"
-        )
+        metadata.ref_snapshot(settings.branch)
 
 
 def _is_committed(settings: WriteSettings, metadata: TableMetadata) -> bool:

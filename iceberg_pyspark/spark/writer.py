@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from iceberg_pyspark.arrow.write_files import write_data_files
 from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.spark.prepared_write import PreparedWrite
-from iceberg_pyspark.spark.worker_imports import worker_step
+from iceberg_pyspark.spark.worker_steps import worker_step
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.written_files import remove_files
 

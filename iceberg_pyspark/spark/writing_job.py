@@ -19,7 +19,7 @@ from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.spark.worker_imports import worker_step
+from iceberg_pyspark.spark.worker_steps import worker_step
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO
 

@@ -76,7 +76,7 @@ def test_json_overwrites_the_partitions_it_writes_to(
     [
         (["--option", "merge-schema=true"], "InvalidRequestError unknown write option"),
         (["--schema", "id string, kind string"], "InvalidRequestError"),
-        (["--option", "branch=audit"], "has no branch 'audit'"),
+        (["--option", "branch=audit"], "has no branch or tag 'audit'"),
     ],
 )
 def test_a_request_that_cannot_be_carried_out_is_2_and_leaves_the_table(

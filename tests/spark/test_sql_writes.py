@@ -161,7 +161,10 @@ def test_a_branch_and_what_cannot_be_written_to(spark: SparkSession, lake: Icebe
     assert rows(spark, t) == [(1,)]
     for write, message in (
         (lambda: spark.sql(f"insert into {t}.tag_t values (1)"), "not to a tag"),
-        (lambda: spark.range(1).writeTo(t).option("branch", "no").append(), "no branch 'no'"),
+        (
+            lambda: spark.range(1).writeTo(t).option("branch", "no").append(),
+            "no branch or tag 'no'",
+        ),
         (lambda: spark.range(1).writeTo(t).option("branch", "t").append(), "is a tag"),
         (lambda: spark.range(1).writeTo(t).option("write-format", "csv").append(), "none of"),
         (lambda: spark.range(1).writeTo(t).option("fanout", "true").append(), "unknown write"),

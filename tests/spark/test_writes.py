@@ -157,7 +157,7 @@ def test_a_branch_is_written_and_main_is_not(spark: SparkSession, tmp_path: Path
     assert rows_of(spark, path) == [(1, "a")]
     assert rows_of(spark, path, {"branch": "side"}) == [(1, "a"), (2, "b")]
     _, text = refusal(lambda: save(frame_of(spark, (3, "c")), path, {"branch": "nope"}))
-    assert "has no branch 'nope'; create it first" in text
+    assert "has no branch or tag 'nope'; there are: main" in text
 
 
 def test_files_are_cut_at_their_target_size(spark: SparkSession, tmp_path: Path) -> None:

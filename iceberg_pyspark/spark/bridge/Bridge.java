@@ -156,7 +156,7 @@ public class IcebergPyBridge {
     if (kind.equals("NamespaceNotEmptyError")) Platform.throwException(new org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException(namespace));
     if (kind.equals("InvalidRequestError") || kind.equals("NoSuchSnapshotError")) throw new IcebergPyInvalid(parts[2]);
     if (kind.equals("UnsupportedFeatureError")) throw new IcebergPyUnsupported(parts[2]);
-    Platform.throwException(new org.apache.spark.sql.execution.QueryExecutionException("iceberg_pyspark.errors." + kind + ": " + parts[2], null));
+    Platform.throwException(new org.apache.spark.sql.execution.QueryExecutionException(kind.isEmpty() ? parts[2] : parts[2] + "\n(iceberg_pyspark.errors." + kind + ")", null));
   }
 
   private static String[] strings(Object list) {

@@ -219,10 +219,8 @@ def pinned(
         )
     if settings.creates_branch and branch not in metadata.refs:
         branch = MAIN
-    if branch != MAIN and branch not in metadata.refs:
-        raise InvalidRequestError(
-            f"table {loaded.identifier} has no branch '{branch}'; create it first"
-        )
+    if branch != MAIN:
+        metadata.ref_snapshot(branch)
     target = Target(session=session, loaded=loaded, io=io, branch=branch, like=like)
     try:
         yield target

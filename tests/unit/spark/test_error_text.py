@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.spark.error_text import iceberg_error_in
+import pytest
+
+from iceberg_pyspark.spark.error_text import iceberg_error_in, with_class_name
 
 FROM_A_TASK = """\
 An error occurred while calling o58.count.
@@ -30,14 +32,32 @@ def test_the_error_state_that_spark_adds_is_no_part_of_the_message() -> None:
     assert iceberg_error_in(text.replace("\n", "")) == ("NoSuchTableError", "no table db.t")
 
 
-def test_of_chained_errors_the_last_counts_and_lines_are_joined() -> None:
+def test_of_chained_errors_the_last_counts_with_all_its_lines() -> None:
     text = (
         "iceberg_pyspark.errors.StorageError: short file\n\nThe above exception was the direct "
         "cause of the following exception:\n\nTraceback (most recent call last):\n"
         "iceberg_pyspark.errors.InvalidMetadataError: m.avro: damaged\nrestore it\n"
     )
-    assert iceberg_error_in(text) == ("InvalidMetadataError", "m.avro: damaged restore it")
+    assert iceberg_error_in(text) == ("InvalidMetadataError", "m.avro: damaged\nrestore it")
 
 
 def test_other_errors_are_none_of_ours() -> None:
     assert iceberg_error_in("ValueError: StorageError: x") is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", ""),
+        ("", "\n\nJVM stacktrace:\norg.apache.spark.SparkException: iceberg_pyspark.errors.x"),
+        (
+            "An error occurred while calling o5.sql.\n"
+            ": org.apache.spark.sql.execution.QueryExecutionException: ",
+            "\n\tat py4j.Gateway.invoke(Gateway.java:282)\n",
+        ),
+    ],
+)
+def test_a_message_that_comes_first_is_found(before: str, after: str) -> None:
+    said = with_class_name("CatalogError", "catalog: down\n  try again")
+    assert said.splitlines()[0] == "catalog: down"
+    assert iceberg_error_in(before + said + after) == ("CatalogError", "catalog: down\n  try again")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark.spark.worker_imports import worker_step
+from iceberg_pyspark.spark.worker_steps import worker_step
 
 
 @pytest.fixture
