@@ -6,7 +6,8 @@ complete then and is all that readers elsewhere need besides the tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.identifiers import parse_levels
+from iceberg_pyspark.errors import InvalidMetadataError, StorageError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_
@@ -22,7 +24,7 @@ from iceberg_pyspark.planning.in_order import in_order
 from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
-from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     PARTITION_NAME,
     PLAIN_METADATA_COLUMNS,
@@ -41,6 +43,30 @@ from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.table.given_filter import predicate_of
 from iceberg_pyspark.table.row_deletes import deleted_before
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
+
+
+@contextmanager
+def _damage_of(table: str) -> Iterator[None]:
+    """Have errors about files of metadata say which table they are of, and what may be done."""
+    try:
+        yield
+    except (InvalidMetadataError, StorageError) as e:
+        raise type(e)(
+            f"table {table}: {e}; if the file cannot be restored, an older snapshot may still be "
+            "read by its id"
+        ) from e
+
+
+def _read_entries(
+    table: str,
+    io: FileIO,
+    manifest: ManifestFile,
+    partition_type: StructType,
+    *,
+    metrics: Collection[int],
+) -> pa.Table:
+    with _damage_of(table):
+        return read_entries(io, manifest, partition_type, metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +108,15 @@ class TableScan:
 
     def plan(self) -> ScanPlan:
         """The plan over the snapshot's manifests, worked out as it is iterated."""
-        manifests = [] if self.snapshot is None else read_snapshot_manifests(self.io, self.snapshot)
+        manifests: list[ManifestFile] = []
+        if self.snapshot is not None:
+            with _damage_of(self.context.table):
+                manifests = read_snapshot_manifests(self.io, self.snapshot)
         return ScanPlan(
             metadata=self.metadata,
             manifests=manifests,
             predicate=self.context.predicate,
-            read_entries=partial(read_entries, self.io),
+            read_entries=partial(_read_entries, self.context.table, self.io),
             only_files=self.only_files,
         )
 

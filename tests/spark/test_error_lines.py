@@ -31,7 +31,7 @@ class Lake:
 
     spark: SparkSession
     catalog: TableCatalog
-    settings: Mapping[str, str]
+    settings: dict[str, str]
 
     def table(self, name: str) -> Table:
         return self.catalog.load_table(f"db.{name}")
@@ -93,15 +93,15 @@ class Failure:
     format: bool = True
     native: Callable[[Lake, IcebergSession], object] | None = None
 
-    def portable(self, lake: Lake, **more: str) -> object:
+    def portable(self, lake: Lake, **more: str) -> None:
         options = {"catalog": "said", **{f"catalog.{k}": v for k, v in lake.settings.items()}}
         options |= self.options | more
         name = f"db.{self.table}"
         if self.rows is None:
-            return lake.spark.read.format("iceberg-py").options(**options).load(name).collect()
+            lake.spark.read.format("iceberg-py").options(**options).load(name).collect()
+            return
         frame = lake.spark.createDataFrame(self.rows)
-        writer = frame.write.format("iceberg-py").mode(self.mode).options(**options)
-        return writer.save(name)
+        frame.write.format("iceberg-py").mode(self.mode).options(**options).save(name)
 
 
 def sql(statement: str) -> Callable[[Lake, IcebergSession], object]:

@@ -107,7 +107,12 @@ def test_of_another_user_nothing_is_used(tmp_path: Path, monkeypatch: pytest.Mon
     made(tmp_path, "a")
     monkeypatch.setattr(os, "getuid", lambda: 54321)
     compiled: list[bool] = []
-    with class_jar(str(tmp_path), "a", lambda: compiled.append(True) or ONE):
+
+    def compile_classes() -> Mapping[str, bytes]:
+        compiled.append(True)
+        return ONE
+
+    with class_jar(str(tmp_path), "a", compile_classes):
         assert compiled == [True]
 
 

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.cloudpickle import dumps
+from pyspark import cloudpickle
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.pickled_source import MARK, state_in
 from iceberg_pyspark.spark.pinned_table import PinnedTable
 
+dumps: Callable[[object], bytes] = cloudpickle.dumps
 OPTIONS = CaseInsensitiveDict({"path": "/w/t", "Filter": "a = 'é\u2028'", "s3.secret": "hush"})
 PINNED = PinnedTable(("a", "b.c"), "t", "/w/t/metadata/v3.json", {"token": "x"}, "snapshots")
 
