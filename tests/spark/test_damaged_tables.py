@@ -245,7 +245,7 @@ def test_users_see_our_message_for_damage_on_driver_and_executor(
     assert error == "InvalidMetadataError"
     assert damaged.name in text
     assert text.startswith(f"table {table.location}: ")
-    assert text.endswith("may still be read with the option snapshot-id")
+    assert text.endswith("an older snapshot may still be read by its id")
 
     content = json.loads(metadata_file(table).read_text())
     metadata_file(table).write_text(json.dumps({**content, "format-version": 4}))

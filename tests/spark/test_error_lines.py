@@ -95,7 +95,7 @@ class Failure:
 
     def portable(self, lake: Lake, **more: str) -> None:
         options = {"catalog": "said", **{f"catalog.{k}": v for k, v in lake.settings.items()}}
-        options |= self.options | more
+        options |= {**self.options, **more}
         name = f"db.{self.table}"
         if self.rows is None:
             lake.spark.read.format("iceberg-py").options(**options).load(name).collect()
