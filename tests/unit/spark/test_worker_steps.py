@@ -1,15 +1,18 @@
-"""A step in a worker leaves no finder of an archive, and archives stay on the path."""
+"""A step in a worker leaves no finder of an archive, and of an error of ours no traceback."""
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import zipfile
 import zipimport
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
+from iceberg_pyspark.errors import IcebergError, StorageError
 from iceberg_pyspark.spark.worker_steps import worker_step
 
 
@@ -44,3 +47,25 @@ def test_a_step_that_fails_drops_them_too(archive: str) -> None:
     with pytest.raises(KeyError):
         fails()
     assert archive not in sys.path_importer_cache
+
+
+@pytest.mark.parametrize(
+    ("main", "error", "hidden"),
+    [
+        ("pyspark.daemon", StorageError("no file"), "1"),
+        ("pyspark.sql.worker.create_data_source", IcebergError("x"), "1"),
+        ("pyspark.daemon", KeyError("a bug of ours"), None),
+        ("a_program_of_a_user", StorageError("no file"), None),
+        (None, StorageError("no file"), None),
+    ],
+)
+def test_pyspark_shows_an_error_of_ours_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, main: str | None, error: Exception, hidden: str | None
+) -> None:
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "to be put back")
+    monkeypatch.delenv("SPARK_HIDE_TRACEBACK")
+    spec = None if main is None else ModuleSpec(main, None)
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
+    with pytest.raises(type(error)), worker_step():
+        raise error
+    assert os.environ.pop("SPARK_HIDE_TRACEBACK", None) == hidden
