@@ -17,6 +17,7 @@
     │  ├─ CatalogUnavailableError  try again
     │  └─ NotAuthorizedError
     ├─ StorageError                a file that is missing, short, damaged or refused
+    │  ├─ LocationRefusedError     a table names a location that it may not use
     │  ├─ FileAlreadyExistsError   an exclusive create found the name taken
     │  └─ FileNotWrittenError      a create that took no effect and never will
     └─ CommitError
@@ -97,6 +98,10 @@ class NotAuthorizedError(CatalogError):
 
 class StorageError(IcebergError):
     """A file is missing, short, damaged, or its location is refused."""
+
+
+class LocationRefusedError(StorageError):
+    """A table names a location that it may not use; who trusts the table can allow it."""
 
 
 class FileAlreadyExistsError(StorageError):

@@ -32,7 +32,11 @@ class TableIdentifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTable:
-    """A table as the catalog knows it at one moment; `config` holds storage properties for it."""
+    """A table as the catalog knows it at one moment.
+
+    `config` holds storage properties for it and where it may read: from the user and the catalog's
+    configuration, and nothing of it from the table.
+    """
 
     identifier: TableIdentifier
     metadata: TableMetadata

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 
 _SECRET_WORD = re.compile(
     r"password|passwd|secret|token|credential|private|signature|access-?key|account-?key|sas|auth",
@@ -51,9 +52,16 @@ class CatalogProperties(Mapping[str, str]):
 
 
 def storage_properties(properties: Mapping[str, str]) -> CatalogProperties:
-    """What storage needs to reach files; nothing of the catalog's own (its URI, its password)."""
+    """What storage needs to reach files; nothing of the catalog's own (its URI, its password).
+
+    Where tables may read belongs to it.
+    """
     return CatalogProperties(
-        {k: v for k, v in properties.items() if k.startswith(_STORAGE_PREFIXES)}
+        {
+            k: v
+            for k, v in properties.items()
+            if k.startswith(_STORAGE_PREFIXES) or k in LOCATION_OPTIONS
+        }
     )
 
 

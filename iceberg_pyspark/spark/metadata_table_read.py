@@ -53,7 +53,7 @@ class MetadataTableReadJob:
     def _opened(self) -> MetadataTable:
         opened = metadata_table(
             self.loaded,
-            table_io(self.loaded, self.table.storage_properties),
+            table_io(self.loaded),
             self.name,
             selector=self.read.selector,
         )

@@ -59,7 +59,7 @@ from iceberg_pyspark.spark.shipped_tasks import shipped_tasks
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec.metadata_columns import DELETED
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.restricted import RestrictedFileIO
+from iceberg_pyspark.storage.restricted import check_read
 from iceberg_pyspark.table.scan import TableScan
 
 T = TypeVar("T")
@@ -302,10 +302,9 @@ class NativeScan:
         return relation.where(condition_of(self._filter, columns.hidden))
 
     def _check_locations(self, tasks: Sequence[ScanTask]) -> None:
-        """Raise for a file that the table may not use, as the store does for what we open."""
-        if isinstance(self._scan.io, RestrictedFileIO):
-            for task in tasks:
-                self._scan.io.check(task.file_path)
+        """Raise for a file that the table may not read, as the store does for what we open."""
+        for task in tasks:
+            check_read(self._scan.io, task.file_path)
 
     def _facts(
         self, ordinal: int, task: ScanTask, names: Sequence[str], constants: Mapping[str, int]

@@ -35,6 +35,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.local_moves import files_below, move_file, remove_folder
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
+from iceberg_pyspark.storage.restricted import check_write
 
 _THREADS = 8
 _MOST_BY_THREADS = 500
@@ -49,6 +50,7 @@ def write_natively(
     # a JVM that was started without a locale has no other letters for names
     if not is_local(data) or not data.isascii():
         return None
+    check_write(io, data)
     options = parquet_options(context)
     columns = columns_to_write(bridge, frame, context.schema)
     parts = partition_columns(bridge, context.schema, context.spec)

@@ -23,11 +23,11 @@ from iceberg_pyspark.spec.properties import (
     check_set_properties,
 )
 from iceberg_pyspark.spec.property_types import whole_number
-from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS
+from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, timestamp_ms_of
 
 _STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "io.", "fsspec.")
-_COMMON = {"path", "paths", "catalog", "table", "native", ALLOW_OUTSIDE_LOCATIONS}
+_COMMON = {"path", "paths", "catalog", "table", "native", *LOCATION_OPTIONS}
 _CHOOSING_ROWS = {
     "columns",
     "filter",
@@ -142,7 +142,7 @@ def parse_table_options(options: Mapping[str, str]) -> TableOptions:
         storage_properties={
             k: v
             for k, v in given.items()
-            if k.startswith(_STORAGE_PREFIXES) or k == ALLOW_OUTSIDE_LOCATIONS
+            if k.startswith(_STORAGE_PREFIXES) or k in LOCATION_OPTIONS
         },
     )
 

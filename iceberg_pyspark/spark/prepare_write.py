@@ -65,7 +65,7 @@ def prepare_write(given: Mapping[str, str], frame: StructType, *, overwrite: boo
         table=table,
         options=options,
         context=context,
-        io=table_io(loaded, table.storage_properties),
+        io=table_io(loaded, catalog),
         overwrite=_overwrite_mode(options, schema) if overwrite else None,
         table_uuid=metadata.table_uuid,
         new_table=new_table,

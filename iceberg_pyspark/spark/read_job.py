@@ -70,7 +70,7 @@ class ReadJob:
         return scan_table(
             self.table.table,
             self.loaded.metadata,
-            table_io(self.loaded, self.table.storage_properties),
+            table_io(self.loaded),
             selector=self.read.selector,
             columns=self.read.columns,
             projection=projection,

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, LocationRefusedError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.filters import predicate_of
@@ -23,6 +23,7 @@ from iceberg_pyspark.spark.captured_errors import say_errors_as_before, say_our_
 from iceberg_pyspark.spark.commit_write import commit_write
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
 from iceberg_pyspark.spark.native_filter import is_exact
 from iceberg_pyspark.spark.native_scan import NativeScan, Part
@@ -243,17 +244,16 @@ def _count(session: str, handle: str | None = None, source: str | None = None) -
     """How many rows a table has, where metadata and positions of deletes tell; else None."""
     wanted = spark_types.StructType()
     if handle is not None:
-        _session(session)
+        spark = _session(session).spark
         state = _state_of(handle)
-        rows = None if state.metadata_table else _scan_of(state, wanted, None).known_count()
+        rows = None if state.metadata_table else _scan_of(state, spark, wanted, None).known_count()
     else:
         rows = _left_to_portable(lambda: _count_source(session, source or "", wanted))
     return None if rows is None else str(rows)
 
 
 def _count_source(session: str, source: str, wanted: spark_types.StructType) -> int | None:
-    _session(session)
-    job = _read_job(source)
+    job = _read_job(_session(session).spark, source)
     return None if job is None else job.scan_of(wanted).known_count()
 
 
@@ -268,23 +268,26 @@ def _plan_table(
     if state.metadata_table is not None:
         opened = metadata_table(
             state.loaded,
-            _io_of(state),
+            _io_of(state, session.spark),
             state.metadata_table,
             selector=state.selector,
         )
         return session.parts_of_frame(metadata_table_frame(session.spark, opened, struct))
-    return session.parts_of(_scan_of(state, struct, condition), key, state.loaded.config)
+    scan = _scan_of(state, session.spark, struct, condition)
+    return session.parts_of(scan, key, state.loaded.config)
 
 
-def _io_of(state: TableState) -> FileIO:
-    return state.io or table_io(state.loaded, _catalog_of(state).properties)
+def _io_of(state: TableState, spark: SparkSession) -> FileIO:
+    return state.io or table_io(as_session_reads(state.loaded, session_settings(spark)))
 
 
-def _scan_of(state: TableState, struct: spark_types.StructType, condition: Any) -> TableScan:
+def _scan_of(
+    state: TableState, spark: SparkSession, struct: spark_types.StructType, condition: Any
+) -> TableScan:
     scan = scan_table(
         str(state.loaded.identifier),
         state.loaded.metadata,
-        _io_of(state),
+        _io_of(state, spark),
         selector=state.selector,
         projection=lambda schema: _projected(schema, struct, partition_of(state.loaded.metadata)),
     )
@@ -366,32 +369,41 @@ def _plan_source(
     key: str,
 ) -> Any:
     """None where it stays as it is."""
-    job = _read_job(source)
+    job = _read_job(session.spark, source)
     if job is None:
         return None
     scan = job.scan_of(struct)
-    if not is_exact(scan.context.predicate):
+    # the portable source knows nothing of the session
+    if not is_exact(scan.context.predicate) and not session_settings(session.spark):
         return None
     selected = scan.context.predicate
     return session.parts_of(_pruned(scan, condition), key, job.loaded.config, selected)
 
 
 def _left_to_portable(answer: Callable[[], T]) -> T | None:
-    """None for an error: the portable source will meet the same, and say it in its own words."""
+    """None for an error: the portable source will meet the same, and say it in its own words.
+
+    But what the session forbids: the portable source knows no session.
+    """
     try:
         return answer()
+    except LocationRefusedError:
+        raise
     except IcebergError as e:
         _log.info("a scan of iceberg-py is left to the portable path: %s", e)
         return None
 
 
-def _read_job(source: str) -> ReadJob | None:
+def _read_job(spark: SparkSession, source: str) -> ReadJob | None:
     """What a relation of Spark's own Python data source reads, None for a metadata table."""
     state = state_in(b64decode(source))
     if state is None:
         return None
     job = IcebergDataSource.of_state(state).read_job()
-    return job if isinstance(job, ReadJob) else None
+    if not isinstance(job, ReadJob):
+        return None
+    options = job.table.storage_properties
+    return replace(job, loaded=as_session_reads(job.loaded, session_settings(spark), options))
 
 
 def _pruned(scan: TableScan, condition: Any) -> TableScan:

@@ -138,7 +138,7 @@ def write_staged(bridge: Bridge, staged: StagedTable, command: WriteCommand) -> 
             f"the rows of {staged.name} go to branch main of the new table; unset spark.wap.id, "
             "spark.wap.branch and the option branch"
         )
-    io = table_io(staged.planned, staged.catalog.properties)
+    io = table_io(staged.planned, staged.catalog)
     files = write_rows_of(bridge, command.frame, staged.name, metadata, settings, io)
     action: SnapshotAction = AppendFiles(data_files=tuple(files))
     if command.kind == "overwrite":
@@ -149,7 +149,7 @@ def write_staged(bridge: Bridge, staged: StagedTable, command: WriteCommand) -> 
 
 def commit_staged(staged: StagedTable) -> None:
     """Make the table, with its rows, in one commit."""
-    io = table_io(staged.planned, staged.catalog.properties)
+    io = table_io(staged.planned, staged.catalog)
     written = WrittenFiles(io)
     steps: list[CommitStep] = []
     if staged.rows is not None:
@@ -177,7 +177,7 @@ def commit_staged(staged: StagedTable) -> None:
 def abort_staged(staged: StagedTable) -> None:
     """Remove the files that were written; Spark aborts what it has not asked to commit."""
     if staged.rows is not None:
-        io = table_io(staged.planned, staged.catalog.properties)
+        io = table_io(staged.planned, staged.catalog)
         WrittenFiles(io, staged.rows[0]).remove(NeverSent())
 
 

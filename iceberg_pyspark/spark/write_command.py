@@ -24,6 +24,7 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.local_rows import local_rows
+from iceberg_pyspark.spark.location_options import as_session_reads
 from iceberg_pyspark.spark.native_write import write_natively
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.types import from_spark_schema, to_spark_schema
@@ -96,7 +97,7 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
         return
     mode = _overwrite_mode(command, settings, loaded.metadata)
     schema_change, metadata = _with_schema_of(command, settings, loaded.metadata, table)
-    io = table_io(loaded, catalog.properties)
+    io = table_io(as_session_reads(loaded, command.surroundings.session), catalog)
     files = write_rows_of(bridge, command.frame, table, metadata, settings, io)
     with WrittenFiles(io, files) as written:
         if mode == "dynamic" and not files:
@@ -128,7 +129,7 @@ def run_truncate(catalog: Catalog, state: TableState, surroundings: Surroundings
     )
     _check_branch(settings, loaded.metadata, table)
     options = commit_options(surroundings, settings, loaded.metadata)
-    io = table_io(loaded, catalog.properties)
+    io = table_io(as_session_reads(loaded, surroundings.session), catalog)
     commit_action(catalog, loaded, io, DeleteFiles(removal=RemoveAll()), options)
 
 

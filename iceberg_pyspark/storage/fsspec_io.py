@@ -1,8 +1,9 @@
-"""Files of any store that fsspec knows: S3, Google Cloud Storage, Azure, HDFS, memory and more.
+"""Files of the stores that tables may lie in: S3, Google Cloud Storage, Azure, HDFS, HTTP.
 
 Exclusive creation uses the store's conditional put. A store or library that takes the condition and
 ignores it would let two commits overwrite each other, so the first create in a bucket proves it.
-Which file system class serves a scheme, and its package, is fsspec's business.
+Which file system class serves a scheme, and its package, is fsspec's business; which schemes are
+served is not: fsspec knows some that run programs, unpack archives or show the machine's own disk.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from iceberg_pyspark.errors import (
     StorageError,
 )
 from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.storage.places import EQUAL_SCHEMES, check_scheme
 from iceberg_pyspark.storage.store_properties import file_system_arguments, secret_values
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-_PROTOCOL = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 _PACKAGE = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs", "az": "adlfs"}
 # Stores whose libraries turn mode "create" into one atomic request
 _CONDITIONAL_PUT = ("s3", "gs", "abfs", "az")
@@ -43,9 +44,14 @@ _proven: set[tuple[str, ...]] = set()
 
 @dataclass(frozen=True, slots=True)
 class FsspecFileIO:
-    """Reads, exclusive creates and deletes; `properties` are Iceberg's, and are never shown."""
+    """Reads, exclusive creates and deletes; `properties` are Iceberg's, and are never shown.
+
+    `more_schemes` of fsspec, `memory` for one, are opened for whoever hands in such a store, and
+    never because a location names them.
+    """
 
     properties: Mapping[str, str] = field(default_factory=dict)
+    more_schemes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"FsspecFileIO(properties: {', '.join(sorted(self.properties)) or 'none'})"
@@ -184,6 +190,7 @@ class FsspecFileIO:
         Not `fsspec.core.url_to_fs`: that one takes `a::b` for a chain of stores, and a location is
         only ever a name.
         """
+        check_scheme(location, self.more_schemes)
         protocol = _protocol(location)
         try:
             # a quarter of what a worker process imports, for nothing where all files are local
@@ -255,7 +262,7 @@ def _protocol(location: str) -> str:
     if not separator:
         raise StorageError(f"{location}: not an absolute location; it has neither scheme nor /")
     scheme = scheme.lower()
-    return _PROTOCOL.get(scheme, scheme)
+    return EQUAL_SCHEMES.get(scheme, scheme)
 
 
 def _make_folder(fs: Any, path: str, location: str) -> None:

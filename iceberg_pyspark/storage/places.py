@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.local import is_local, local_path
@@ -15,6 +16,11 @@ from iceberg_pyspark.storage.local import is_local, local_path
 LOCAL_STORE = "file://"
 EQUAL_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 """Other spellings of a scheme, and the one that stands for all."""
+
+REMOTE_SCHEMES = frozenset(
+    ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az", "hdfs", "http", "https")
+)
+"""The schemes of stores that are opened for a location, beside those of local files."""
 
 _HTTP = ("http", "https")
 _ENCODED_STEP = re.compile(r"%(2e|2f|5c)|\\", re.IGNORECASE)
@@ -31,6 +37,33 @@ def store_of(location: str) -> str:
         return LOCAL_STORE
     scheme, authority, _ = _split(location)
     return f"{scheme}://{authority}"
+
+
+def is_in_store(location: str, known: str) -> bool:
+    """Whether a location is in the store of a known one; raises `StorageError` for what is none.
+
+    >>> is_in_store("s3a://b/x", "s3://b/wh/t"), is_in_store("/etc/passwd", "s3://b/wh/t")
+    (True, False)
+    """
+    # a plan asks for every file, and nearly all are spelled alike
+    start = _plain_start(known)
+    if start and location.startswith(start) and location[len(start) : len(start) + 1] != "/":
+        return True
+    return store_of(location) == store_of(known)
+
+
+def check_scheme(location: str, more_schemes: Sequence[str] = ()) -> None:
+    """Raise `StorageError` for a scheme that no table may name: `ftp://`, `local://`, chains."""
+    if is_local(location):
+        local_path(location)
+        return
+    scheme = location.partition("://")[0]
+    if "://" not in location or scheme.lower() not in (*REMOTE_SCHEMES, *more_schemes):
+        _split(location)
+        raise StorageError(
+            f"{location}: refused, because scheme '{scheme}' is none of those that locations may "
+            f"have: file, {', '.join(sorted(REMOTE_SCHEMES))}"
+        )
 
 
 def is_below(location: str, folder: str) -> bool:
@@ -75,6 +108,17 @@ def normalized_location(location: str, keep_empty: bool = True) -> str:
         return f"{LOCAL_STORE}/{'/'.join(_resolved(path, keep_empty=False))}{end}"
     scheme, authority, path = _split(location)
     return f"{scheme}://{authority}/{'/'.join(_resolved(path, keep_empty=keep_empty))}"
+
+
+@functools.lru_cache(maxsize=256)
+def _plain_start(location: str) -> str | None:
+    """With what, not followed by a slash, locations of its store begin; None: not told so easily"""
+    if location.startswith("/"):
+        return "/"
+    if location.startswith("file:"):
+        return "file:/"
+    scheme, authority, _ = _split(location)
+    return None if scheme in _HTTP else f"{location.partition('://')[0]}://{authority}/"
 
 
 def _starts_with(place: str, folder: str) -> bool:

@@ -1,96 +1,194 @@
-"""A store confined to a table's own folders.
+"""A store confined to what one table may read, write and delete.
 
 Metadata is data that somebody else wrote: a manifest may name `/etc/passwd`, a neighbour's bucket
-or `<table>/../other`. Here such a location is refused before anything is opened. Spellings of one
-place (`s3a` for `s3`, `file:/x` for `/x`) count as equal; local links are not followed.
+or `<table>/../other`. Such a location is refused before anything is opened:
+
+- read is what lies in the table's own store, as its catalog knows it: files that `add_files` or a
+  snapshot of a table brought in lie beside the table, with the same rights;
+- written are new files below the table's folders;
+- deleted is what lies in the folders that are its own for its catalog, whatever its metadata says.
+
+Links of a local file system are followed where something is deleted, and not else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import BinaryIO
 
-from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError, StorageError
+from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
-from iceberg_pyspark.storage.places import is_below
+from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.places import check_scheme, is_below, is_in_store, store_of
 
 ALLOW_OUTSIDE_LOCATIONS = "read.allow-outside-locations"
-"""The option that lifts the restriction; never taken from the table's own properties."""
+"""The option that lets a table read any store; never taken from the table's own properties."""
+
+RESTRICT_LOCATIONS = "read.restrict-locations"
+"""The option that lets a table read its own folders only."""
+
+LOCATION_OPTIONS = (ALLOW_OUTSIDE_LOCATIONS, RESTRICT_LOCATIONS)
 
 
-@dataclass(frozen=True, slots=True)
+class ReadRule(Enum):
+    """Where the files of a table may lie that it reads."""
+
+    OWN_FOLDERS = "own folders"
+    OWN_STORE = "own store"
+    ANY_STORE = "any store"
+
+
+def read_rule(options: Mapping[str, str]) -> ReadRule:
+    """The rule that catalog, session or read ask for: without an option, a table's own store."""
+    anywhere = bool_property(options, ALLOW_OUTSIDE_LOCATIONS, False)
+    restricted = bool_property(options, RESTRICT_LOCATIONS, False)
+    if anywhere and restricted:
+        raise InvalidRequestError(
+            f"{ALLOW_OUTSIDE_LOCATIONS} and {RESTRICT_LOCATIONS} are both true; set one to false"
+        )
+    if anywhere:
+        return ReadRule.ANY_STORE
+    return ReadRule.OWN_FOLDERS if restricted else ReadRule.OWN_STORE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestrictedFileIO:
-    """Passes on to `io` what lies under one of the `allowed` folders and refuses the rest.
+    """Passes on to `io` what the table may do and refuses the rest.
 
-    `hint` names the table in the message.
+    `known` is a location that the catalog vouches for: scheme and authority of it are the table's
+    store. `folders` are what the table's metadata calls its own; those in other stores count with
+    `ReadRule.ANY_STORE` alone. `hint` names the table in messages.
     """
 
     io: FileIO
-    allowed: tuple[str, ...]
+    known: str
+    folders: tuple[str, ...]
     hint: str
+    rule: ReadRule = ReadRule.OWN_STORE
+    own: OwnFolders = field(default_factory=OwnFolders)
 
-    def check(self, location: str) -> None:
-        """Raise `StorageError` if the location is outside the allowed folders."""
+    def check_read(self, location: str) -> None:
+        """Raise `LocationRefusedError` if the table may not read the location."""
+        match self.rule:
+            case ReadRule.ANY_STORE:
+                check_scheme(location)
+            case ReadRule.OWN_STORE if not is_in_store(location, self.known):
+                raise LocationRefusedError(
+                    f"{location}: refused, because {self.hint} may only read files of its own "
+                    f"store, {store_of(self.known)} (of its own folders with {RESTRICT_LOCATIONS} "
+                    f"true); {self._remedy()}"
+                )
+            case ReadRule.OWN_FOLDERS if not self._is_in_folders(location):
+                raise LocationRefusedError(
+                    f"{location}: refused, because {RESTRICT_LOCATIONS} is true and {self.hint} "
+                    f"may only read files under {self._shown_folders()}; set it to false for all "
+                    f"files of the store, or, {self._remedy()}"
+                )
+
+    def check_write(self, location: str) -> None:
+        """Raise `LocationRefusedError` if the table has no new files there."""
+        if not self._is_in_folders(location):
+            raise LocationRefusedError(
+                f"{location}: refused, because {self.hint} may only write files under "
+                f"{self._shown_folders()}; keep its location, write.data.path and "
+                f"write.metadata.path in one store, or, {self._remedy()}; {RESTRICT_LOCATIONS} "
+                "is of reads"
+            )
+
+    def _check_delete(self, location: str) -> None:
+        if not self.own.owns(location):
+            folders = ", ".join(self.own.folders) or "none that its catalog knows"
+            raise StorageError(
+                f"{location}: not deleted, because it is not in the own folder of {self.hint} "
+                f"({folders})"
+            )
+
+    def _is_in_folders(self, location: str) -> bool:
         # nearly always it is plainly inside, and a plan asks for every file
-        if not any(doubt in location for doubt in ("/.", "%")):
-            for folder in self.allowed:
-                if location.startswith(folder) and location[len(folder.rstrip("/")) :][:1] == "/":
-                    return
-        if any(is_below(location, folder) for folder in self.allowed):
-            return
-        raise StorageError(
-            f"{location}: refused, because {self.hint} may only use files under "
-            f"{', '.join(self.allowed)}; if you trust whoever wrote its metadata, set the option "
-            f"{ALLOW_OUTSIDE_LOCATIONS} to true"
+        is_plain = not any(doubt in location for doubt in ("/.", "//", "%", "\\"))
+        for folder in self.folders:
+            if (
+                is_plain
+                and location.startswith(folder)
+                and location[len(folder.rstrip("/")) :][:1] == "/"
+                and self._counts(folder)
+            ):
+                return True
+        return any(is_below(location, folder) for folder in self.folders if self._counts(folder))
+
+    def _counts(self, folder: str) -> bool:
+        return self.rule is ReadRule.ANY_STORE or is_in_store(folder, self.known)
+
+    def _shown_folders(self) -> str:
+        return ", ".join(f for f in self.folders if self._counts(f))
+
+    def _remedy(self) -> str:
+        return (
+            f"if you trust whoever wrote its metadata, set {ALLOW_OUTSIDE_LOCATIONS} to true, for "
+            "the catalog, the session or the read"
         )
 
     def open_input(self, location: str) -> BinaryIO:
         """A seekable stream; the caller closes it."""
-        self.check(location)
+        self.check_read(location)
         return self.io.open_input(location)
 
     def read_bytes(self, location: str) -> bytes:
         """The whole file."""
-        self.check(location)
+        self.check_read(location)
         return self.io.read_bytes(location)
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
-        self.check(location)
+        self.check_read(location)
         return self.io.read_range(location, offset, length)
 
     def size(self, location: str) -> int:
         """Size in bytes."""
-        self.check(location)
+        self.check_read(location)
         return self.io.size(location)
 
     def exists(self, location: str) -> bool:
         """Whether the file is there."""
-        self.check(location)
+        self.check_read(location)
         return self.io.exists(location)
 
     def open_output(self, location: str) -> BinaryIO:
         """A stream to a new file; the file is complete once closed."""
-        self.check(location)
+        self.check_write(location)
         return self.io.open_output(location)
 
     def create_exclusive(self, location: str, data: bytes) -> None:
         """Publish a whole file atomically, or raise `FileAlreadyExistsError`."""
-        self.check(location)
+        self.check_write(location)
         self.io.create_exclusive(location, data)
 
     def write_bytes(self, location: str, data: bytes) -> None:
         """Write or replace a whole file."""
-        self.check(location)
+        self.check_write(location)
         self.io.write_bytes(location, data)
 
     def delete(self, location: str) -> None:
         """Delete a file; one that is not there is no error."""
-        self.check(location)
+        self._check_delete(location)
         self.io.delete(location)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         """All files below a folder, recursively."""
-        self.check(prefix)
+        self.check_read(prefix)
         return self.io.list_files(prefix)
+
+
+def check_read(io: FileIO, location: str) -> None:
+    """Raise `LocationRefusedError` for a file that another program is to read, and may not."""
+    if isinstance(io, RestrictedFileIO):
+        io.check_read(location)
+
+
+def check_write(io: FileIO, location: str) -> None:
+    """Raise `LocationRefusedError` for a file that another program is to write, and may not."""
+    if isinstance(io, RestrictedFileIO):
+        io.check_write(location)

@@ -2,9 +2,10 @@
 
 As in Java the table goes first and its files after it, so that nobody meets a table half of whose
 files are gone. What they are is settled before: everything that the metadata reaches, live in any
-snapshot, metadata files of the log included. Of that only what lies in the table's own folders is
-deleted, wherever the table may read from: a file elsewhere came from another table (`add_files`, a
-snapshot of a table) and may still be that one's.
+snapshot, metadata files of the log included. Of that only what lies in the folders is deleted that
+are the table's own for its catalog, wherever the table may read from and whatever its metadata
+says: a file elsewhere came from another table (`add_files`, a snapshot of a table) and may still
+be that one's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.properties import GC_ENABLED
@@ -25,8 +27,9 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
 from iceberg_pyspark.storage.manifests import read_entries
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
-from iceberg_pyspark.storage.restricted import RestrictedFileIO
-from iceberg_pyspark.table.table_storage import check_not_encrypted, own_io
+from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.restricted import check_read
+from iceberg_pyspark.table.table_storage import table_io
 
 _log = logging.getLogger(__name__)
 _THREADS = 16
@@ -42,7 +45,7 @@ class PurgedFiles:
 
 
 def purge_table(
-    catalog: Catalog, identifier: TableIdentifier, *, io: RestrictedFileIO | None = None
+    catalog: Catalog, identifier: TableIdentifier, *, io: FileIO | None = None
 ) -> PurgedFiles:
     """Drop a table and delete its files; raises `NoSuchTableError`.
 
@@ -57,10 +60,9 @@ def purge_table(
             "its files may belong to other tables too; drop it without purging"
         )
     try:
-        if io is None:
-            check_not_encrypted(loaded)
-            io = own_io(loaded)
-        stages = _reachable_files(io, loaded)
+        io = io or table_io(loaded, catalog)
+        own = own_folders(catalog, loaded)
+        stages = _reachable_files(io, own, loaded)
     except IcebergError as e:
         raise type(e)(
             f"table {identifier} cannot be purged and was not dropped, because it is not known "
@@ -68,38 +70,45 @@ def purge_table(
         ) from e
     catalog.drop_table(identifier)
     stages.append(_kept_as_dropped(io, loaded))
+    return _deleted(io, own, stages, identifier)
+
+
+def _deleted(
+    io: FileIO, own: OwnFolders, stages: list[list[str]], identifier: TableIdentifier
+) -> PurgedFiles:
     outcomes: Counter[str] = Counter()
     with ThreadPoolExecutor(_THREADS) as pool:
         for files in stages:
-            outcomes.update(pool.map(partial(_delete, io), files))
+            outcomes.update(pool.map(partial(_delete, io, own), files))
     done = PurgedFiles(**{name: outcomes[name] for name in ("deleted", "outside", "failed")})
     if done.outside or done.failed:
         _log.warning(
-            "table %s was dropped and %d of its files deleted; %d outside its own folders stay, "
-            "%d could not be deleted",
+            "table %s was dropped and %d of its files deleted; %d outside its own folders (%s) "
+            "stay, %d could not be deleted",
             identifier,
             done.deleted,
             done.outside,
+            ", ".join(own.folders) or "none that its catalog knows",
             done.failed,
         )
     return done
 
 
-def _reachable_files(io: RestrictedFileIO, loaded: LoadedTable) -> list[list[str]]:
+def _reachable_files(io: FileIO, own: OwnFolders, loaded: LoadedTable) -> list[list[str]]:
     """In the order in which to delete them: what names a file outlives it."""
     metadata = loaded.metadata
     lists = [s.manifest_list for s in metadata.snapshots if s.manifest_list is not None]
     manifests: dict[str, ManifestFile] = {}
     for snapshot in metadata.snapshots:
-        if snapshot.manifest_list is None or _is_own(io, snapshot.manifest_list):
+        if snapshot.manifest_list is None or _may_read(io, snapshot.manifest_list):
             for manifest in read_snapshot_manifests(io, snapshot):
                 manifests.setdefault(manifest.manifest_path, manifest)
     with ThreadPoolExecutor(_THREADS) as pool:
-        own = [m for m in manifests.values() if _is_own(io, m.manifest_path)]
-        content = {path for paths in pool.map(partial(_files_of, io), own) for path in paths}
+        known = [m for m in manifests.values() if _may_read(io, m.manifest_path)]
+        content = {path for paths in pool.map(partial(_files_of, io), known) for path in paths}
     statistics = [s.statistics_path for s in metadata.statistics]
     statistics += [s.statistics_path for s in metadata.partition_statistics]
-    log = list(_metadata_log(io, loaded))
+    log = list(_metadata_log(io, own, loaded))
     return [
         sorted(content),
         list(manifests),
@@ -114,7 +123,7 @@ def _files_of(io: FileIO, manifest: ManifestFile) -> list[str]:
     return paths
 
 
-def _metadata_log(io: RestrictedFileIO, loaded: LoadedTable) -> Iterator[str]:
+def _metadata_log(io: FileIO, own: OwnFolders, loaded: LoadedTable) -> Iterator[str]:
     """Older metadata files, also those that only an older one still names."""
     metadata = loaded.metadata
     seen = {loaded.metadata_location}
@@ -122,7 +131,7 @@ def _metadata_log(io: RestrictedFileIO, loaded: LoadedTable) -> Iterator[str]:
         older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in seen]
         yield from older
         seen.update(older)
-        if not older or not _is_own(io, older[0]):
+        if not older or not own.owns(older[0]):
             return
         try:
             metadata = read_table_metadata(io, older[0])
@@ -132,7 +141,7 @@ def _metadata_log(io: RestrictedFileIO, loaded: LoadedTable) -> Iterator[str]:
             return
 
 
-def _kept_as_dropped(io: RestrictedFileIO, loaded: LoadedTable) -> list[str]:
+def _kept_as_dropped(io: FileIO, loaded: LoadedTable) -> list[str]:
     """What a catalog in a file system keeps of the table it has just dropped."""
     folder = loaded.metadata_location.rpartition("/")[0]
     end = f"-{loaded.metadata.table_uuid}.metadata.json"
@@ -144,16 +153,16 @@ def _kept_as_dropped(io: RestrictedFileIO, loaded: LoadedTable) -> list[str]:
     return [f for f in found if f.startswith(f"{folder}/dropped-v") and f.endswith(end)]
 
 
-def _is_own(io: RestrictedFileIO, location: str) -> bool:
+def _may_read(io: FileIO, location: str) -> bool:
     try:
-        io.check(location)
+        check_read(io, location)
     except StorageError:
         return False
     return True
 
 
-def _delete(io: RestrictedFileIO, location: str) -> str:
-    if not _is_own(io, location):
+def _delete(io: FileIO, own: OwnFolders, location: str) -> str:
+    if not own.owns(location):
         return "outside"
     try:
         io.delete(location)

@@ -59,11 +59,9 @@ from iceberg_pyspark.table.write_rows import Rows, write_rows
 from iceberg_pyspark.table.written_files import WrittenFiles
 
 
-def load_table(
-    catalog: Catalog, identifier: TableIdentifier, options: Mapping[str, str] | None = None
-) -> Table:
+def load_table(catalog: Catalog, identifier: TableIdentifier) -> Table:
     """The table of that name; raises `NoSuchTableError`."""
-    return Table(catalog, catalog.load_table(identifier), options=options)
+    return Table(catalog, catalog.load_table(identifier))
 
 
 class Table:
@@ -75,14 +73,12 @@ class Table:
         loaded: LoadedTable,
         *,
         io: FileIO | None = None,
-        options: Mapping[str, str] | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`io` None: storage is chosen by location; `options` as `table_io` takes them."""
+        """`io` None: storage is chosen by location."""
         self._catalog = catalog
         self._loaded = loaded
         self._io = io
-        self._options = dict(options or {})
         self._clock = clock
 
     def __repr__(self) -> str:
@@ -152,7 +148,7 @@ class Table:
     @property
     def io(self) -> FileIO:
         """The store of the table's files."""
-        return self._io if self._io is not None else table_io(self._loaded, self._options)
+        return self._io if self._io is not None else table_io(self._loaded, self._catalog)
 
     def refresh(self) -> Table:
         """Load the current metadata.

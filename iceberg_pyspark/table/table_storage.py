@@ -1,4 +1,4 @@
-"""The store a table's files are reached through: by scheme, confined to the table's own folders.
+"""The store a table's files are reached through: by scheme, confined to what the table may do.
 
 An encrypted table is refused: its files could not be read, and new ones would lie there in the
 clear (specification, "Table Metadata": `encryption-keys`).
@@ -8,29 +8,42 @@ Driver and executors use the same value: it holds properties and no live client,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, RestrictedFileIO
+from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.restricted import RestrictedFileIO, read_rule
 
 _ENCRYPTION_KEY = "encryption.key-id"
 _PATH_PROPERTIES = ("write.data.path", "write.metadata.path")
 
 
-def table_io(table: LoadedTable, options: Mapping[str, str] | None = None) -> FileIO:
-    """The table's store; whatever lies outside its own folders is refused.
+def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
+    """The table's store; what the table has no business with is refused, see `RestrictedFileIO`.
 
-    These are its location, the data and metadata paths among its properties, and the folder its
-    metadata file lies in. `options` come from the user or the catalog's configuration, never from
-    the table: with `read.allow-outside-locations` they lift the restriction.
+    Its metadata calls its location its own, the data and metadata paths among its properties, and
+    the folder its metadata file lies in; its store is that of this file, or of a new table its
+    location. Where it may read, `table.config` says, which comes from the user or the catalog's
+    configuration, never from the table: `read.allow-outside-locations`, `read.restrict-locations`.
+    Without the catalog nothing can be deleted.
     """
     check_not_encrypted(table)
-    own = own_io(table)
-    return own.io if bool_property(options or {}, ALLOW_OUTSIDE_LOCATIONS, False) else own
+    metadata = table.metadata
+    folders = [metadata.location]
+    folders += [metadata.properties[p] for p in _PATH_PROPERTIES if p in metadata.properties]
+    if "/" in table.metadata_location:
+        folders.append(table.metadata_location.rpartition("/")[0])
+    known = table.metadata_location or metadata.location
+    return RestrictedFileIO(
+        io=open_storage(known, table.config),
+        known=known,
+        folders=tuple(dict.fromkeys(folders)),
+        hint=f"table {table.identifier}",
+        rule=read_rule(table.config),
+        own=OwnFolders() if catalog is None else own_folders(catalog, table),
+    )
 
 
 def check_not_encrypted(table: LoadedTable) -> None:
@@ -40,17 +53,3 @@ def check_not_encrypted(table: LoadedTable) -> None:
             f"table {table.identifier} is encrypted, and encrypted files can be neither read nor "
             "written yet; use the engine that holds its keys"
         )
-
-
-def own_io(table: LoadedTable) -> RestrictedFileIO:
-    """The store confined to the table's own folders, whatever a user allows."""
-    metadata = table.metadata
-    allowed = [metadata.location]
-    allowed += [metadata.properties[p] for p in _PATH_PROPERTIES if p in metadata.properties]
-    if "/" in table.metadata_location:
-        allowed.append(table.metadata_location.rpartition("/")[0])
-    return RestrictedFileIO(
-        io=open_storage(metadata.location, table.config),
-        allowed=tuple(dict.fromkeys(allowed)),
-        hint=f"table {table.identifier}",
-    )

@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.prepare_write import prepare_write
 from iceberg_pyspark.spark.writer import IcebergWriter, WrittenFiles
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.table.commit_files import commit_action, commit_append, commit_overwrite
+from iceberg_pyspark.table.commit_files import commit_action, commit_overwrite
 from tests.support.data_source_steps import read_by_steps
 from tests.support.frames import append_rows, create_path_table, load, path_table, refusal, save
 from tests.support.read_paths import ReadPath
@@ -177,27 +177,6 @@ def test_metadata_that_breaks_the_specification_is_refused(
     with pytest.raises(IcebergError, match=message) as caught:
         read_by_steps(table.location)
     assert file.name in str(caught.value)
-
-
-@pytest.mark.parametrize("spelled", ["{other}/data/{name}", "{table}/../other/data/{name}"])
-def test_a_location_outside_the_table_is_refused_unless_allowed(
-    table: Table, tmp_path: Path, spelled: str
-) -> None:
-    """Whoever can write a table's metadata could else have any file read (faults 43)."""
-    outside = create_path_table(tmp_path / "other", "id BIGINT", [{"id": 7}])
-    (task,) = outside.scan().plan_files()
-    name = Path(task.file_path).name
-    foreign = DataFile(
-        file_path=spelled.format(other=outside.location, table=table.location, name=name),
-        record_count=1,
-        file_size_in_bytes=task.file_size_in_bytes,
-    )
-    commit_append(table.catalog, table.loaded, table.io, [foreign])
-    with pytest.raises(StorageError, match="may only use files under") as caught:
-        read_by_steps(table.location)
-    assert f"table {table.identifier}" in str(caught.value)
-    options = {"read.allow-outside-locations": "true"}
-    assert read_by_steps(table.location, options).rows == [(0,), (2,), (7,)]
 
 
 @pytest.mark.parametrize("part", [metadata_file, manifest_list])

@@ -154,6 +154,7 @@ def commit_table(
     format_version: int = 2,
     partitioned: bool = False,
     properties: Mapping[str, str] | None = None,
+    location: str = "mem://t",
 ) -> CommitTable:
     """A new, empty table."""
     io = MemoryFileIO()
@@ -164,7 +165,7 @@ def commit_table(
         SCHEMA,
         BY_PART if partitioned else None,
         None,
-        "mem://t",
+        location,
         properties or {},
         format_version=format_version,
         table_uuid="00000000-0000-0000-0000-000000000001",

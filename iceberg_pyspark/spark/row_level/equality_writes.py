@@ -53,7 +53,7 @@ def write_equality_deletes(
     metadata, table = loaded.metadata, str(request.identifier)
     settings, options = settings_of(request, loaded)
     snapshot = _snapshot(metadata, settings)
-    io = table_io(loaded, request.catalog.properties)
+    io = table_io(loaded, request.catalog)
     specs = _specs_to_delete_from(metadata, snapshot, settings, io)
     keys = _keys(metadata, columns, specs, table)
     schema = Schema(fields=keys)

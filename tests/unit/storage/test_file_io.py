@@ -11,7 +11,8 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
+from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted import RestrictedFileIO
 from tests.support.file_io_contract import FileIOContract
 
@@ -51,7 +52,7 @@ class TestLocalUriWithEmptyHost(TestLocalPath):
 class TestFsspecMemory(FileIOContract):
     @pytest.fixture
     def store(self) -> FileIO:
-        return FsspecFileIO()
+        return FsspecFileIO(more_schemes=("memory",))
 
     @pytest.fixture
     def folder(self) -> str:
@@ -61,11 +62,18 @@ class TestFsspecMemory(FileIOContract):
 class TestRoutedToMemory(TestFsspecMemory):
     @pytest.fixture
     def store(self) -> FileIO:
-        return open_storage("memory://t", {})
+        return RoutingFileIO(local=LocalFileIO(), remote=FsspecFileIO(more_schemes=("memory",)))
 
 
 class TestRestricted(TestLocalPath):
     @pytest.fixture
     def store(self, tmp_path: Path) -> FileIO:
         inside = open_storage(str(tmp_path), {})
-        return RestrictedFileIO(inside, (str(tmp_path),), "table db.t")
+        folder = str(tmp_path)
+        return RestrictedFileIO(
+            io=inside,
+            known=folder,
+            folders=(folder,),
+            hint="table db.t",
+            own=OwnFolders((folder,)),
+        )

@@ -18,7 +18,8 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.storage import fsspec_io
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
-from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
 from iceberg_pyspark.storage.store_properties import file_system_arguments
 
 SECRETS = {
@@ -187,8 +188,34 @@ def test_an_unknown_scheme_is_named() -> None:
         open_storage("warehouse/t", {})
 
 
+@pytest.mark.parametrize(
+    "location",
+    [
+        "memory://t/x",
+        "local:///etc/passwd",
+        "FTP://h/x",
+        "github://o:r@main/x",
+        "zip://x::s3://b/a.zip",
+        "simplecache::s3://b/x",
+        "filecache::file:///etc/passwd",
+        "reference://x",
+        "sftp://h/x",
+        "smb://h/x",
+        "webhdfs://h/x",
+        "data://,x",
+        "dir://x",
+        "jar:file:/x!/y",
+    ],
+)
+def test_schemes_are_a_closed_list(location: str) -> None:
+    """fsspec has file systems for most of these."""
+    for open_it in (FsspecFileIO().read_bytes, lambda place: open_storage(place, {})):
+        with pytest.raises(StorageError, match=r"none of those that locations may|neither scheme"):
+            open_it(location)
+
+
 def test_two_colons_are_a_name_and_no_chain_of_stores() -> None:
-    io = FsspecFileIO()
+    io = FsspecFileIO(more_schemes=("memory",))
     folder = f"memory://{uuid.uuid4()}"
     io.write_bytes(f"{folder}/secret", b"secret")
     with pytest.raises(StorageError):
@@ -235,7 +262,7 @@ def test_a_conflicting_conditional_put_is_tried_again(
 
 def test_a_store_without_conditional_put_is_refused_by_name() -> None:
     with pytest.raises(StorageError, match="scheme 'local'"):
-        FsspecFileIO().create_exclusive("local:///t/v1", b"x")
+        FsspecFileIO(more_schemes=("local",)).create_exclusive("local:///t/v1", b"x")
 
 
 def test_a_failed_upload_is_never_published(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +289,7 @@ def test_a_failed_upload_is_never_published(s3: str, monkeypatch: pytest.MonkeyP
 
 
 def test_local_and_remote_locations_share_one_store(tmp_path: Any) -> None:
-    io = open_storage(str(tmp_path), {})
+    io = RoutingFileIO(local=LocalFileIO(), remote=FsspecFileIO(more_schemes=("memory",)))
     remote = f"memory://{uuid.uuid4()}/f"
     io.create_exclusive(f"{tmp_path}/f", b"local")
     io.create_exclusive(remote, b"remote")

@@ -24,6 +24,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
+from iceberg_pyspark.storage.restricted import check_read
 from iceberg_pyspark.table.table import Table, load_table
 from iceberg_pyspark.table.table_storage import table_io
 from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table
@@ -290,15 +291,22 @@ def test_an_empty_transaction_changes_nothing() -> None:
     assert t.loaded.metadata_location == before
 
 
-def test_files_outside_the_table_are_refused_unless_allowed() -> None:
+def test_where_a_table_reads_is_its_own_store_unless_the_configuration_says_else() -> None:
     moved = LoadedTable(
         identifier=IDENTIFIER,
         metadata=replace(commit_table().metadata, location="file:///w/t"),
         metadata_location="file:///w/t/metadata/v1.metadata.json",
     )
+    assert not table_io(moved).exists("/w/other/f")
     with pytest.raises(StorageError, match="refused"):
-        table_io(moved).exists("/w/other/f")
-    assert not table_io(moved, {"read.allow-outside-locations": "true"}).exists("/w/other/f")
+        table_io(moved).exists("s3://w/other/f")
+    with pytest.raises(StorageError, match="refused"):
+        table_io(moved).open_output("/w/other/f")
+    strict = replace(moved, config={"read.restrict-locations": "true"})
+    with pytest.raises(StorageError, match="refused"):
+        table_io(strict).exists("/w/other/f")
+    free = replace(moved, config={"read.allow-outside-locations": "true"})
+    check_read(table_io(free), "s3://w/other/f")
 
 
 @pytest.mark.parametrize(

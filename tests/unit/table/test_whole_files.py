@@ -13,8 +13,9 @@ from iceberg_pyspark.table.whole_files import select_files
 
 
 @pytest.fixture(scope="module")
-def table() -> Table:
-    catalog = load_catalog("whole", type="memory", warehouse="memory://whole")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    warehouse = str(tmp_path_factory.mktemp("whole"))
+    catalog = load_catalog("whole", type="memory", warehouse=warehouse)
     made = catalog.create_table(
         "db.t",
         schema="id BIGINT NOT NULL, d DOUBLE, day DATE, s STRING",
