@@ -16,7 +16,7 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.identifiers import parse_levels
-from iceberg_pyspark.errors import InvalidMetadataError, StorageError
+from iceberg_pyspark.errors import InvalidMetadataError, LocationRefusedError, StorageError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_
@@ -50,6 +50,9 @@ def _damage_of(table: str) -> Iterator[None]:
     """Have errors about files of metadata say which table they are of, and what may be done."""
     try:
         yield
+    except LocationRefusedError as e:
+        # no file is damaged, and the message has its remedy
+        raise LocationRefusedError(f"table {table}: {e}") from e
     except (InvalidMetadataError, StorageError) as e:
         raise type(e)(
             f"table {table}: {e}; if the file cannot be restored, an older snapshot may still be "

@@ -9,12 +9,9 @@ from tests.support.java_records import create_java_table
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 
-LOCATIONS = "spark.sql.catalog.lake.read.allow-outside-locations"
-
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    oracle.spark.conf.set(LOCATIONS, "true")
     with native_lake(oracle) as installed:
         yield installed
 

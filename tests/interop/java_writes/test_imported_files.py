@@ -12,10 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
+from pyspark.errors import PySparkException
 
 from iceberg_pyspark.errors import InvalidMetadataError
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_filters_alike, assert_read_alike, our_scan, our_table
+from tests.support.readings import (
+    assert_filters_alike,
+    assert_read_alike,
+    our_frame,
+    our_scan,
+    our_table,
+)
+from tests.support.rows import spark_rows
 
 COLUMNS = (
     "id INT, b BYTE, sh SHORT, d4 DECIMAL(9, 2), d8 DECIMAL(18, 3), d16 DECIMAL(38, 4), "
@@ -58,7 +66,7 @@ def write_plain_parquet(oracle: Oracle, folder: str, settings: dict[str, str], r
 @pytest.mark.parametrize("writer", WRITER)
 def test_add_files_of_plain_spark(oracle: Oracle, writer: str) -> None:
     name = f"java_hadoop.imported.{writer}"
-    folder = f"{oracle.warehouse}/imported/{writer}/data/plain"
+    folder = f"{oracle.warehouse.parent}/plain/{writer}"
     oracle.sql(f"CREATE TABLE {name} ({COLUMNS}) USING iceberg")
     write_plain_parquet(oracle, folder, WRITER[writer], ROWS)
     oracle.sql(
@@ -92,7 +100,7 @@ def test_add_files_of_plain_spark(oracle: Oracle, writer: str) -> None:
 
 def test_folders_of_partitions_whose_columns_are_not_in_the_files(oracle: Oracle) -> None:
     name = "java_sql.imported.folders"
-    folder = f"{oracle.sql_warehouse}/imported/folders/data/plain"
+    folder = f"{oracle.sql_warehouse.parent}/plain/folders"
     oracle.sql(f"CREATE TABLE {name} (id INT, p STRING, n INT) USING iceberg PARTITIONED BY (p, n)")
     values = "(1, 'a b', 1), (2, 'ä/ö=%', 2), (3, null, 3), (4, 'a b', null)"
     oracle.sql(f"SELECT * FROM VALUES {values} AS t(id, p, n)").write.partitionBy("p", "n").parquet(
@@ -181,3 +189,17 @@ def test_a_struct_of_parquet_without_field_ids_is_no_null(oracle: Oracle) -> Non
     assert our_table(oracle, name).scan(columns=["n"]).to_arrow().to_pylist() == [{"n": 9}]
     with pytest.raises(InvalidMetadataError, match=r"column 's'.*schema\.name-mapping\.default"):
         our_table(oracle, name).scan().to_arrow()
+
+
+def test_a_snapshot_of_a_table_reads_the_files_of_that_table(oracle: Oracle) -> None:
+    """On both paths and by default; what drops and purges it leaves them alone."""
+    name, folder = "java_sql.imported.snapshot", f"{oracle.sql_warehouse.parent}/plain/snapshot"
+    source = "spark_catalog.default.snapshot_source"
+    oracle.sql(f"CREATE TABLE {source} USING parquet LOCATION '{folder}' AS {ROWS}")
+    oracle.sql(f"CALL java_sql.system.snapshot(source_table => '{source}', table => '{name}')")
+    oracle.sql(f"INSERT INTO {name} (id, s) VALUES (9, 'own')")
+    assert len(assert_read_alike(oracle, name, through_spark=True)) == 6
+    assert_filters_alike(oracle, name, ["id > 3", "s = 's1'"], "id, s")
+    with pytest.raises(PySparkException, match="may only read files under"):
+        spark_rows(our_frame(oracle, name, **{"read.restrict-locations": "true"}).collect())
+    assert oracle.sql(f"SELECT * FROM {source}").count() == 5

@@ -7,14 +7,13 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 
-from iceberg_pyspark.errors import IcebergError
 from tests.support.oracle import Oracle
 from tests.support.readings import (
     assert_filters_alike,
     assert_read_alike,
     our_frame,
-    our_rows,
     our_scan,
     our_table,
     path_frame,
@@ -99,13 +98,11 @@ def test_data_and_metadata_in_folders_outside_the_table(oracle: Oracle) -> None:
     assert_read_alike(oracle, name, through_spark=True)
     assert all(str(elsewhere / "data") in path for path in oracle.data_files(name))
     assert str(elsewhere / "meta") in our_table(oracle, name).loaded.metadata_location
-    # Files of the time when these folders were the table's are its files still to Java. We confine
-    # a table to its folders, and say how to lift that.
+    # files of the time when these folders were the table's are its files still
     oracle.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('write.data.path', 'write.metadata.path')")
-    with pytest.raises(IcebergError, match="allow-outside-locations"):
-        our_rows(oracle, name)
-    allowed = {"read.allow-outside-locations": "true"}
-    assert spark_rows(our_frame(oracle, name, **allowed).collect()) == oracle.table_rows(name)
+    assert_read_alike(oracle, name, through_spark=True)
+    with pytest.raises(PySparkException, match="restrict-locations"):
+        our_frame(oracle, name, **{"read.restrict-locations": "true"}).collect()
 
 
 def test_a_location_of_its_own_and_files_with_a_scheme(oracle: Oracle) -> None:
