@@ -25,7 +25,7 @@ from iceberg_pyspark.commits.outcomes import (
 )
 from iceberg_pyspark.commits.requirements import TableRequirement, check_requirement
 from iceberg_pyspark.commits.updates import TableUpdate
-from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.spec.properties import (
     METADATA_DELETE_AFTER_COMMIT,
     WRITE_METADATA_PATH,
@@ -40,6 +40,8 @@ from iceberg_pyspark.storage.metadata_files import (
     parse_version,
 )
 from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.places import is_in_store, store_of
+from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _log = logging.getLogger(__name__)
 
@@ -55,12 +57,42 @@ def metadata_folder(metadata: TableMetadata) -> str:
     return configured.rstrip("/") if configured else f"{metadata.location}/metadata"
 
 
-def next_metadata_location(metadata: TableMetadata, previous: str | None) -> str:
-    """A name nobody has for the table's next metadata file; `previous` None: its first."""
-    version = 0 if previous is None else parse_version(previous) + 1
+def first_metadata_location(metadata: TableMetadata, config: Mapping[str, str]) -> str:
+    """A name nobody has for a new table's metadata file."""
+    folder = metadata_folder(metadata)
+    _check_store(folder, metadata.location, config)
+    return f"{folder}/{_file_name(metadata, 0)}"
+
+
+def next_metadata_location(current: LoadedTable, metadata: TableMetadata) -> str:
+    """A name nobody has for a table's next metadata file.
+
+    It lies beside the current one, unless it is this change that moves the table: where the pointer
+    is tells the catalog which folders are the table's own, and if metadata that somebody else wrote
+    could move it, that metadata would tell.
+    """
+    here, folder = current.metadata_location, metadata_folder(metadata)
+    if folder == metadata_folder(current.metadata):
+        folder = here.rpartition("/")[0]
+    else:
+        _check_store(folder, here, current.config)
+    return f"{folder}/{_file_name(metadata, parse_version(here) + 1)}"
+
+
+def _file_name(metadata: TableMetadata, version: int) -> str:
     codec = metadata_codec(metadata.properties)
-    name = new_metadata_file_name(version, str(uuid.uuid4()), codec)
-    return f"{metadata_folder(metadata)}/{name}"
+    return new_metadata_file_name(version, str(uuid.uuid4()), codec)
+
+
+def _check_store(folder: str, known: str, config: Mapping[str, str]) -> None:
+    """Refuse to take a table to where its files could not be read from."""
+    if read_rule(config) is not ReadRule.ANY_STORE and not is_in_store(folder, known):
+        raise LocationRefusedError(
+            f"metadata files cannot go to {folder}: that is another store than {store_of(known)}, "
+            "where the table is, and a table reads its own store only; set its location or "
+            f"{WRITE_METADATA_PATH} to a folder there, or, for a table you trust, "
+            f"{ALLOW_OUTSIDE_LOCATIONS} of the catalog to true"
+        )
 
 
 def create_by_swap(
@@ -72,7 +104,7 @@ def create_by_swap(
 ) -> Outcome[LoadedTable]:
     """Write a table's first metadata file and publish its location."""
     try:
-        location = next_metadata_location(metadata, None)
+        location = first_metadata_location(metadata, config)
         create_own_metadata(io, metadata, location)
     except IcebergError as e:
         return Refused(e)
@@ -116,7 +148,7 @@ def commit_by_swap(
         )
         if metadata is base:
             return Done(current)
-        location = next_metadata_location(metadata, current.metadata_location)
+        location = next_metadata_location(current, metadata)
         create_own_metadata(io, metadata, location)
     except IcebergError as e:
         return Refused(e)

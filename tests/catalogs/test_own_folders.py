@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.catalogs.path_tables import PathCatalog, path_identifier
+from iceberg_pyspark.errors import LocationRefusedError
 from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.table.table_catalog import TableCatalog
 from tests.support.commit_tables import commit_table
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")
@@ -70,3 +74,43 @@ def test_a_path_is_the_folder(tmp_path: Path) -> None:
     moved = replace(made, metadata=replace(metadata, location="/"))
     assert own_folders(catalog, made) == OwnFolders((str(tmp_path / "t"),))
     assert own_folders(catalog, moved) == OwnFolders((str(tmp_path / "t"),))
+
+
+def registered(tmp_path: Path, claimed: str, **properties: str) -> tuple[Table, TableCatalog]:
+    """Somebody else's table, taken into a catalog by its metadata file."""
+    source = load_catalog("theirs", type="memory", warehouse=str(tmp_path / "theirs"))
+    file = Path(source.create_table("db.t", "id BIGINT").loaded.metadata_location)
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({**content, "location": claimed, "properties": properties}))
+    catalog = load_catalog("ours", type="memory", warehouse=str(tmp_path / "ours"))
+    return catalog.register_table("db.evil", str(file)), catalog
+
+
+def test_metadata_cannot_move_the_pointer(tmp_path: Path) -> None:
+    """Else the folder it claims would be the table's own after the next commit, faults.md 45."""
+    for properties in ({}, {"write.metadata.path": f"{tmp_path}/victim/metadata"}):
+        table, catalog = registered(tmp_path, f"{tmp_path}/victim", **properties)
+        own = own_folders(catalog.catalog, table.loaded)
+        with table.update_properties() as update:
+            update.set({"a": "1"})
+        table.refresh()
+        assert Path(table.loaded.metadata_location).parent == tmp_path / "theirs/db/t/metadata"
+        assert own_folders(catalog.catalog, table.loaded) == own
+        catalog.drop_table("db.evil")
+
+
+def test_a_user_moves_it_within_the_store(tmp_path: Path) -> None:
+    catalog = load_catalog("ours", type="memory", warehouse=str(tmp_path / "ours"))
+    table = catalog.create_table("db.t", "id BIGINT")
+    with table.update_properties() as update:
+        update.set({"write.metadata.path": f"{tmp_path}/elsewhere/t"})
+    assert Path(table.refresh().loaded.metadata_location).parent == tmp_path / "elsewhere/t"
+    before, elsewhere = table.loaded, {"write.metadata.path": "s3://elsewhere/t"}
+    with (
+        pytest.raises(LocationRefusedError, match="another store than file://"),
+        table.update_properties() as update,
+    ):
+        update.set(elsewhere)
+    assert table.refresh().loaded == before
+    with pytest.raises(LocationRefusedError, match="another store"):
+        catalog.create_table("db.u", "id BIGINT", properties=elsewhere)

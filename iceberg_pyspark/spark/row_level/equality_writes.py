@@ -20,6 +20,7 @@ from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
 from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.run import Request, settings_of
@@ -53,7 +54,8 @@ def write_equality_deletes(
     metadata, table = loaded.metadata, str(request.identifier)
     settings, options = settings_of(request, loaded)
     snapshot = _snapshot(metadata, settings)
-    io = table_io(loaded, request.catalog)
+    session = session_settings(request.session.spark)
+    io = table_io(as_session_reads(loaded, session), request.catalog)
     specs = _specs_to_delete_from(metadata, snapshot, settings, io)
     keys = _keys(metadata, columns, specs, table)
     schema = Schema(fields=keys)
