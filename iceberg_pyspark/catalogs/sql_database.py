@@ -15,7 +15,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -23,6 +23,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 from sqlalchemy.pool import NullPool, StaticPool
 
 from iceberg_pyspark.catalogs.properties import redact_uri
+from iceberg_pyspark.catalogs.sqlite_files import is_read_only, open_sqlite_file
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
@@ -246,6 +247,8 @@ class Database:
                 "a catalog cannot swap pointers safely in it"
             )
         if self._is_sqlite:
+            if _is_plain_file(self._url):
+                sa.event.listen(engine, "do_connect", _open_sqlite)
             sa.event.listen(engine, "connect", _prepare_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
@@ -254,18 +257,25 @@ class Database:
         state = str(getattr(e.orig, "sqlstate", None) or getattr(e.orig, "pgcode", None) or "")
         if state.startswith("28"):
             return NotAuthorizedError(f"database {self.shown_url} refused the user: {_reason(e)}")
+        if is_read_only(e.orig):
+            return CatalogError(
+                f"database {self.shown_url} can only be read here, nothing was changed; make its "
+                "file and its folder writable, or give the catalog another uri"
+            )
         if e.connection_invalidated or isinstance(e, sa.exc.OperationalError):
             return CatalogUnavailableError(f"database {self.shown_url} failed: {_reason(e)}")
         return CatalogError(f"database {self.shown_url} answered: {_reason(e)}")
 
 
+def _open_sqlite(
+    _dialect: object, _record: object, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> sqlite3.Connection:
+    return open_sqlite_file(arguments[0], named)
+
+
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     # transactions are begun by `_begin_sqlite` alone; the driver's own BEGIN comes too late
     connection.isolation_level = None
-    # readers and a writer do not wait for each other; where another connection is just using the
-    # file, or it cannot be written, it stays as it is
-    with contextlib.suppress(sqlite3.OperationalError):
-        connection.execute("PRAGMA journal_mode=WAL")
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

@@ -27,7 +27,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
 )
 from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.restricted import RestrictedFileIO
+from iceberg_pyspark.storage.restricted import ReadRule, RestrictedFileIO
 from tests.support.scan_tasks import (
     context_of,
     deletion_vector,
@@ -176,7 +176,13 @@ def test_cached_deletes_do_not_open_a_refused_location() -> None:
     io = numbered(3)
     ref = position_deletes(io, "/elsewhere/pos.parquet", [(FILE, 1)])
     assert ids(io, ref) == [0, 2]
-    confined = RestrictedFileIO(io, ("/db/t",), "table db.t")
+    confined = RestrictedFileIO(
+        io=io,
+        known="/db/t",
+        folders=("/db/t",),
+        hint="table db.t",
+        rule=ReadRule.OWN_FOLDERS,
+    )
     with pytest.raises(StorageError, match="refused"):
         read_rows(context_of(SCHEMA), task_of(io, FILE, deletes=(ref,)), confined)
 
