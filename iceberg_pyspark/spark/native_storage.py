@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from iceberg_pyspark.spark.hadoop_options import hadoop_options, jvm_schemes
 from iceberg_pyspark.storage.local import is_local
+from iceberg_pyspark.storage.places import REMOTE_SCHEMES
 
 _log = logging.getLogger(__name__)
 _told: set[str] = set()
@@ -44,7 +45,9 @@ class NativeStorage:
         return None if known is None else f"{known}://{rest}"
 
     def _known_scheme(self, scheme: str, root: str) -> str | None:
-        known = next((s for s in jvm_schemes(scheme) if self._has_file_system(s)), None)
+        # Hadoop opens some, `ftp` for one, that no table may name; Python refuses those
+        may_be = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
+        known = next((s for s in may_be if self._has_file_system(s)), None)
         options = hadoop_options(root, self._properties)
         if known is None:
             _tell_once(f"the JVM has no file system for {scheme}://, so Python reads what is there")

@@ -22,7 +22,7 @@ from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError, St
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.places import check_scheme, is_below, is_in_store, store_of
+from iceberg_pyspark.storage.places import is_below, is_in_store, store_of
 
 ALLOW_OUTSIDE_LOCATIONS = "read.allow-outside-locations"
 """The option that lets a table read any store; never taken from the table's own properties."""
@@ -73,8 +73,6 @@ class RestrictedFileIO:
     def check_read(self, location: str) -> None:
         """Raise `LocationRefusedError` if the table may not read the location."""
         match self.rule:
-            case ReadRule.ANY_STORE:
-                check_scheme(location)
             case ReadRule.OWN_STORE if not is_in_store(location, self.known):
                 raise LocationRefusedError(
                     f"{location}: refused, because {self.hint} may only read files of its own "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from iceberg_pyspark import install
 from iceberg_pyspark.spark import native_storage
 from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.storage import open_storage
+from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
+from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS
+from iceberg_pyspark.table.commit_files import commit_append
 from tests.support.deleted_rows import delete_keys
+from tests.support.frames import refusal
 from tests.support.native_lake import plan_of
 
 PREFIX = "spark.sql.catalog.stores"
@@ -72,6 +79,7 @@ def session(
         f"{PREFIX}.type": "sql",
         f"{PREFIX}.uri": f"sqlite:///{folder / 'catalog.db'}",
         f"{PREFIX}.warehouse": str(folder),
+        f"{PREFIX}.read.allow-outside-locations": "true",
         f"{PREFIX}.s3.access-key-id": "ali",
         f"{PREFIX}.s3.secret-access-key": "open sesame",
     }
@@ -141,6 +149,9 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(native_storage, "_told", set())
+    # as who hands in such a store: a table cannot name it
+    with_local = partial(FsspecFileIO, more_schemes=("local",))
+    monkeypatch.setattr(open_storage, "FsspecFileIO", with_local)
     session.spark.sql("create table stores.db.mixed (id bigint)")
     table = session.table("stores.db.mixed")
     table.append(ids(0, 3))
@@ -154,10 +165,26 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
         assert plan.count("IcebergPyFileIndex") == 1
         assert plan.count("MapInArrow") == 1
         assert found(frame) == [2, 3, 5, 6, 7]
-        read = session.spark.read.format("iceberg-py").load(table.location)
+        reader = session.spark.read.format("iceberg-py").option(ALLOW_OUTSIDE_LOCATIONS, "true")
+        read = reader.load(table.location)
         assert found(read) == [0, 2, 3, 5, 6, 7]
     # what Python reads has a size too, so that Spark broadcasts what is small
     assert frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes() < 2**20
     assert [r.getMessage() for r in caplog.records] == [
         "the JVM has no file system for local://, so Python reads what is there"
     ]
+
+
+def test_a_scheme_that_the_jvm_knows_and_no_table_may_name_is_refused(
+    session: IcebergSession,
+) -> None:
+    """Hadoop would open it, and ask a host of the table's choice."""
+    session.spark.sql("create table stores.db.ftp (id bigint)")
+    table = session.table("stores.db.ftp")
+    added = DataFile(file_path="ftp://127.0.0.1:9/f.parquet", record_count=1, file_size_in_bytes=9)
+    commit_append(table.catalog, table.loaded, table.io, [added])
+    frame = session.spark.table("stores.db.ftp")
+    assert "IcebergPyFileIndex" not in plan_of(frame)
+    error, text = refusal(frame.collect)
+    assert error == "StorageError"
+    assert "scheme 'ftp' is none of those that locations may have" in text

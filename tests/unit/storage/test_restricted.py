@@ -129,12 +129,6 @@ def test_every_store_may_be_read_if_the_user_says_so(location: str) -> None:
     with_rule(ReadRule.ANY_STORE).check_read(location)
 
 
-@pytest.mark.parametrize("location", ["ftp://h/f", "memory://f", "x::s3://b/wh/t", "f"])
-def test_a_scheme_is_refused_also_then(location: str) -> None:
-    with pytest.raises(StorageError, match=r"none of those|neither scheme"):
-        with_rule(ReadRule.ANY_STORE).check_read(location)
-
-
 def test_written_is_what_metadata_calls_the_tables_own_also_then() -> None:
     anywhere = with_rule(ReadRule.ANY_STORE)
     for location in ("s3://b2/data/f", "/local/f"):
