@@ -19,7 +19,6 @@ from iceberg_pyspark.commits.manifest_changes import RemoveAll
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.commits.replaced_table import replace_table
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles, OverwriteFiles
-from iceberg_pyspark.storage.restricted import RestrictedFileIO
 from iceberg_pyspark.table.commit import SYSTEM_CLOCK, MetadataStep, commit_steps
 from iceberg_pyspark.table.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.create_table import create_table_with
@@ -132,9 +131,7 @@ def audit_snapshot(table: Table) -> int:
 
 def purged(lake: Lake) -> Callable[[], object]:
     catalog, io = lake.open()
-    location = lake.table().location
-    own = RestrictedFileIO(io=io, allowed=(location,), hint="the table")
-    return lambda: purge_table(catalog, lake.identifier, io=own)
+    return lambda: purge_table(catalog, lake.identifier, io=io)
 
 
 def dropped(lake: Lake) -> Callable[[], object]:
