@@ -7,7 +7,6 @@ are named `_<field id>`, as `storage/avro.py` makes records. A file is never spl
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import islice
 from types import MappingProxyType, TracebackType
 from typing import Any, BinaryIO, TypeAlias
 
@@ -63,7 +62,7 @@ class AvroFileReader:
         except BaseException:
             self._stream.close()
             raise
-        self._records = avro.records
+        self._records = avro.batches(_BATCH_RECORDS)
         self._converters = [convert for _, convert, _ in columns]
         self._leaf_counts = [leaves for _, _, leaves in columns]
         self.schema = pa.schema([field for field, _, _ in columns])
@@ -92,7 +91,7 @@ class AvroFileReader:
         columns = self._columns_of(leaves)
         schema = pa.schema([self.schema.field(i) for i in columns])
         position = 0
-        while records := list(islice(self._records, _BATCH_RECORDS)):
+        for records in self._records:
             if columns:
                 arrays = [self._array(i, records) for i in columns]
                 yield position, pa.RecordBatch.from_arrays(arrays, schema=schema)

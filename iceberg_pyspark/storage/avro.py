@@ -1,38 +1,48 @@
 """Avro object container files, brought into one shape before any decoder sees them.
 
 Iceberg resolves Avro by field id, so a file's own names mean nothing. `read_avro` takes a file
-apart (header, blocks), checks and decompresses it within bounds, and puts it together again
-uncompressed under a schema whose field names are `_<field id>`: what differs between writers
-(names, codec, blocks, logical types, empty records) is gone, and fastavro and DataFusion both read
-the result. Files of rows may be too large for that: `stream_records` gives their records block by
-block under the same names. Every fault of a file is an `InvalidMetadataError` that names it.
+apart (header, blocks), checks it, and gives it part by part, uncompressed and within bounds, under
+a schema whose field names are `_<field id>`: what differs between writers (names, codec, blocks,
+logical types, empty records) is gone, and fastavro and DataFusion both read the result. Files of
+rows may be too large to be held at all: `stream_records` gives their records block by block under
+the same names. Every fault of a file is an `InvalidMetadataError` that names it.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import lzma
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from math import inf
 from typing import Any, BinaryIO, cast
 
 import fastavro
-import pyarrow as pa
 
-from iceberg_pyspark.errors import (
-    InvalidMetadataError,
-    InvalidRequestError,
-    UnsupportedFeatureError,
+from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.storage.avro_blocks import (
+    Block,
+    Cost,
+    arrow_cost,
+    check_codec,
+    plain_blocks,
+    python_cost,
 )
+from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
-
-MAX_DECODED_BYTES = 512 * 1024 * 1024
-"""The most one metadata file may hold once decompressed; a guard against bombs."""
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
+_SYNC = bytes(_SYNC_SIZE)
+_MAX_BATCH = 4096
 _MAX_DEPTH = 50
+_MAX_TYPES = 50_000
+_BATCH_BYTES = 32 << 20
+"""What a list of records may take in memory, unless a single block of them takes more."""
 
 _AVRO_CODEC = {
     "gzip": "deflate",
@@ -49,7 +59,8 @@ class AvroFile:
 
     `schema` is the renamed schema without the fields in `null_field_ids`, whose Avro type is null;
     `written_types` has the types of fields by field id as the file has them, logical types and all;
-    `record_count` is what the blocks declare.
+    `record_count` is what the blocks declare, `size` that of the file, `type_count` how many types
+    the schema has at all depths. Blocks are decompressed as they are read.
     """
 
     location: str
@@ -58,17 +69,62 @@ class AvroFile:
     record_count: int
     null_field_ids: frozenset[int]
     written_types: Mapping[int, Any]
-    data: bytes
+    size: int
+    type_count: int
+    _codec: str
+    _blocks: Sequence[tuple[int, memoryview]]
+
+    def parts(self, cost: Cost, most: float) -> Iterator[AvroPart]:
+        """The file in parts of neighbouring blocks, each an Avro file of its own, uncompressed.
+
+        Parts are as large as `most` allows by `cost`; a file without records is one part.
+        """
+        waiting: list[Block] = []
+        waiting_cost = 0.0
+        for block in self._plain(cost, most):
+            block_cost = cost.of(block.record_count, len(block.data))
+            if waiting and waiting_cost + block_cost > most:
+                yield self._part(waiting)
+                waiting, waiting_cost = [], 0.0
+            waiting.append(block)
+            waiting_cost += block_cost
+        yield self._part(waiting)
+
+    def batches(self) -> Iterator[list[dict[str, Any]]]:
+        """The records as dicts keyed by `_<field id>`, as many at once as take little memory."""
+        cost = python_cost(self.schema) + arrow_cost(self.schema)
+        blocks = self._plain(cost.of_bytes(), memory_limit(self.size) / 2)
+        return _batches(blocks, self.schema, cost, _MAX_BATCH, self.location, self.size)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The records as dicts keyed by `_<field id>`."""
-        count = 0
+        for batch in self.batches():
+            yield from batch
+
+    def _plain(self, cost: Cost, most: float) -> Iterator[Block]:
+        room = memory_limit(self.size)
         try:
-            for record in fastavro.reader(io.BytesIO(self.data)):
-                count += 1
-                yield cast("dict[str, Any]", record)
-        except Exception as e:  # a decoder fails in any way on damaged bytes
-            raise damaged(self.location, f"record {count}: {type(e).__name__}: {e}") from e
+            yield from plain_blocks(
+                self._blocks, self._codec, cost, most, self.location, self.size, room
+            )
+        except _DECODING_ERRORS as e:
+            raise damaged(self.location, str(e) or type(e).__name__) from e
+
+    def _part(self, blocks: Sequence[Block]) -> AvroPart:
+        count = sum(b.record_count for b in blocks)
+        size = sum(len(b.data) for b in blocks)
+        parts: list[bytes | memoryview] = [_header(self.schema, _SYNC, "null")]
+        if count:
+            parts += [_write_long(count), _write_long(size), *(b.data for b in blocks), _SYNC]
+        return AvroPart(record_count=count, data=b"".join(parts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroPart:
+    """Some of a file's records as an Avro file of one block."""
+
+    record_count: int
+    data: bytes
 
 
 def damaged(location: str, why: str) -> InvalidMetadataError:
@@ -85,7 +141,7 @@ def parse_avro(data: bytes, location: str) -> AvroFile:
     """Check and normalise an Avro file's bytes; errors name `location`."""
     try:
         return _parse(data, location)
-    except (IndexError, ValueError, RecursionError, zlib.error, OSError) as e:
+    except (IndexError, ValueError, RecursionError) as e:
         raise damaged(location, str(e) or type(e).__name__) from e
 
 
@@ -100,18 +156,19 @@ def _parse(data: bytes, location: str) -> AvroFile:
     renamer = _SchemaRenamer(location)
     schema = renamer.rename_record(json.loads(raw_metadata["avro.schema"]))
     codec = raw_metadata.get("avro.codec", b"null").decode("ascii", "replace")
-    count, blocks = _plain_blocks(data, offset, sync, codec, location)
-    parts: list[bytes | memoryview] = [_header(schema, sync, "null")]
-    if count:
-        parts += [_write_long(count), _write_long(sum(map(len, blocks))), *blocks, sync]
+    check_codec(codec, location)
+    blocks = _blocks_of(data, offset, sync)
     return AvroFile(
         location=location,
         schema=schema,
         metadata={k: v.decode("utf-8") for k, v in raw_metadata.items() if k[:5] != "avro."},
-        record_count=count,
+        record_count=sum(count for count, _ in blocks),
         null_field_ids=frozenset(renamer.null_field_ids),
         written_types=renamer.written_types,
-        data=b"".join(parts),
+        size=len(data),
+        type_count=renamer.type_count,
+        _codec=codec,
+        _blocks=blocks,
     )
 
 
@@ -169,14 +226,10 @@ def _header(schema: Mapping[str, Any], sync: bytes, codec: str) -> bytes:
     return bytes(out + b"\x00" + sync)
 
 
-def _plain_blocks(
-    data: bytes, offset: int, sync: bytes, codec: str, location: str
-) -> tuple[int, list[bytes | memoryview]]:
-    """How many records there are, and the bytes of each block."""
+def _blocks_of(data: bytes, offset: int, sync: bytes) -> list[tuple[int, memoryview]]:
+    """How many records each block declares, and its bytes as they are stored."""
     view = memoryview(data)
-    total = 0
-    room = MAX_DECODED_BYTES
-    blocks: list[bytes | memoryview] = []
+    blocks: list[tuple[int, memoryview]] = []
     while offset < len(data):
         count, offset = _read_long(data, offset)
         size, offset = _read_long(data, offset)
@@ -185,58 +238,9 @@ def _plain_blocks(
             raise ValueError(f"a block of {count} records and {size} bytes reaches past the end")
         if view[end : end + _SYNC_SIZE] != sync:
             raise ValueError("a block does not end with the sync marker")
-        block = _decompress(view[offset:end], codec, room, location)
-        if len(block) > room:
-            raise damaged(
-                location, f"it holds more than {MAX_DECODED_BYTES} bytes once decompressed"
-            )
-        if count > len(block):
-            raise ValueError(f"a block declares {count} records in {len(block)} bytes")
-        blocks.append(block)
-        room -= len(block)
-        total += count
+        blocks.append((count, view[offset:end]))
         offset = end + _SYNC_SIZE
-    return total, blocks
-
-
-def _decompress(block: memoryview, codec: str, room: int, location: str) -> bytes | memoryview:
-    """The block's bytes, at most `room + 1` of them."""
-    match codec:
-        case "null":
-            return block
-        case "deflate":
-            inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-            plain = inflater.decompress(block, room + 1)
-            if not inflater.eof and len(plain) <= room:
-                raise ValueError("a deflate block is cut short")
-            return plain
-        case "zstandard":
-            with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-                return cast("bytes", stream.read(room + 1))
-        case "snappy":
-            # Avro adds a CRC32 of the plain bytes; Snappy's own bytes begin with the length
-            size = _snappy_size(block)
-            if size > room:
-                return bytes(room + 1)
-            body = pa.py_buffer(block[:-4])
-            plain = pa.decompress(body, decompressed_size=size, codec="snappy", asbytes=True)
-            if zlib.crc32(plain) != int.from_bytes(block[-4:], "big"):
-                raise ValueError("a snappy block does not match its checksum")
-            return cast("bytes", plain)
-        case _:
-            raise UnsupportedFeatureError(
-                f"{location}: Avro codec '{codec}' is not supported; "
-                "null, deflate, snappy and zstandard are"
-            )
-
-
-def _snappy_size(block: memoryview) -> int:
-    size = 0
-    for i, byte in enumerate(block[:5]):
-        size |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            return size
-    raise ValueError("a snappy block without a length")
+    return blocks
 
 
 class _SchemaRenamer:
@@ -254,6 +258,7 @@ class _SchemaRenamer:
         self._definitions: dict[str, Any] = {}
         self._open: set[str] = set()
         self._count = 0
+        self.type_count = 0
 
     def rename_record(self, schema: Any) -> dict[str, Any]:
         """The renamed schema of a file's records."""
@@ -268,6 +273,10 @@ class _SchemaRenamer:
         """The renamed schema; None for one that takes no bytes and is no null."""
         if depth > _MAX_DEPTH:
             raise damaged(self._location, f"its schema nests deeper than {_MAX_DEPTH}")
+        self.type_count += 1
+        if self.type_count > _MAX_TYPES:
+            # names that are used twice at every depth write out to more than any memory holds
+            raise damaged(self._location, f"its schema has more than {_MAX_TYPES:,} types")
         match schema:
             case str() if schema in _PRIMITIVES:
                 return schema
@@ -356,15 +365,21 @@ def _takes_bytes(schema: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroStream:
-    """An open file of rows: its own schema, and its records keyed by `_<field id>`, read once."""
+    """An open file of rows: its own schema, and its records, to be read once.
+
+    `batches(max_records)` gives lists of dicts keyed by `_<field id>`, shorter ones where records
+    take much memory.
+    """
 
     schema: Mapping[str, Any]
-    records: Iterator[dict[str, Any]]
+    batches: Callable[[int], Iterator[list[dict[str, Any]]]]
 
 
 def stream_records(stream: BinaryIO, location: str) -> AvroStream:
     """The records of an Avro file without holding more than a block of it in memory."""
     try:
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
         metadata = fastavro.reader(stream).metadata
         schema = json.loads(metadata["avro.schema"])
         # the sync marker is the end of the header, and fastavro reads no further
@@ -373,8 +388,42 @@ def stream_records(stream: BinaryIO, location: str) -> AvroStream:
         renamed = _SchemaRenamer(location).rename_record(schema)
     except _DECODING_ERRORS as e:
         raise damaged(location, f"its header: {type(e).__name__}: {e}") from e
-    header = _header(renamed, sync, metadata.get("avro.codec", "null"))
-    return AvroStream(schema=schema, records=_streamed(_Prefixed(header, stream), location))
+    codec = metadata.get("avro.codec", "null")
+    check_codec(codec, location)
+    cost = python_cost(renamed) + arrow_cost(renamed)
+
+    def batches(max_records: int) -> Iterator[list[dict[str, Any]]]:
+        stored = _streamed_blocks(stream, sync, size)
+        # rows may be many in few bytes: only what is held at once is bounded
+        blocks = plain_blocks(
+            stored, codec, cost.of_bytes(), memory_limit(size) / 2, location, size, inf
+        )
+        return _batches(blocks, renamed, cost, max_records, location, size)
+
+    return AvroStream(schema=schema, batches=batches)
+
+
+def _streamed_blocks(stream: BinaryIO, sync: bytes, size: int) -> Iterator[tuple[int, memoryview]]:
+    """What each block of a stream declares, and its bytes as they are stored."""
+    while first := stream.read(1):
+        count = _stream_long(stream, first)
+        length = _stream_long(stream, stream.read(1))
+        if count < 0 or not 0 <= length <= size:
+            raise ValueError(f"a block of {count} records and {length} bytes reaches past the end")
+        block = stream.read(length)
+        if len(block) < length or stream.read(_SYNC_SIZE) != sync:
+            raise ValueError("a block does not end with the sync marker")
+        yield count, memoryview(block)
+
+
+def _stream_long(stream: BinaryIO, first: bytes) -> int:
+    number = bytearray(first)
+    while number and number[-1] >= 0x80 and len(number) < 10:
+        byte = stream.read(1)
+        if not byte:
+            break
+        number += byte
+    return _read_long(bytes(number), 0)[0]
 
 
 _DECODING_ERRORS = (
@@ -387,33 +436,76 @@ _DECODING_ERRORS = (
     RuntimeError,
     TypeError,
     ValueError,
+    lzma.LZMAError,
     zlib.error,
 )
 """What a decoder may raise on damaged bytes."""
 
 
-def _streamed(stream: _Prefixed, location: str) -> Iterator[dict[str, Any]]:
+def _batches(
+    blocks: Iterator[Block],
+    schema: Mapping[str, Any],
+    cost: Cost,
+    most: int,
+    location: str,
+    file_size: int,
+) -> Iterator[list[dict[str, Any]]]:
+    """Records as lists of at most `most`, fewer where they take much memory."""
+    if cost.per_record > memory_limit(file_size) / 2:
+        raise too_large(location, file_size)
+    most = max(1, min(most, int(_BATCH_BYTES / max(1, cost.per_record))))
+    plain = _PlainFile(_header(schema, _SYNC, "null"))
     count = 0
+    batch: list[dict[str, Any]] = []
+    taken = 0.0
     try:
-        for record in fastavro.reader(cast("BinaryIO", stream)):
-            yield cast("dict[str, Any]", record)
-            count += 1
-    except _DECODING_ERRORS as e:
+        records = iter(fastavro.reader(cast("BinaryIO", plain)))
+        for block in blocks:
+            plain.add(block)
+            taken += cost.of(block.record_count, len(block.data))
+            left = block.record_count
+            while left:
+                wanted = min(left, most - len(batch))
+                found = cast("list[dict[str, Any]]", list(islice(records, wanted)))
+                if len(found) < wanted:
+                    raise EOFError
+                left -= wanted
+                count += wanted
+                batch += found
+                if len(batch) == most or taken > _BATCH_BYTES:
+                    yield batch
+                    batch = []
+                    taken = 0.0
+    except IcebergError:
+        raise
+    except Exception as e:  # a decoder fails in any way on damaged bytes
         raise damaged(location, f"record {count}: {type(e).__name__}: {e}") from e
+    if batch:
+        yield batch
 
 
-class _Prefixed:
-    """A stream to read with some bytes before it."""
+class _PlainFile:
+    """An uncompressed Avro file to read from while it is put together, block by block."""
 
-    def __init__(self, prefix: bytes, stream: BinaryIO) -> None:
-        self._prefix = io.BytesIO(prefix)
-        self._stream = stream
+    def __init__(self, header: bytes) -> None:
+        self._pieces: deque[bytes | memoryview] = deque([header])
 
-    def read(self, size: int = -1) -> bytes:
-        found = self._prefix.read(size)
-        if size < 0:
-            return found + self._stream.read()
-        return found if len(found) == size else found + self._stream.read(size - len(found))
+    def add(self, block: Block) -> None:
+        """Append a block; one without records is none."""
+        if block.record_count:
+            size = _write_long(len(block.data))
+            self._pieces += (_write_long(block.record_count) + size, block.data, _SYNC)
+
+    def read(self, size: int) -> bytes:
+        """The next bytes; fewer than `size` at the end alone."""
+        parts: list[bytes | memoryview] = []
+        while size > 0 and self._pieces:
+            piece = self._pieces.popleft()
+            parts.append(piece[:size])
+            if len(piece) > size:
+                self._pieces.appendleft(memoryview(piece)[size:])
+            size -= len(parts[-1])
+        return b"".join(parts)
 
 
 def write_avro(

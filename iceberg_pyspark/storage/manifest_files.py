@@ -41,6 +41,7 @@ from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.types import StructType, Type, UnknownType
 from iceberg_pyspark.storage.avro import AvroFile, damaged, read_avro, write_avro
+from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifests import read_entries
 
@@ -247,10 +248,25 @@ def _inline_manifest(file_io: FileIO, location: str, snapshot_id: int) -> Manife
 def read_manifest_list(file_io: FileIO, location: str) -> list[ManifestFile]:
     """The manifests of a list of any format version, in order."""
     avro = read_avro(file_io, location)
+    manifests = []
+    room = memory_limit(avro.size) // 2
     try:
-        return [_manifest_file(r) for r in avro.records()]
+        for record in avro.records():
+            manifests.append(_manifest_file(record))
+            room -= _memory_of(manifests[-1])
+            if room < 0:
+                raise too_large(location, avro.size)
+        return manifests
     except (KeyError, TypeError, ValueError) as e:
         raise damaged(location, f"{type(e).__name__}: {e} in a manifest list's record") from e
+
+
+def _memory_of(manifest: ManifestFile) -> int:
+    """An upper bound of the bytes it takes."""
+    taken = 800 + 4 * len(manifest.manifest_path) + len(manifest.key_metadata or b"")
+    for s in manifest.partitions or ():
+        taken += 240 + len(s.lower_bound or b"") + len(s.upper_bound or b"")
+    return taken
 
 
 def _manifest_file(r: Mapping[str, Any]) -> ManifestFile:

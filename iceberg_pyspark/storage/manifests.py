@@ -46,6 +46,7 @@ from iceberg_pyspark.spec.types import (
 )
 from iceberg_pyspark.storage.avro import AvroFile, damaged, parse_avro
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
+from iceberg_pyspark.storage.decoded_size import COLUMN_BYTES, memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
 
 LARGE_MANIFEST_ENTRIES = 200
@@ -147,14 +148,22 @@ def _check_complete(avro: AvroFile, manifest: ManifestFile) -> None:
 def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
     """The records as a table of columns named `_<field id>`."""
     large = avro.record_count >= LARGE_MANIFEST_ENTRIES
+    # the columns are joined from their parts, and then become others
+    most = memory_limit(avro.size) // 3
     if decoder == "datafusion" or (decoder == "auto" and large):
         # executors, which read no large manifests, need not have DataFusion
         from iceberg_pyspark.storage.datafusion_avro import decode_records  # noqa: PLC0415
 
-        return decode_records(avro)
+        return decode_records(avro, most)
     type_ = _raw_type(avro.schema)
+    parts = []
     try:
-        return pa.Table.from_struct_array(pa.array(avro.records(), type_))
+        for batch in avro.batches():
+            parts.append(pa.RecordBatch.from_struct_array(pa.array(batch, type_)))
+            most -= parts[-1].nbytes + COLUMN_BYTES * avro.type_count
+            if most < 0:
+                raise too_large(avro.location, avro.size)
+        return pa.Table.from_batches(parts, pa.schema(list(type_)))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
         raise damaged(avro.location, str(e)) from e
 

@@ -24,6 +24,7 @@ from iceberg_pyspark.spec.table_metadata import (
     metadata_from_bytes,
     metadata_to_bytes,
 )
+from iceberg_pyspark.storage.decoded_size import check_json_memory, memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
 
 MetadataCodec = Literal["none", "gzip"]
@@ -41,12 +42,17 @@ _VERSION = re.compile(r"(\d+)-")
 def read_table_metadata(
     io: FileIO, location: str, max_bytes: int = MAX_METADATA_BYTES
 ) -> TableMetadata:
-    """Read a metadata file, gzipped or not whatever its name says; `max_bytes` bounds its JSON."""
+    """Read a metadata file, gzipped or not whatever its name says; `max_bytes` bounds its JSON.
+
+    What the JSON takes in memory is bounded too, `storage/decoded_size.py`.
+    """
     data = io.read_bytes(location)
+    size = len(data)
     if data.startswith(_GZIP_MAGIC):
         data = _gunzip(data, location, max_bytes)
-    elif len(data) > max_bytes:
+    elif size > max_bytes:
         raise _too_large(location, max_bytes)
+    check_json_memory(data, location, size)
     return metadata_from_bytes(data, location)
 
 
@@ -130,10 +136,14 @@ def parse_version(location: str) -> int:
 def _gunzip(data: bytes, location: str, max_bytes: int) -> bytes:
     pieces: list[bytes] = []
     room = max_bytes
+    memory = memory_limit(len(data)) // 3  # the pieces, the whole, its text
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as stream:
             while piece := stream.read(_PIECE_BYTES):
                 room -= len(piece)
+                memory -= len(piece)
+                if memory < 0:
+                    raise too_large(location, len(data))
                 if room < 0:
                     raise _too_large(location, max_bytes)
                 pieces.append(piece)

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
+from iceberg_pyspark.storage.decoded_size import check_json_memory
 from iceberg_pyspark.storage.file_io import FileIO
 
 MAGIC = b"PFA1"
@@ -87,6 +88,7 @@ def read_puffin_footer(
     payload = footer[4:]
     if flags & _FOOTER_COMPRESSED:
         payload = _decompress(payload, "lz4", f"{location}: footer", max_bytes)
+    check_json_memory(payload, f"{location}: footer", file_size)
     blobs, properties = _parse_payload(payload, location, file_size - footer_size)
     return PuffinFooter(
         blobs=blobs, properties=properties, file_size=file_size, footer_size=footer_size

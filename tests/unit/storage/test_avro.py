@@ -22,7 +22,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.types import LongType, StructType
-from iceberg_pyspark.storage import avro as avro_module
+from iceberg_pyspark.storage import decoded_size
 from iceberg_pyspark.storage.avro import parse_avro, write_avro
 from iceberg_pyspark.storage.manifests import Decoder, read_entries
 from iceberg_pyspark.storage.memory import MemoryFileIO
@@ -160,9 +160,10 @@ def test_what_decompresses_beyond_the_limit_is_refused_faults_38(
 ) -> None:
     file = bomb(codec)
     assert len(list(parse_avro(file, "f").records())) == 1
-    monkeypatch.setattr(avro_module, "MAX_DECODED_BYTES", 1_000_000)
-    with pytest.raises(InvalidMetadataError, match=r"f: .*more than 1000000 bytes"):
-        parse_avro(file, "f")
+    monkeypatch.setattr(decoded_size, "MEMORY_FLOOR", 1_000_000)
+    monkeypatch.setattr(decoded_size, "MEMORY_PER_BYTE", 0)
+    with pytest.raises(InvalidMetadataError, match=r"f: .*more than 1,000,000 bytes"):
+        list(parse_avro(file, "f").records())
 
 
 def nested(depth: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import random
 import subprocess
 import sys
@@ -82,21 +83,15 @@ def test_ten_gigabytes_in_ten_megabytes_are_refused_in_bounded_memory(tmp_path: 
     bomb = tmp_path / "bomb.metadata.json"
     unit = b"".join(packer.compress(megabyte) for _ in range(512)) + packer.flush()
     bomb.write_bytes(unit * 20)
-    program = (
-        "import sys, resource\n"
-        "from iceberg_pyspark.errors import InvalidMetadataError\n"
-        "from iceberg_pyspark.storage.local import LocalFileIO\n"
-        "from iceberg_pyspark.storage.metadata_files import read_table_metadata\n"
-        "try:\n"
-        "    read_table_metadata(LocalFileIO(), sys.argv[1])\n"
-        "except InvalidMetadataError:\n"
-        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
-    )
     run = subprocess.run(
-        [sys.executable, "-c", program, str(bomb)], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tests.support.memory_reader", f"metadata={bomb}"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    kilobytes = int(run.stdout) // (1024 if sys.platform == "darwin" else 1)
-    assert kilobytes < 1 << 20
+    end = json.loads(run.stdout)
+    assert end["error"] == "InvalidMetadataError"
+    assert end["peak"] < 1 << 30
 
 
 # faults.md 36

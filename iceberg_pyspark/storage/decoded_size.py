@@ -1,0 +1,62 @@
+"""How much memory one file of metadata may take once it is read.
+
+A compressed file, a length that lies or a schema with wide nulls turns a few bytes into gigabytes.
+Whatever a file decodes to is held against a limit that grows with the file: tables of any honest
+size are read, and none of a mebibyte takes a process beyond one gibibyte. Costs are upper bounds,
+known before the memory is taken.
+"""
+
+from __future__ import annotations
+
+import re
+
+from iceberg_pyspark.errors import InvalidMetadataError
+
+MEMORY_FLOOR = 512 << 20
+"""What any file may take, however small."""
+MEMORY_PER_BYTE = 128
+"""What each byte of the file, as it is stored, adds to that."""
+COLUMN_BYTES = 1 << 10
+"""What a column of a batch takes besides its values."""
+
+_FOUR_BYTE_CHARACTERS = re.compile(rb"[\xf0-\xff]")
+_OBJECT_BYTES = 240
+_ARRAY_BYTES = 176
+_KEY_BYTES = 208
+_VALUE_BYTES = 72
+_ESCAPE_BYTES = 90
+
+
+def memory_limit(file_size: int) -> int:
+    """Bytes of memory that what is in a file of `file_size` bytes may take."""
+    return MEMORY_FLOOR + MEMORY_PER_BYTE * file_size
+
+
+def too_large(where: str, file_size: int) -> InvalidMetadataError:
+    """The error for a file that decodes to more; `where` begins with its location."""
+    return InvalidMetadataError(
+        f"{where}: decoding it would take more than {memory_limit(file_size):,} bytes of memory, "
+        f"the limit for a file of {file_size:,} bytes; it is damaged or made to do harm"
+    )
+
+
+def check_json_memory(data: bytes, where: str, file_size: int) -> None:
+    """Refuse a JSON text whose objects in Python might exceed the limit of its file."""
+    if json_memory(data) > memory_limit(file_size):
+        raise too_large(where, file_size)
+
+
+def json_memory(data: bytes) -> int:
+    """An upper bound of the bytes that a JSON text takes with all that Python makes of it."""
+    copies = 3  # the octets, the text, the strings in it
+    if not data.isascii():
+        # Python keeps a text with as many octets a character as its highest needs
+        copies = 9 if _FOUR_BYTE_CHARACTERS.search(data) else 5
+    return (
+        copies * len(data)
+        + _OBJECT_BYTES * data.count(b"{")
+        + _ARRAY_BYTES * data.count(b"[")
+        + _KEY_BYTES * data.count(b":")
+        + _VALUE_BYTES * data.count(b",")
+        + _ESCAPE_BYTES * data.count(b"\\")
+    )
