@@ -79,7 +79,9 @@ def read_equality_keys(
     """The keys in those delete files, a column for each field id; no column if there is none."""
     parts: list[list[pa.Array]] = [[] for _ in ids]
     for ref in refs:
-        with open_data_file(io, ref.file_path, ref.file_format) as file:
+        with open_data_file(
+            io, ref.file_path, ref.file_format, verify_checksums=context.verify_checksums
+        ) as file:
             columns = ColumnsById(
                 ids,
                 context.schemas,

@@ -41,13 +41,16 @@ class DataFileReader(Protocol):
 
 
 def open_data_file(
-    io: FileIO, location: str, file_format: str
+    io: FileIO, location: str, file_format: str, *, verify_checksums: bool = True
 ) -> AbstractContextManager[DataFileReader]:
-    """Open a data or delete file; `UnsupportedFeatureError` names a format that is not read."""
+    """Open a data or delete file; `UnsupportedFeatureError` names a format that is not read.
+
+    `verify_checksums` is of the pages of Parquet files that have them.
+    """
     # every worker process imports this, and hardly any meets another format than Parquet
     match file_format:
         case "parquet":
-            return ParquetFileReader(io, location)
+            return ParquetFileReader(io, location, verify_checksums=verify_checksums)
         case "orc":
             from iceberg_pyspark.arrow.orc_reader import OrcFileReader  # noqa: PLC0415
 

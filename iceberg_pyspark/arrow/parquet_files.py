@@ -113,6 +113,7 @@ class ParquetFile:
                 store_schema=False,
                 store_decimal_as_integer=True,
                 write_page_index=True,
+                write_page_checksum=True,
                 metadata_collector=self._footers,
                 **({"max_rows_per_page": options.page_rows} if LIMITS_PAGE_ROWS else {}),
                 **({} if columns is None else columns.writer_arguments()),

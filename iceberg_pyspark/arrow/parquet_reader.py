@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.row_group_pruning import compile_row_group_filter
+from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.file_io import FileIO
 
 BATCH_ROWS = 65_536
@@ -40,7 +42,9 @@ class ParquetFileReader:
 
     reads_whole_columns = False
 
-    def __init__(self, file_io: FileIO, location: str) -> None:
+    def __init__(self, file_io: FileIO, location: str, *, verify_checksums: bool = True) -> None:
+        self._location = location
+        self._verify_checksums = verify_checksums
         self._stream = file_io.open_input(location)
         try:
             self._input = arrow_input(self._stream)
@@ -97,17 +101,29 @@ class ParquetFileReader:
             pre_buffer=False,
             buffer_size=_STREAM_BUFFER_BYTES if chunks > _WHOLE_CHUNKS_BYTES else 0,
             coerce_int96_timestamp_unit="us",
-            page_checksum_verification=True,
+            page_checksum_verification=self._verify_checksums,
         )
         batch_rows = _batch_rows(groups, columns)
         for row_groups, position in runs:
             # by column index: dotted names are ambiguous where a name has a dot of its own
-            for batch in file.reader.iter_batches(
+            batches = file.reader.iter_batches(
                 batch_rows, row_groups=row_groups, column_indices=columns, use_threads=False
-            ):
+            )
+            while (batch := self._next(batches)) is not None:
                 if batch.num_rows:
                     yield position, batch
                     position += batch.num_rows
+
+    def _next(self, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+        try:
+            return next(batches, None)
+        except OSError as e:
+            if "CRC checksum" not in str(e):
+                raise
+            raise StorageError(
+                f"{self._location} is damaged: a page does not match its checksum ({e}); if "
+                f"another program wrote wrong checksums, set {VERIFY_CHECKSUMS.name}=false"
+            ) from e
 
     def _runs(
         self, start: int, length: int | None, keep: Callable[[pq.RowGroupMetaData], bool]

@@ -107,7 +107,9 @@ class PositionRows:
         return BitMap64(self._positions)
 
 
-def read_deleted_rows(io: FileIO, task: ScanTask, table: str) -> DeletedRows | None:
+def read_deleted_rows(
+    io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = True
+) -> DeletedRows | None:
     """The rows that the task's position deletes remove from its data file; None without any."""
     refs = [d for d in task.deletes if d.content is FileContent.POSITION_DELETES]
     vectors = [d for d in refs if d.is_deletion_vector]
@@ -118,17 +120,21 @@ def read_deleted_rows(io: FileIO, task: ScanTask, table: str) -> DeletedRows | N
         )
     if vectors:
         return DeletionVectorRows(_read_vector(io, vectors[0], task.file_path, table))
-    found = [p for ref in refs if len(p := _positions_of(io, ref, task.file_path))]
+    found = [
+        p for ref in refs if len(p := _positions_of(io, ref, task.file_path, verify_checksums))
+    ]
     if not found:
         return None
     return PositionRows(found[0] if len(found) == 1 else np.unique(np.concatenate(found)))
 
 
-def is_only_of(io: FileIO, ref: DeleteFileRef, data_file: str) -> bool:
+def is_only_of(
+    io: FileIO, ref: DeleteFileRef, data_file: str, *, verify_checksums: bool = True
+) -> bool:
     """Whether a position delete file has rows of that data file and of no other."""
     if ref.referenced_data_file is not None:
         return ref.referenced_data_file == data_file
-    return len(_positions_of(io, ref, data_file)) == ref.record_count
+    return len(_positions_of(io, ref, data_file, verify_checksums)) == ref.record_count
 
 
 def _read_vector(io: FileIO, ref: DeleteFileRef, data_file: str, table: str) -> BitMap64:
@@ -157,21 +163,27 @@ def _read_vector(io: FileIO, ref: DeleteFileRef, data_file: str, table: str) -> 
     return _VECTORS_CACHE.get_or_read(io, key, read)
 
 
-def _positions_of(io: FileIO, ref: DeleteFileRef, data_file: str) -> Positions:
+def _positions_of(
+    io: FileIO, ref: DeleteFileRef, data_file: str, verify_checksums: bool = True
+) -> Positions:
     """Ordered, distinct positions of one data file in one delete file."""
     only = data_file if ref.record_count > _WHOLE_FILE_RECORDS else None
     by_path = _POSITIONS_CACHE.get_or_read(
         io,
         (ref.file_path, ref.file_size_in_bytes, ref.record_count, only),
-        lambda: _read_positions(io, ref, only),
+        lambda: _read_positions(io, ref, only, verify_checksums),
     )
     return by_path.get(data_file, np.empty(0, dtype=np.int64))
 
 
-def _read_positions(io: FileIO, ref: DeleteFileRef, only: str | None) -> Mapping[str, Positions]:
+def _read_positions(
+    io: FileIO, ref: DeleteFileRef, only: str | None, verify_checksums: bool
+) -> Mapping[str, Positions]:
     parts: dict[str, list[Positions]] = {}
     predicate: Predicate = AlwaysTrue() if only is None else BoundLiteral("eq", _PATH_COLUMN, only)
-    with open_data_file(io, ref.file_path, ref.file_format) as file:
+    with open_data_file(
+        io, ref.file_path, ref.file_format, verify_checksums=verify_checksums
+    ) as file:
         projection = FileProjection(
             (DELETE_FILE_PATH, DELETE_FILE_POS),
             resolve_file_fields(file.schema, _NAMES, ref.file_path),

@@ -55,8 +55,15 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
     `_deleted` projected, deleted rows are returned too, marked, as in Java.
     """
     with _errors_named(context, task):
-        deleted_rows = read_deleted_rows(io, task, context.table)
-        with open_data_file(io, task.file_path, task.file_format) as file:
+        deleted_rows = read_deleted_rows(
+            io, task, context.table, verify_checksums=context.verify_checksums
+        )
+        with open_data_file(
+            io,
+            task.file_path,
+            task.file_format,
+            verify_checksums=context.verify_checksums,
+        ) as file:
             fields = resolve_file_fields(
                 file.schema,
                 mapping_for(task.file_format, context.name_mapping, context.schemas[0]),

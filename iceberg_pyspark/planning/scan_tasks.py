@@ -79,6 +79,7 @@ class ScanContext:
     `projection` is what the scan returns, in order, metadata columns included. `schemas` are
     all table schemas, the one the scan resolves names in first: older ones type dropped equality
     columns and partition sources. `predicate` is bound to `schemas[0]`.
+    `verify_checksums` is of the pages of Parquet files that have them.
     """
 
     table: str
@@ -88,4 +89,5 @@ class ScanContext:
     specs: Mapping[int, PartitionSpec]
     predicate: Predicate = field(default_factory=AlwaysTrue)
     name_mapping: NameMapping | None = None
+    verify_checksums: bool = True
     storage_properties: Mapping[str, str] = field(default_factory=dict, repr=False)

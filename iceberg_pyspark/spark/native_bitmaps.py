@@ -29,14 +29,14 @@ MAX_TOTAL_BYTES = 256 * 1024 * 1024
 
 
 def read_bitmaps(
-    io: FileIO, tasks: Sequence[ScanTask], table: str
+    io: FileIO, tasks: Sequence[ScanTask], table: str, verify_checksums: bool
 ) -> Iterator[tuple[ScanTask, BitMap64 | None]]:
     """Each task with the rows its position deletes delete, None without any."""
-    return zip(tasks, in_order(partial(_bitmap, io, table), tasks), strict=True)
+    return zip(tasks, in_order(partial(_bitmap, io, table, verify_checksums), tasks), strict=True)
 
 
-def _bitmap(io: FileIO, table: str, task: ScanTask) -> BitMap64 | None:
-    rows = read_deleted_rows(io, task, table)
+def _bitmap(io: FileIO, table: str, verify_checksums: bool, task: ScanTask) -> BitMap64 | None:
+    rows = read_deleted_rows(io, task, table, verify_checksums=verify_checksums)
     return None if rows is None else rows.bitmap()
 
 

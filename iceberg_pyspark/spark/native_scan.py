@@ -190,7 +190,8 @@ class NativeScan:
                 else:
                     with_deletes.append(task)
             io, table = self._scan.io, self._scan.context.table
-            for task, bitmap in read_bitmaps(io, with_deletes, table):
+            verify = self._scan.context.verify_checksums
+            for task, bitmap in read_bitmaps(io, with_deletes, table, verify):
                 taken += bitmap_bytes(bitmap)
                 if taken > native_bitmaps.MAX_TOTAL_BYTES:
                     files.portable.append(task)
@@ -294,12 +295,17 @@ class NativeScan:
             files=lines,
             facts=schema,
             columns=columns.schema(positions=ORDINAL in facts),
-            options=self._storage.options,
+            options={**self._storage.options, **self._verification()},
             rows=_rows_said(tasks),
         )
         if isinstance(self._filter, AlwaysTrue):
             return relation
         return relation.where(condition_of(self._filter, columns.hidden))
+
+    def _verification(self) -> Mapping[str, str]:
+        """Parquet's own property, for the reader of this relation alone."""
+        verify = self._scan.context.verify_checksums
+        return {"parquet.page.verify-checksum.enabled": str(verify).lower()}
 
     def _check_locations(self, tasks: Sequence[ScanTask]) -> None:
         """Raise for a file that the table may not read, as the store does for what we open."""

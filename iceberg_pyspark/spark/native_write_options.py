@@ -48,6 +48,7 @@ _OPTIONS = {
     "mapreduce.output.basename": "part",
     "parquet.summary.metadata.level": "NONE",
     "parquet.enable.dictionary": "true",
+    "parquet.page.write-checksum.enabled": "true",
     "parquet.column.statistics.enabled": "true",
     "parquet.statistics.truncate.length": str(2**31 - 1),
 }

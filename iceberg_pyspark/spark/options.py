@@ -20,6 +20,7 @@ from iceberg_pyspark.spec.properties import (
     SPLIT_OPEN_FILE_COST,
     SPLIT_TARGET_SIZE,
     TARGET_FILE_SIZE,
+    VERIFY_CHECKSUMS,
     check_set_properties,
 )
 from iceberg_pyspark.spec.property_types import whole_number
@@ -44,6 +45,7 @@ _READ = {
     "lookback",
     "file-open-cost",
     "case-sensitive",
+    VERIFY_CHECKSUMS.name,
 }
 # without effect, and accepted because users carry them over from the JVM connector
 _READ_WITHOUT_EFFECT = {
@@ -100,7 +102,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None
     filter: str | None
     selector: SnapshotSelector
-    split_properties: Mapping[str, str]
+    read_properties: Mapping[str, str]
     case_sensitive: bool
 
 
@@ -170,18 +172,19 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
             tag=given.get("tag"),
             version=given.get("versionasof"),
         ),
-        split_properties=_split_properties(given),
+        read_properties=_read_properties(given),
         case_sensitive=_boolean(given, "case-sensitive", False),
     )
 
 
-def _split_properties(given: Mapping[str, str]) -> dict[str, str]:
+def _read_properties(given: Mapping[str, str]) -> dict[str, str]:
     asked = {
         SPLIT_TARGET_SIZE.name: _integer(given, "split-size", minimum=1),
         SPLIT_LOOKBACK.name: _integer(given, "lookback", minimum=1),
         SPLIT_OPEN_FILE_COST.name: _integer(given, "file-open-cost", minimum=0),
     }
-    return {name: str(value) for name, value in asked.items() if value is not None}
+    asked_of_files = {k: v for k, v in given.items() if k == VERIFY_CHECKSUMS.name}
+    return asked_of_files | {k: str(v) for k, v in asked.items() if v is not None}
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:

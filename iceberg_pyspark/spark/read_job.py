@@ -76,7 +76,7 @@ class ReadJob:
             projection=projection,
             filter=self.read.filter,
             case_sensitive=self.read.case_sensitive,
-            split_overrides=self.read.split_properties,
+            overrides=self.read.read_properties,
         )
 
 

@@ -21,7 +21,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key, partition_path
-from iceberg_pyspark.spec.properties import DELETE_GRANULARITY
+from iceberg_pyspark.spec.properties import DELETE_GRANULARITY, VERIFY_CHECKSUMS
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.storage.file_io import FileIO
@@ -68,17 +68,18 @@ def write_row_deletes(
         raise InvalidRequestError(
             f"table {table} is of version 1, which has no delete files; its files are rewritten"
         )
+    verify = VERIFY_CHECKSUMS.of(metadata.properties)
     per_file = metadata.format_version >= 3 or DELETE_GRANULARITY.of(metadata.properties) == "file"
 
     def with_earlier(path: str) -> _Deleted:
         task, rows = files[path], removed[path]
-        whole = _united(table, io, task, rows)
+        whole = _united(table, io, task, rows, verify)
         if len(whole) == task.record_count:
-            return _Deleted(task, whole, _replaced(io, task), goes=True)
-        replaced = _replaced(io, task) if per_file else ()
+            return _Deleted(task, whole, _replaced(io, task, verify), goes=True)
+        replaced = _replaced(io, task, verify) if per_file else ()
         if metadata.format_version < 3:
             # what a file for several data files says is said there still
-            whole = _united(table, io, replace(task, deletes=replaced), rows)
+            whole = _united(table, io, replace(task, deletes=replaced), rows, verify)
         return _Deleted(task, whole, replaced)
 
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
@@ -99,14 +100,14 @@ def write_row_deletes(
     )
 
 
-def _united(table: str, io: FileIO, task: ScanTask, rows: BitMap64) -> BitMap64:
-    earlier = read_deleted_rows(io, task, table)
+def _united(table: str, io: FileIO, task: ScanTask, rows: BitMap64, verify: bool) -> BitMap64:
+    earlier = read_deleted_rows(io, task, table, verify_checksums=verify)
     return rows if earlier is None else rows | earlier.bitmap()
 
 
-def deleted_before(io: FileIO, task: ScanTask, table: str) -> int:
+def deleted_before(io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = True) -> int:
     """How many rows of a data file are deleted by position already."""
-    rows = read_deleted_rows(io, task, table)
+    rows = read_deleted_rows(io, task, table, verify_checksums=verify_checksums)
     if rows is None or not task.record_count:
         return 0
     if task.record_count < 0:
@@ -114,13 +115,13 @@ def deleted_before(io: FileIO, task: ScanTask, table: str) -> int:
     return int(rows.bitmap().rank(task.record_count - 1))
 
 
-def _replaced(io: FileIO, task: ScanTask) -> tuple[DeleteFileRef, ...]:
+def _replaced(io: FileIO, task: ScanTask, verify: bool) -> tuple[DeleteFileRef, ...]:
     """The delete files of a data file that delete from nothing else."""
     return tuple(
         d
         for d in task.deletes
         if d.content is FileContent.POSITION_DELETES
-        and (d.is_deletion_vector or is_only_of(io, d, task.file_path))
+        and (d.is_deletion_vector or is_only_of(io, d, task.file_path, verify_checksums=verify))
     )
 
 

@@ -32,7 +32,7 @@ from iceberg_pyspark.spec.metadata_columns import (
 )
 from iceberg_pyspark.spec.name_mapping import name_mapping_from_text
 from iceberg_pyspark.spec.partitioning import unified_partition_type
-from iceberg_pyspark.spec.properties import NAME_MAPPING
+from iceberg_pyspark.spec.properties import NAME_MAPPING, VERIFY_CHECKSUMS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -182,7 +182,16 @@ class TableScan:
         return counted and all(d.content is not FileContent.EQUALITY_DELETES for d in task.deletes)
 
     def _deleted(self, task: ScanTask) -> int:
-        return deleted_before(self.io, task, self.context.table) if task.deletes else 0
+        return (
+            deleted_before(
+                self.io,
+                task,
+                self.context.table,
+                verify_checksums=self.context.verify_checksums,
+            )
+            if task.deletes
+            else 0
+        )
 
 
 def scan_table(
@@ -195,12 +204,12 @@ def scan_table(
     projection: Callable[[Schema], Schema] | None = None,
     filter: str | Predicate | None = None,
     case_sensitive: bool = True,
-    split_overrides: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
 ) -> TableScan:
     """Pin a snapshot and bind columns and filter to its schema.
 
     `columns` are names; `projection` instead derives the columns from the schema.
-    `split_overrides` are `read.split.*` properties for this scan. Raises `InvalidRequestError` or
+    `overrides` are `read.*` properties for this scan. Raises `InvalidRequestError` or
     `NoSuchSnapshotError`.
     """
     selected = select_snapshot(metadata, selector or SnapshotSelector())
@@ -211,6 +220,7 @@ def scan_table(
     elif columns is not None:
         projected = projection_of(schema, metadata, columns, case_sensitive=case_sensitive)
     mapping = metadata.properties.get(NAME_MAPPING)
+    properties = {**metadata.properties, **(overrides or {})}
     return TableScan(
         context=ScanContext(
             table=table,
@@ -222,11 +232,12 @@ def scan_table(
             if filter is None
             else bind(predicate_of(filter), schema, case_sensitive=case_sensitive),
             name_mapping=None if mapping is None else name_mapping_from_text(mapping),
+            verify_checksums=VERIFY_CHECKSUMS.of(properties),
         ),
         metadata=metadata,
         snapshot=selected.snapshot,
         io=io,
-        split=split_options({**metadata.properties, **(split_overrides or {})}),
+        split=split_options(properties),
     )
 
 

@@ -58,7 +58,7 @@ def our_scan(oracle: Oracle, name: str, **options: str) -> TableScan:
         columns=read.columns,
         filter=read.filter,
         case_sensitive=read.case_sensitive,
-        split_overrides=read.split_properties,
+        overrides=read.read_properties,
     )
 
 

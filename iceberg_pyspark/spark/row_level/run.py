@@ -37,7 +37,7 @@ from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.write_command import Surroundings, commit_options
 from iceberg_pyspark.spark.write_settings import WriteSettings, write_settings
 from iceberg_pyspark.spec import metadata_columns
-from iceberg_pyspark.spec.properties import COMMIT_NUM_RETRIES
+from iceberg_pyspark.spec.properties import COMMIT_NUM_RETRIES, VERIFY_CHECKSUMS
 from iceberg_pyspark.table.commit_files import CommitOptions, commit_action
 from iceberg_pyspark.table.row_deletes import deleted_before, write_row_deletes
 from iceberg_pyspark.table.table_storage import table_io
@@ -177,8 +177,13 @@ class _Run:
             **target.files(rows.removed if rewritten is None else rewritten),
             **whole,
         }
+        verify = VERIFY_CHECKSUMS.of(target.metadata.properties)
         counted = _row_changes(
-            rows, sum(f.record_count - deleted_before(io, f, target.name) for f in whole.values())
+            rows,
+            sum(
+                f.record_count - deleted_before(io, f, target.name, verify_checksums=verify)
+                for f in whole.values()
+            ),
         )
         if not touched and not rows.data_files:
             return target.loaded, replace(counted, snapshot_id=target.snapshot_id)
