@@ -41,7 +41,7 @@ class DataFileReader(Protocol):
 
 
 def open_data_file(
-    io: FileIO, location: str, file_format: str, *, verify_checksums: bool = True
+    io: FileIO, location: str, file_format: str, *, verify_checksums: bool = False
 ) -> AbstractContextManager[DataFileReader]:
     """Open a data or delete file; `UnsupportedFeatureError` names a format that is not read.
 

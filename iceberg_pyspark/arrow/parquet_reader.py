@@ -42,7 +42,7 @@ class ParquetFileReader:
 
     reads_whole_columns = False
 
-    def __init__(self, file_io: FileIO, location: str, *, verify_checksums: bool = True) -> None:
+    def __init__(self, file_io: FileIO, location: str, *, verify_checksums: bool = False) -> None:
         self._location = location
         self._verify_checksums = verify_checksums
         self._stream = file_io.open_input(location)

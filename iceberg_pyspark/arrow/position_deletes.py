@@ -108,7 +108,7 @@ class PositionRows:
 
 
 def read_deleted_rows(
-    io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = True
+    io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = False
 ) -> DeletedRows | None:
     """The rows that the task's position deletes remove from its data file; None without any."""
     refs = [d for d in task.deletes if d.content is FileContent.POSITION_DELETES]
@@ -129,7 +129,7 @@ def read_deleted_rows(
 
 
 def is_only_of(
-    io: FileIO, ref: DeleteFileRef, data_file: str, *, verify_checksums: bool = True
+    io: FileIO, ref: DeleteFileRef, data_file: str, *, verify_checksums: bool = False
 ) -> bool:
     """Whether a position delete file has rows of that data file and of no other."""
     if ref.referenced_data_file is not None:
@@ -164,7 +164,7 @@ def _read_vector(io: FileIO, ref: DeleteFileRef, data_file: str, table: str) -> 
 
 
 def _positions_of(
-    io: FileIO, ref: DeleteFileRef, data_file: str, verify_checksums: bool = True
+    io: FileIO, ref: DeleteFileRef, data_file: str, verify_checksums: bool = False
 ) -> Positions:
     """Ordered, distinct positions of one data file in one delete file."""
     only = data_file if ref.record_count > _WHOLE_FILE_RECORDS else None

@@ -105,7 +105,9 @@ def _united(table: str, io: FileIO, task: ScanTask, rows: BitMap64, verify: bool
     return rows if earlier is None else rows | earlier.bitmap()
 
 
-def deleted_before(io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = True) -> int:
+def deleted_before(
+    io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = False
+) -> int:
     """How many rows of a data file are deleted by position already."""
     rows = read_deleted_rows(io, task, table, verify_checksums=verify_checksums)
     if rows is None or not task.record_count:
