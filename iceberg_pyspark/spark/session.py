@@ -192,11 +192,11 @@ def _answer(operation: str, argument: Any) -> Any:
         question = json.loads(argument)
         handle = question.get("session") or question["catalog"].partition("/")[0]
         return _session(handle).catalogs.answer(operation, question)
-    except Exception as e:  # noqa: BLE001 - what is raised into py4j arrives as a stack of its own
+    except BaseException as e:  # noqa: BLE001 - unanswered, the JVM would wait for ever
         return _as_answer(e)
 
 
-def _as_answer(error: Exception) -> Any:
+def _as_answer(error: BaseException) -> Any:
     """What the bridge raises: the JVM's own throwable, or a text with class and message."""
     if isinstance(error, IcebergError):
         return f"error\n{type(error).__name__}\n{error}"

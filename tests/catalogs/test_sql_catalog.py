@@ -6,7 +6,7 @@ import contextlib
 import pickle
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -47,13 +47,15 @@ def catalog(database: Path) -> SqlCatalog:
     return open_catalog(database)
 
 
-def open_catalog(database: Path, io: FileIO | None = None, **properties: str) -> SqlCatalog:
+def open_catalog(
+    database: Path, properties: Mapping[str, str] | None = None, *, io: FileIO | None = None
+) -> SqlCatalog:
     found = SqlCatalog(
         "lake",
         {
             "uri": f"sqlite:///{database}",
             "warehouse": str(database.parent / "warehouse"),
-            **properties,
+            **(properties or {}),
         },
         io=io,
     )
@@ -123,13 +125,13 @@ def test_a_v0_database_becomes_v1_on_request(database: Path, key: str) -> None:
     create_v0_tables(database)
     old = open_catalog(database)
     create(old, EVENTS)
-    catalog = open_catalog(database, **{key: "v1"})
+    catalog = open_catalog(database, {key: "v1"})
     # a row that a V0 client wrote has no type, and is a table's
     assert catalog.list_tables(EVENTS.namespace) == [EVENTS]
     set_property(catalog, EVENTS, "a", "1")
     set_property(old, EVENTS, "b", "2")
     assert set_property(catalog, EVENTS, "c", "3").metadata.properties["b"] == "2"
-    open_catalog(database, **{key: "V1"})
+    open_catalog(database, {key: "V1"})
 
 
 def test_views_are_not_tables_but_hold_their_name(catalog: SqlCatalog, database: Path) -> None:
@@ -205,7 +207,7 @@ def test_tables_are_not_made_where_the_properties_forbid_it(database: Path) -> N
     with pytest.raises(CatalogError, match="forbid"):
         SqlCatalog("lake", {"uri": f"sqlite:///{database}", "jdbc.init-catalog-tables": "false"})
     open_catalog(database)
-    open_catalog(database, init_catalog_tables="false")
+    open_catalog(database, {"init_catalog_tables": "false"})
 
 
 def test_a_pickled_catalog_connects_anew(catalog: SqlCatalog) -> None:
@@ -253,7 +255,7 @@ def locked(database: Path) -> Iterator[None]:
 
 
 def test_a_commit_into_a_locked_database_gives_up_and_changes_nothing(database: Path) -> None:
-    catalog = open_catalog(database, **{"jdbc.busy_timeout": "50"})
+    catalog = open_catalog(database, {"jdbc.busy_timeout": "50"})
     created = create(catalog, EVENTS)
     with locked(database), pytest.raises(CatalogUnavailableError, match="locked"):
         set_property(catalog, EVENTS, "a", "1")
@@ -263,7 +265,7 @@ def test_a_commit_into_a_locked_database_gives_up_and_changes_nothing(database: 
 
 
 def test_a_commit_waits_for_a_short_lock(database: Path) -> None:
-    catalog = open_catalog(database, **{"jdbc.busy_timeout": "5000"})
+    catalog = open_catalog(database, {"jdbc.busy_timeout": "5000"})
     create(catalog, EVENTS)
     free = threading.Event()
     taken = threading.Event()
@@ -282,7 +284,7 @@ def test_a_commit_waits_for_a_short_lock(database: Path) -> None:
 
 
 def test_readers_do_not_wait_for_a_writer(database: Path) -> None:
-    catalog = open_catalog(database, **{"jdbc.busy_timeout": "0"})
+    catalog = open_catalog(database, {"jdbc.busy_timeout": "0"})
     created = create(catalog, EVENTS)
     with locked(database):
         assert catalog.load_table(EVENTS) == created
@@ -472,9 +474,9 @@ def test_a_metadata_file_that_the_store_has_written_without_saying_so_is_ours(
         raise error
 
     io = HookedFileIO(LocalFileIO(), once("create_exclusive", "after", fail))
-    created = create(open_catalog(database, io), EVENTS)
+    created = create(open_catalog(database, io=io), EVENTS)
     io = HookedFileIO(LocalFileIO(), once("create_exclusive", "after", fail))
-    done = set_property(open_catalog(database, io), EVENTS, "a", "1")
+    done = set_property(open_catalog(database, io=io), EVENTS, "a", "1")
     assert open_catalog(database).load_table(EVENTS) == done
     assert len(done.metadata.metadata_log) == 1
     assert done.metadata.metadata_log[0].metadata_file == created.metadata_location
@@ -490,7 +492,7 @@ def test_a_metadata_file_of_somebody_else_is_not_taken_for_ours(database: Path) 
             raise FileAlreadyExistsError(location)
 
     with pytest.raises(FileAlreadyExistsError):
-        set_property(open_catalog(database, Taken()), EVENTS, "a", "1")
+        set_property(open_catalog(database, io=Taken()), EVENTS, "a", "1")
     assert catalog.load_table(EVENTS) == created
 
 

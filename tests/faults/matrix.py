@@ -182,7 +182,8 @@ def try_all_points(lake: Lake, name: str, case: Case) -> None:
     calls, new = lake.faults.calls, state_of(lake, case.name)
     assert calls > 0
     assert new != old, "the operation changes nothing that is compared"
-    points = [(at, moment) for at in range(1, calls + 1) for moment in ("before", "after")]
+    moments: tuple[Moment, ...] = ("before", "after")
+    points = [(at, moment) for at in range(1, calls + 1) for moment in moments]
     for number, (at, moment) in enumerate(points):
         kinds: tuple[ErrorKind, ...] = ERROR_KINDS
         if not ALL:

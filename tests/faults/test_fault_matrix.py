@@ -7,7 +7,7 @@ kind of error, `make faults` all points with all kinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from iceberg_pyspark.commits.manifest_changes import RemoveAll
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.commits.replaced_table import replace_table
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles, OverwriteFiles
-from iceberg_pyspark.table.commit import SYSTEM_CLOCK, MetadataStep, commit_steps
+from iceberg_pyspark.table.commit import SYSTEM_CLOCK, CommitStep, MetadataStep, commit_steps
 from iceberg_pyspark.table.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.create_table import create_table_with
 from iceberg_pyspark.table.purge_table import purge_table
@@ -49,6 +49,11 @@ def base(lake: Lake) -> None:
     table = lake.table()
     table.manage_snapshots().create_branch("audit").create_tag("first").commit()
     table.append(ROWS.slice(0, 1), branch="audit")
+
+
+def base_and_another(lake: Lake) -> None:
+    base(lake)
+    lake.table().append(ROWS.slice(1))
 
 
 def change(act: Callable[[Table], object]) -> Callable[[Lake], Callable[[], object]]:
@@ -104,7 +109,7 @@ def replaced(lake: Lake) -> Callable[[], object]:
 
     def run() -> None:
         io, metadata = table.io, table.metadata
-        steps = [
+        steps: list[CommitStep] = [
             MetadataStep(lambda m: replace_table(m, schema, None, location=None, properties={})),
             SnapshotStep(
                 OverwriteFiles(removal=RemoveAll(), data_files=()),
@@ -169,7 +174,7 @@ CASES = {
     ),
     "cherry-pick": Case(
         change(lambda t: t.manage_snapshots().cherry_pick(audit_snapshot(t)).commit()),
-        prepare=lambda lake: (base(lake), lake.table().append(ROWS.slice(1))),
+        prepare=base_and_another,
     ),
     "properties": Case(change(lambda t: t.update_properties().set({"k": "v"}).commit())),
     "schema": Case(change(lambda t: t.update_schema().add_column("extra", "int").commit())),
@@ -182,7 +187,7 @@ CASES = {
 
 
 @pytest.fixture
-def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultPoint]:
+def faults(monkeypatch: pytest.MonkeyPatch) -> FaultPoint:
     point = FaultPoint()
     fail_databases_and_clocks(monkeypatch, point)
     return point

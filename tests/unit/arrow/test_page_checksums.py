@@ -18,7 +18,8 @@ VALUE = 0x1122334455667788
 def table_of(folder: Path, **properties: str) -> Table:
     catalog = load_catalog("c", type="hadoop", warehouse=str(folder))
     table = catalog.create_table("db.t", schema="id BIGINT", properties={**PLAIN, **properties})
-    return table.append(pa.table({"id": pa.array([VALUE])})) or table
+    table.append(pa.table({"id": pa.array([VALUE])}))
+    return table
 
 
 def data_file(folder: Path) -> Path:

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark.arrow.write_files import write_data_files
 from iceberg_pyspark.catalogs import path_tables
+from iceberg_pyspark.commits.outcomes import Refused, Unknown
 from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -123,9 +124,9 @@ def test_a_writer_that_is_overtaken_each_time_gives_up_and_cleans_up(
     messages = [task(job, 2)]
     tries = []
 
-    def overtaken(*_: object) -> None:
+    def overtaken(*_: object) -> Refused:
         tries.append(1)
-        raise CommitConflictError("the metadata moved")
+        return Refused(CommitConflictError("the metadata moved"))
 
     with monkeypatch.context() as patch:
         patch.setattr(path_tables, "commit_next_version", overtaken)
@@ -155,8 +156,8 @@ def test_an_unknown_outcome_keeps_every_file(
     job = prepared(table)
     messages = [task(job, 2)]
 
-    def unknown(*_: object) -> None:
-        raise CommitStateUnknownError("the reply was lost")
+    def unknown(*_: object) -> Unknown:
+        return Unknown(CommitStateUnknownError("the reply was lost"))
 
     monkeypatch.setattr(path_tables, "commit_next_version", unknown)
     with pytest.raises(CommitStateUnknownError):
