@@ -106,15 +106,11 @@ class RestrictedFileIO:
 
     def _is_in_folders(self, location: str) -> bool:
         # nearly always it is plainly inside, and a plan asks for every file
-        is_plain = not any(doubt in location for doubt in ("/.", "//", "%", "\\"))
         for folder in self.folders:
-            if (
-                is_plain
-                and location.startswith(folder)
-                and location[len(folder.rstrip("/")) :][:1] == "/"
-                and self._counts(folder)
-            ):
-                return True
+            if location.startswith(folder) and self._counts(folder):
+                below = location[len(folder.rstrip("/")) :]
+                if below[:1] == "/" and not any(d in below for d in ("/.", "//", "%", "\\")):
+                    return True
         return any(is_below(location, folder) for folder in self.folders if self._counts(folder))
 
     def _counts(self, folder: str) -> bool:
