@@ -29,11 +29,18 @@ Leaves differ only where the caller acts differently. Each takes one positional 
 survives pickling between Python workers; the message says what, where and what to do. No error says
 whether written files may be removed: that takes a value, see `commits/outcomes.py`. None of them is
 a `NotImplementedError`: Spark swallows that one while planning a read.
+
+No message has a secret in it (`redaction.py`), wherever its text came from.
 """
+
+from iceberg_pyspark.redaction import redact_text
 
 
 class IcebergError(Exception):
     """Base of all errors of this package."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redact_text(a) if isinstance(a, str) else a for a in args))
 
 
 class InvalidMetadataError(IcebergError):

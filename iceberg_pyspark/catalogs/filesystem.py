@@ -41,6 +41,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.redaction import redact_text
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.folders import (
@@ -76,7 +77,7 @@ class FilesystemCatalog:
         self._io = io
 
     def __repr__(self) -> str:
-        return f"FilesystemCatalog({self._name!r}, {self._warehouse!r})"
+        return f"FilesystemCatalog({self._name!r}, {redact_text(self._warehouse)!r})"
 
     @property
     def name(self) -> str:

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.redaction import redacted
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 
-_SECRET_WORD = re.compile(
-    r"password|passwd|secret|token|credential|private|signature|access-?key|account-?key|sas|auth",
-    re.IGNORECASE,
-)
-_USER_INFO = re.compile(r"(?<=//)[^/@\s]*@")
-_QUERY_SECRET = re.compile(
-    r"(?<=[?&;])([^=&;\s]*(?:password|secret|token|key|sig)[^=&;\s]*)=[^&;\s]*", re.IGNORECASE
-)
 _STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "storage.", "fs.")
-HIDDEN = "***"
-
-
-def redact_uri(uri: str) -> str:
-    """A URI without the user, password and secret parameters in it.
-
-    >>> redact_uri("postgresql://me:pw@host/db?password=pw&ssl=1")
-    'postgresql://***@host/db?password=***&ssl=1'
-    """
-    return _QUERY_SECRET.sub(rf"\1={HIDDEN}", _USER_INFO.sub(f"{HIDDEN}@", uri))
 
 
 class CatalogProperties(Mapping[str, str]):
@@ -45,10 +27,7 @@ class CatalogProperties(Mapping[str, str]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        shown = {
-            k: HIDDEN if _SECRET_WORD.search(k) else redact_uri(v) for k, v in self._values.items()
-        }
-        return f"CatalogProperties({shown})"
+        return f"CatalogProperties({redacted(self._values)})"
 
 
 def storage_properties(properties: Mapping[str, str]) -> CatalogProperties:

@@ -20,8 +20,8 @@ from iceberg_pyspark.catalogs.configuration import (
 )
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.catalogs.properties import redact_uri
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.redaction import redact_uri
 
 _SAYING_WHERE = ("type", "uri", "warehouse", "catalog-impl", "py-catalog-impl")
 _TYPES = {

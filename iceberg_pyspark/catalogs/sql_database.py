@@ -22,7 +22,6 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from iceberg_pyspark.catalogs.properties import redact_uri
 from iceberg_pyspark.catalogs.sqlite_files import is_read_only, open_sqlite_file
 from iceberg_pyspark.errors import (
     CatalogError,
@@ -32,7 +31,9 @@ from iceberg_pyspark.errors import (
     NotAuthorizedError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.redaction import harmless_cause, redact_uri, secret_values, without_secrets
 from iceberg_pyspark.spec.property_types import IntProperty
+from iceberg_pyspark.storage.library_logs import redact_logs_of
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
             url = sa.make_url(f"sqlite://{question_mark}{query}").set(database=path)
         else:
             url = sa.make_url(uri.removeprefix("jdbc:"))
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         # not chained: the text of that error may hold the password
         raise InvalidRequestError(
             f"catalog uri '{redact_uri(uri)}' is no database URL; write sqlite:///path/catalog.db, "
@@ -105,6 +106,17 @@ class Database:
 
     def __init__(self, uri: str, properties: Mapping[str, str]) -> None:
         self._url = database_url(uri, properties)
+        # as it was given: in forms that SQLAlchemy does not know it takes a part of a password for
+        # something else
+        self._given_uri = uri
+        self._secrets = secret_values(
+            {
+                **properties,
+                "uri": uri,
+                "url": self._url.render_as_string(hide_password=False),
+                "password": self._url.password or "",
+            }
+        )
         self._busy_timeout_ms = BUSY_TIMEOUT_MS.of(properties)
         self._is_sqlite = self._url.get_backend_name() == "sqlite"
         self.is_memory = self._is_sqlite and _is_memory(self._url)
@@ -120,6 +132,8 @@ class Database:
             )
         return {
             "_url": self._url,
+            "_given_uri": self._given_uri,
+            "_secrets": self._secrets,
             "_busy_timeout_ms": self._busy_timeout_ms,
             "_is_sqlite": self._is_sqlite,
             "is_memory": False,
@@ -137,7 +151,7 @@ class Database:
     @property
     def shown_url(self) -> str:
         """The URL without user, password and secret parameters."""
-        return redact_uri(self._url.render_as_string(hide_password=True))
+        return redact_uri(str(self._url) if self._is_sqlite else self._given_uri)
 
     def read(self, query: Callable[[sa.Connection], T]) -> T:
         """What a query finds; raises `CatalogUnavailableError`."""
@@ -160,12 +174,12 @@ class Database:
                 raise
             except DBAPIError as e:
                 if not _is_busy(e):
-                    raise self._translated(e) from _cause(e)
+                    raise self._translated(e) from self._cause(e)
                 if attempt == _ATTEMPTS:
                     raise CatalogUnavailableError(
                         f"database {self.shown_url} stayed locked through {_ATTEMPTS} attempts "
-                        f"({_reason(e)}); nothing was changed, try again"
-                    ) from _cause(e)
+                        f"({self._reason(e)}); nothing was changed, try again"
+                    ) from self._cause(e)
                 time.sleep(0.05 * attempt)
         raise AssertionError("the last attempt returns or raises")
 
@@ -186,14 +200,15 @@ class Database:
                     if _is_busy(e) or isinstance(e, IntegrityError):
                         raise
                     raise CommitStateUnknownError(
-                        f"database {self.shown_url} gave no answer to COMMIT ({_reason(e)})"
-                    ) from _cause(e)
+                        f"database {self.shown_url} gave no answer to COMMIT ({self._reason(e)})"
+                    ) from self._cause(e)
                 committed = True
         except Exception as e:
             # the connection could not be given back: no matter for what is committed
             if not committed:
                 raise
-            _log.warning("a connection to %s was lost after COMMIT: %s", self.shown_url, e)
+            reason = without_secrets(str(e), self._secrets)
+            _log.warning("a connection to %s was lost after COMMIT: %s", self.shown_url, reason)
         return result
 
     @contextlib.contextmanager
@@ -233,10 +248,10 @@ class Database:
         except (ImportError, NoSuchModuleError) as e:
             raise InvalidRequestError(
                 f"catalog uri {self.shown_url} needs a database driver that is not installed "
-                f"({e}); "
+                f"({without_secrets(str(e), self._secrets)}); "
                 "install it with pip, or name another one as dialect+driver://"
-            ) from e
-        except ArgumentError:
+            ) from harmless_cause(e, self._secrets)
+        except (ArgumentError, ValueError):
             # not chained: the text of that error may hold the password
             raise InvalidRequestError(
                 f"catalog uri {self.shown_url} is not one its database driver understands"
@@ -246,6 +261,7 @@ class Database:
                 f"database {self.shown_url} does not tell how many rows an UPDATE changed; "
                 "a catalog cannot swap pointers safely in it"
             )
+        redact_logs_of("sqlalchemy", engine.dialect.driver)
         if self._is_sqlite:
             if _is_plain_file(self._url):
                 sa.event.listen(engine, "do_connect", _open_sqlite)
@@ -256,15 +272,24 @@ class Database:
     def _translated(self, e: DBAPIError) -> CatalogError:
         state = str(getattr(e.orig, "sqlstate", None) or getattr(e.orig, "pgcode", None) or "")
         if state.startswith("28"):
-            return NotAuthorizedError(f"database {self.shown_url} refused the user: {_reason(e)}")
+            return NotAuthorizedError(
+                f"database {self.shown_url} refused the user: {self._reason(e)}"
+            )
         if is_read_only(e.orig):
             return CatalogError(
                 f"database {self.shown_url} can only be read here, nothing was changed; make its "
                 "file and its folder writable, or give the catalog another uri"
             )
         if e.connection_invalidated or isinstance(e, sa.exc.OperationalError):
-            return CatalogUnavailableError(f"database {self.shown_url} failed: {_reason(e)}")
-        return CatalogError(f"database {self.shown_url} answered: {_reason(e)}")
+            return CatalogUnavailableError(f"database {self.shown_url} failed: {self._reason(e)}")
+        return CatalogError(f"database {self.shown_url} answered: {self._reason(e)}")
+
+    def _reason(self, e: DBAPIError) -> str:
+        return without_secrets(str(e.orig).strip().partition("\n")[0], self._secrets)
+
+    def _cause(self, e: DBAPIError) -> BaseException | None:
+        # the driver's own error: SQLAlchemy's repeats the statement
+        return harmless_cause(e.orig, self._secrets)
 
 
 def _open_sqlite(
@@ -291,12 +316,3 @@ def _is_busy(e: DBAPIError) -> bool:
     state = getattr(orig, "sqlstate", None) or getattr(orig, "pgcode", None)
     number = orig.args[0] if orig is not None and orig.args else None
     return state in _BUSY_STATES or (not state and number in _BUSY_NUMBERS)
-
-
-def _reason(e: DBAPIError) -> str:
-    return redact_uri(str(e.orig).strip().partition("\n")[0])
-
-
-def _cause(e: DBAPIError) -> BaseException | None:
-    # the driver's own error: SQLAlchemy's repeats the statement
-    return e.orig

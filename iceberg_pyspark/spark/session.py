@@ -23,6 +23,7 @@ from iceberg_pyspark.spark.captured_errors import say_errors_as_before, say_our_
 from iceberg_pyspark.spark.commit_write import commit_write
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.hidden_secrets import hide_secrets, show_as_before
 from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
 from iceberg_pyspark.spark.native_filter import is_exact
@@ -80,6 +81,7 @@ def install(spark: SparkSession) -> IcebergSession:
     if handle not in _sessions:
         bridge.answer_with(_answer)
         bridge.add_rule()
+        hide_secrets(spark, bridge)
         say_our_errors_first()
         _install_in_new_sessions(spark)
         _sessions[handle] = IcebergSession(spark, bridge)
@@ -152,6 +154,7 @@ class IcebergSession:
         handle = self.bridge.session_handle
         self.bridge.remove_rule()
         self.bridge.forget_catalogs()
+        show_as_before(self.spark)
         vars(self.spark).pop("newSession", None)
         _sessions.pop(handle, None)
         _uninstalled.add(handle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from pyspark.sql import DataFrame
@@ -63,8 +63,8 @@ _TXN_VERSION = "txn-version"
 class Surroundings:
     """Where a statement runs: the session's settings for writes, and what a summary says of it."""
 
-    session: Mapping[str, str]
-    application: Mapping[str, str]
+    session: Mapping[str, str] = field(repr=False)
+    application: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class WriteCommand:
 
     kind: WriteKind
     frame: DataFrame
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(repr=False)
     condition: Mapping[str, Any] | None
     surroundings: Surroundings
 

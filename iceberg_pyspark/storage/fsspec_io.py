@@ -24,14 +24,23 @@ from iceberg_pyspark.errors import (
     IcebergError,
     StorageError,
 )
+from iceberg_pyspark.redaction import harmless_cause, secret_values, without_secrets
 from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.places import EQUAL_SCHEMES, check_scheme
-from iceberg_pyspark.storage.store_properties import file_system_arguments, secret_values
+from iceberg_pyspark.storage.store_properties import file_system_arguments
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 _PACKAGE = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs", "az": "adlfs"}
+# whose loggers say what is sent, at DEBUG
+_LOGGING = {
+    "s3": ("s3fs", "aiobotocore", "botocore", "urllib3"),
+    "gs": ("gcsfs", "google", "urllib3"),
+    "abfs": ("adlfs", "azure", "urllib3"),
+    "az": ("adlfs", "azure", "urllib3"),
+}
 # Stores whose libraries turn mode "create" into one atomic request
 _CONDITIONAL_PUT = ("s3", "gs", "abfs", "az")
 _BUFFER_BYTES = 1 << 20
@@ -205,6 +214,7 @@ class FsspecFileIO:
             ) from e
         except ValueError as e:
             raise StorageError(f"{location}: no store is known for scheme '{protocol}'") from e
+        redact_logs_of(*_LOGGING.get(protocol, ()))
         rest = location.partition("://")[2]
         url = f"{protocol}://{rest}"
         arguments = file_system_arguments(protocol, self.properties)
@@ -243,18 +253,17 @@ class FsspecFileIO:
         except IcebergError:
             raise
         except FileNotFoundError as e:
-            raise StorageError(f"cannot {action} {location}: no such file") from e
+            raise StorageError(f"cannot {action} {location}: no such file") from self._cause(e)
         except FileExistsError as e:
-            raise FileAlreadyExistsError(f"cannot {action} {location}: it exists already") from e
-        except Exception as e:
-            # every library has its own errors; none of them is derived from one class
-            text = f"{type(e).__name__}: {e}"
-            secrets = [s for s in secret_values(self.properties) if s in text]
-            for secret in secrets:
-                text = text.replace(secret, "***")
-            if secrets:
-                raise StorageError(f"cannot {action} {location}: {text}") from None
-            raise StorageError(f"cannot {action} {location}: {text}") from e
+            raise FileAlreadyExistsError(
+                f"cannot {action} {location}: it exists already"
+            ) from self._cause(e)
+        except Exception as e:  # noqa: BLE001 - libraries have no class in common, and text to hide
+            text = without_secrets(f"{type(e).__name__}: {e}", secret_values(self.properties))
+            raise StorageError(f"cannot {action} {location}: {text}") from self._cause(e)
+
+    def _cause(self, error: Exception) -> BaseException | None:
+        return harmless_cause(error, secret_values(self.properties))
 
 
 def _protocol(location: str) -> str:

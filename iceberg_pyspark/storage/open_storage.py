@@ -13,6 +13,7 @@ from typing import BinaryIO
 from iceberg_pyspark.storage.cache import MetadataCache, metadata_cache
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
+from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.local import LocalFileIO, is_local, local_path
 
 
@@ -22,6 +23,8 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
     `properties` are Iceberg's storage properties (`s3.endpoint`, ...). Raises `StorageError` if the
     location's scheme is unknown or the package for it is missing.
     """
+    # we log locations too, and errors of others
+    redact_logs_of("iceberg_pyspark")
     remote = FsspecFileIO(dict(properties))
     if is_local(location):
         local_path(location)

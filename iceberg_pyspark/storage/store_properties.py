@@ -12,7 +12,6 @@ from typing import Any
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 
 _S3_ENCRYPTION = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
-_SECRET_WORDS = ("secret", "token", "password", "key", "sas", "credential", "connection-string")
 
 _REFUSED = {
     "s3.signer": "sign requests with keys (s3.access-key-id) instead",
@@ -40,12 +39,6 @@ def file_system_arguments(protocol: str, properties: Mapping[str, str]) -> dict[
             return _adls(properties)
         case _:
             return {}
-
-
-def secret_values(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """The values that must never be shown, the longest first."""
-    found = {v for k, v in properties.items() if any(w in k.lower() for w in _SECRET_WORDS)}
-    return tuple(sorted((v for v in found if len(v) > 5), key=len, reverse=True))
 
 
 def _s3(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from iceberg_pyspark.commits.manifest_changes import RemoveWhere
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.redaction import redact_text
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
@@ -83,7 +84,7 @@ class Table:
 
     def __repr__(self) -> str:
         snapshot = self.metadata.current_snapshot_id
-        return f"Table({self.identifier} at {self.location}, snapshot {snapshot})"
+        return f"Table({self.identifier} at {redact_text(self.location)}, snapshot {snapshot})"
 
     @property
     def catalog(self) -> Catalog:

@@ -15,6 +15,7 @@ import iceberg_pyspark
 PACKAGE = Path(iceberg_pyspark.__file__).parent
 KERNEL = [
     PACKAGE / "errors.py",
+    PACKAGE / "redaction.py",
     *(
         file
         for name in ("spec", "expressions", "commits")

@@ -16,7 +16,7 @@ from typing import Any
 from iceberg_pyspark.spark.bridge.class_jar import class_jar
 from iceberg_pyspark.storage.user_folder import user_folder
 
-_BRIDGE = ("Bridge.java", "Callback.java", "Commands.java", "Sizes.java")
+_BRIDGE = ("Bridge.java", "Callback.java", "Commands.java", "Redaction.java", "Sizes.java")
 _CHANGES = (
     "Changes.java",
     "Frames.java",

@@ -63,6 +63,11 @@ class Bridge:
     def _parquet(self) -> Any:
         return self._made_for_changes("IcebergPyParquetWrites")
 
+    def hide_in_events(self, pattern: str) -> str | None:
+        """Have Spark's events and environment page hide what a pattern finds; says what failed."""
+        failed = self._made("IcebergPyRedaction").hide(self._spark._jsparkSession, pattern)
+        return None if failed is None else str(failed)
+
     @property
     def session_handle(self) -> str:
         """What the JVM calls the session when it asks; it shows nowhere else."""

@@ -1,0 +1,224 @@
+"""What is secret, and how text is shown without it: the one list of credential-like keys and URIs.
+
+A key is secret by a word in it (`s3.sse.key`, `adls.sas-token.<account>`), whatever stands around
+it. A text is searched for such keys with a value behind them, in each spelling that libraries and
+Spark print, and for URIs with a password. Every error of ours passes here (`errors.py`), so does
+what other libraries said before it goes into one; loggers do by `storage/library_logs.py`, Spark by
+`spark/hidden_secrets.py`. Redacting twice changes nothing more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import quote, unquote
+
+HIDDEN = "***"
+
+_KEY_WORDS = (
+    "passw(?:or)?d",
+    "passphrase",
+    "pwd",
+    "secret",
+    "token",
+    "credential",
+    "authorization",
+    "signature",
+    "cookie",
+    "(?:basic|x)[-_.]auth",
+    "(?:private|access|account|api|storage)[-_.]{0,2}key",
+    "(?:sse|kms|encryption-customer)[-_.]{0,2}key",
+    "(?:en|de)cryption[-_]key",
+    "connection[-_.]{0,2}string",
+)
+# databases, whose URIs have a user and a password before the host in one of several forms
+_DATABASES = (
+    "postgres(?:ql)?",
+    "mysql",
+    "mariadb",
+    "oracle",
+    "mssql",
+    "sqlserver",
+    "db2",
+    "cockroachdb",
+    "redshift",
+    "snowflake",
+    "clickhouse",
+    "trino",
+)
+
+_KEY = f"(?i:{'|'.join(_KEY_WORDS)})" + r"[\w.\-]{0,48}"
+_SCHEME_OF_DATABASE = (
+    rf"(?i:(?:jdbc:)?(?:{'|'.join(_DATABASES)})(?:\+\w{{1,30}})?:(?:(?:thin|oci\d?):)?)(?://)?"
+)
+_KIND = r"(?:(?i:bearer|basic|digest|negotiate|token)\s{1,2})?"
+
+_USER = r"[^\s/?#@:'\"]{0,200}:[^\s/@'\"]{1,400}"
+_USER_OF_DATABASE = r"(?!(?:thin|oci\d?):@)[^\s'\"?;@/][^\s'\"?;]{0,400}"
+_VALUE = _KIND + r"[^\s&;,)\]}'\"`]+"
+
+# what stays, what is hidden
+_FORMS = (
+    # user and password of any URI, and whatever precedes the host in those of databases
+    (r"://", _USER + "@"),
+    (_SCHEME_OF_DATABASE, _USER_OF_DATABASE + "@"),
+    # "key": "value", 'key' = 'value', key='value', `key` 'value'
+    (_KEY + r"(?:\\?[\"'`]\s{0,3}(?:[:=,]|->|=>)?|\s{0,3}[:=])\s{0,3}b?\\?\"", r'[^"\\]+'),
+    (_KEY + r"(?:\\?[\"'`]\s{0,3}(?:[:=,]|->|=>)?|\s{0,3}[:=])\s{0,3}b?\\?'", r"[^'\\]+"),
+    (_KEY + r"[\"'`]?\s{0,3}=\s{0,3}`", r"[^`]+"),
+    # key=value, as in options, connection strings and queries; key -> value, (key,Some(value))
+    (_KEY + r"(?:=|\s?->\s?|,Some\()", _VALUE),
+    (r"(?i:\bsig=)", _VALUE),
+    # headers
+    (
+        rf"(?:(?i:authorization|cookie)|(?i:x-[a-z\-]{{0,40}}){_KEY})\s?:\s?",
+        _KIND + r"[^\s,'\"]+",
+    ),
+    (r"(?i:\bbearer\s)", r"[\w.~+/=\-]{8,}"),
+)
+
+# Java may look behind for a key, and does so only where a cheaper look finds what ends one: the
+# text of a plan is long, and Spark searches it in each query
+_SPARK_USERS = rf"(?<=://){_USER}(?=@)|(?<=[:/])(?<={_SCHEME_OF_DATABASE}){_USER_OF_DATABASE}(?=@)"
+
+SPARK_KEYS_REGEX = f"(?i:{'|'.join(_KEY_WORDS)}|sig=)|{_SPARK_USERS}"
+"""For Spark's `spark.redaction.regex`: a property's key, or a value that is secret by its form."""
+
+SPARK_TEXT_REGEX = (
+    r"(?<=[=:/('\"])(?:"
+    rf"(?<==)(?<={_KEY}=)(?<!/[\w.%\-]{{0,80}}=){_VALUE}"
+    rf"|{_SPARK_USERS}"
+    rf"|(?<=Some\()(?<={_KEY},Some\(){_VALUE}"
+    rf"|(?<=['\"])(?<={_KEY}(?:['\"`]\s?(?:[:=]|->)?\s?|=)['\"])[^'\"]+"
+    rf"|(?<=[sS]ig=){_VALUE})"
+    rf"|(?<=-> )(?<={_KEY} -> ){_VALUE}"
+)
+"""For `spark.sql.redaction.string.regex`: each secret in the text of a plan."""
+
+_TEXT = re.compile("|".join(f"({kept})(?:{hidden})" for kept, hidden in _FORMS))
+_SECRET_KEY = re.compile("|".join(_KEY_WORDS), re.IGNORECASE)
+_URI_KEY = re.compile(r"(?:^|[-_.])(?:uri|url)$", re.IGNORECASE)
+_PATH_BEFORE = re.compile(r"/[\w.%\-]{0,80}\Z")
+# in whose URIs the name before the host is no user
+_NO_USERS = ("sqlite", "file", "abfs", "abfss", "wasb", "wasbs")
+_URI = re.compile(
+    r"((?:jdbc:)?([a-z][\w.\-]*)(?:\+\w+)?:(?:(?:thin|oci\d?):)?(?://)?)(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUERY = re.compile(r"[?;&][^?;&=]*=")
+# without one of these there is nothing to search for
+_HINTS = ("@", "key", "string", "pass", "pwd", "sec", "tok", "cred", "auth", "sig", "cook", "bear")
+_SHORTEST = 4
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether a property's value must not be shown.
+
+    >>> [is_secret_key(k) for k in ("adls.sas-token.acc", "header.Authorization", "s3.endpoint")]
+    [True, True, False]
+    """
+    return _SECRET_KEY.search(key) is not None
+
+
+def redact_text(text: str) -> str:
+    """Any text without the secrets whose form tells them; a part of a path is none.
+
+    >>> redact_text("cannot open ftp://me:pw@host/t: {'s3.sse.key': 'abc'}; AccountKey=x+y==;a=b")
+    "cannot open ftp://***@host/t: {'s3.sse.key': '***'}; AccountKey=***;a=b"
+    """
+    lowered = text.lower()
+    return _TEXT.sub(_shown, text) if any(hint in lowered for hint in _HINTS) else text
+
+
+def _shown(found: re.Match[str]) -> str:
+    kept = next(g for g in found.groups() if g is not None)
+    if kept.endswith("=") and _PATH_BEFORE.search(found.string, 0, found.start()):
+        # a partition of a column of such a name, and not a property
+        return found[0]
+    return f"{kept}{HIDDEN}@" if found[0].endswith("@") and _is_uri(kept) else f"{kept}{HIDDEN}"
+
+
+def _is_uri(kept: str) -> bool:
+    return kept.endswith(("://", ":"))
+
+
+def redact_uri(uri: str) -> str:
+    """A URI without the user, password and secret parameters in it, in whichever form.
+
+    >>> redact_uri("postgresql://me:pw@host/db?password=pw&ssl=1")
+    'postgresql://***@host/db?password=***&ssl=1'
+    >>> redact_uri("jdbc:oracle:thin:me/p@w@host:1521/db")
+    'jdbc:oracle:thin:***@host:1521/db'
+    """
+    parts = _URI.fullmatch(uri)
+    if parts is None or parts[2].lower() in _NO_USERS:
+        return redact_text(uri)
+    start, rest = parts[1], parts[3]
+    end = _end_of_user(rest)
+    return redact_text(uri) if end < 1 else f"{start}{HIDDEN}@{redact_text(rest[end + 1 :])}"
+
+
+def _end_of_user(rest: str) -> int:
+    """The place of the last @ that stands before a URI's parameters; -1 without one."""
+    query = _QUERY.search(rest)
+    return rest.rfind("@", 0, len(rest) if query is None else query.start())
+
+
+def redacted(properties: Mapping[str, str]) -> dict[str, str]:
+    """Properties as they may be shown."""
+    return {key: _redacted_value(key, value) for key, value in properties.items()}
+
+
+def _redacted_value(key: str, value: str) -> str:
+    if is_secret_key(key):
+        return HIDDEN
+    return redact_uri(value) if _URI_KEY.search(key) else redact_text(value)
+
+
+def secret_values(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The values that must never be shown, the longest first; what is too short to find is left."""
+    found = {spelling for value in _values(properties) for spelling in (value, quote(value, ""))}
+    told = (v for v in found if len(v) >= _SHORTEST and v.lower() not in ("true", "false"))
+    return tuple(sorted(told, key=len, reverse=True))
+
+
+def _values(properties: Mapping[str, str]) -> Iterator[str]:
+    for key, value in properties.items():
+        if is_secret_key(key):
+            yield value
+        elif _URI_KEY.search(key):
+            yield from _passwords(value)
+
+
+def _passwords(uri: str) -> Iterator[str]:
+    parts = _URI.fullmatch(uri)
+    if parts is None or parts[2].lower() in _NO_USERS:
+        return
+    rest = parts[3]
+    user = rest[: max(_end_of_user(rest), 0)]
+    password = re.split("[:/]", user, maxsplit=1)[-1] if re.search("[:/]", user) else ""
+    if password:
+        yield from (password, unquote(password))
+    for name, value in re.findall(r"[?;&]([^?;&=]*)=([^&;]*)", rest):
+        if is_secret_key(name):
+            yield from (value, unquote(value))
+
+
+def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
+    """Text of another library without secrets: those given, and those whose form tells them."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return redact_text(text)
+
+
+def harmless_cause(
+    error: BaseException | None, secrets: Sequence[str] = ()
+) -> BaseException | None:
+    """The error if nothing in it or below it shows a secret, to be raised `from`; else None."""
+    below = error
+    while below is not None:
+        texts = [str(below), *map(str, below.args), *map(str, getattr(below, "__notes__", ()))]
+        if any(without_secrets(text, secrets) != text for text in texts):
+            return None
+        below = below.__cause__ or (None if below.__suppress_context__ else below.__context__)
+    return error

@@ -1,0 +1,94 @@
+"""What Spark and py4j show of a session, without the secrets of catalogs and of options.
+
+Spark hides by its settings: of properties in plans, in `SET` and in the SQL tab by
+`spark.sql.redaction.options.regex`, in the text of plans by `spark.sql.redaction.string.regex`, in
+events and on the environment page by `spark.redaction.regex`. Their defaults know few of the names
+that catalogs and stores use; here ours are added (`redaction.py`), and nothing else changes. py4j
+logs, at DEBUG, all that goes to the JVM and comes from it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.redaction import HIDDEN, SPARK_KEYS_REGEX, SPARK_TEXT_REGEX, is_secret_key
+from iceberg_pyspark.storage.library_logs import RedactingFilter, redact_logs_of
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.bridge.jvm import Bridge
+
+_log = logging.getLogger(__name__)
+
+_SETTINGS: Mapping[str, str] = {
+    "spark.sql.redaction.options.regex": SPARK_KEYS_REGEX,
+    "spark.sql.redaction.string.regex": SPARK_TEXT_REGEX,
+}
+
+
+def hide_secrets(spark: SparkSession, bridge: Bridge) -> None:
+    """Add our patterns to the session's settings, and to those of the application."""
+    redact_logs_of("py4j", by=_COMMANDS)
+    for name, pattern in _SETTINGS.items():
+        known = spark.conf.get(name)
+        if not known:
+            spark.conf.set(name, pattern)
+        elif pattern not in known:
+            spark.conf.set(name, f"{known}|{pattern}")
+    failed = bridge.hide_in_events(SPARK_KEYS_REGEX)
+    if failed is not None:
+        _log.warning(
+            "the event log of this application shows settings of catalogs, passwords too (%s); "
+            "give those in .pyiceberg.yaml or in the environment",
+            failed,
+        )
+
+
+def show_as_before(spark: SparkSession) -> None:
+    """Take our patterns out of the session's settings; the application's go on hiding."""
+    for name, pattern in _SETTINGS.items():
+        known = spark.conf.get(name)
+        if known and known.endswith(pattern):
+            spark.conf.unset(name)
+            before = known.removesuffix(pattern).removesuffix("|")
+            if (spark.conf.get(name) or "") != before:
+                spark.conf.set(name, before)
+
+
+class _Commands(RedactingFilter):
+    """Of py4j: a command is lines, each argument one; the answer to a key is a line of its own."""
+
+    _LAST = re.compile(r"\ns([\w.\-]+)\ne\n|Answer received: !ys([\w.\-]+)")
+    _TEXT_ANSWER = re.compile(r"(Answer received: !ys).*", re.DOTALL)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = threading.local()
+
+    def redacted(self, message: str) -> str:
+        named = getattr(self._thread, "named_secret", False)
+        if message.startswith("Answer received: "):
+            self._thread.named_secret = False
+            if named:
+                return self._TEXT_ANSWER.sub(rf"\1{HIDDEN}", message)
+        last = self._LAST.search(message)
+        if last is not None and is_secret_key(last[1] or last[2]):
+            self._thread.named_secret = True
+        return super().redacted("\n".join(_arguments(message.split("\n"))))
+
+
+def _arguments(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a command, without texts that come behind the key of a secret."""
+    key = ""
+    for line in lines:
+        is_value = line.startswith("s") and is_secret_key(key)
+        yield f"s{HIDDEN}" if is_value else line
+        key = line if line.startswith("s") and not is_value else ""
+
+
+_COMMANDS = _Commands()

@@ -1,0 +1,52 @@
+"""What other libraries log, without secrets: several print all that they send, at DEBUG.
+
+A filter of a logger sees only what is logged by that very logger, so each logger that a package has
+made gets one. A message is searched only where somebody listens at its level.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from iceberg_pyspark.redaction import redact_text
+
+
+class RedactingFilter(logging.Filter):
+    """Redacts messages and tracebacks, and lets every record pass."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Called by the logger."""
+        try:
+            said = record.getMessage()
+        except (TypeError, ValueError, KeyError):
+            return True  # arguments that do not fit: the handler will say so
+        shown = self.redacted(said)
+        if shown != said:
+            record.msg, record.args = shown, ()
+        if record.exc_info:
+            traceback = logging.Formatter().formatException(record.exc_info)
+            shown = redact_text(traceback)
+            if shown != traceback:
+                record.exc_text, record.exc_info = shown, None
+        return True
+
+    def redacted(self, message: str) -> str:
+        """The message as it may be shown."""
+        return redact_text(message)
+
+
+_EVERY = RedactingFilter()
+_loggers_seen: dict[tuple[str, ...], int] = {}
+
+
+def redact_logs_of(*packages: str, by: logging.Filter = _EVERY) -> None:
+    """Have the loggers that packages have made so far redact what they log."""
+    loggers = logging.root.manager.loggerDict
+    # asked for every file; loggers are made and never taken away
+    if not packages or _loggers_seen.get(packages) == len(loggers):
+        return
+    _loggers_seen[packages] = len(loggers)
+    prefixes = tuple(f"{package}." for package in packages)
+    for name in list(loggers):
+        if name in packages or name.startswith(prefixes):
+            logging.getLogger(name).addFilter(by)

@@ -1,0 +1,266 @@
+"""A Spark application with a secret in every place; it writes down all that may be read of it.
+
+A process of its own: it has its own settings, and its loggers are at DEBUG from the start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import pickle
+import traceback
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+import iceberg_pyspark
+from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.spark.data_source import IcebergDataSource
+from iceberg_pyspark.spark.options import parse_table_options
+from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.storage.store_properties import file_system_arguments
+from tests.support.secret_forms import CATALOG_KEYS, STORE_KEYS, URI_FORMS, of_keys
+from tests.support.spark_sessions import start_session
+
+MODES = ("simple", "extended", "codegen", "cost", "formatted")
+# in which place a secret is as it is given: of options, of the session's and the start's settings
+PLACES = ("option", "session", "start", "plan")
+
+
+class Application:
+    """What is shown, by the name of the place."""
+
+    def __init__(self, folder: Path, secrets: Mapping[str, Mapping[str, str]], hiding: str) -> None:
+        """`secrets` are properties by `PLACES`, `hiding` what README has set at the start."""
+        self.folder = folder
+        self.secrets = secrets
+        self.shown: dict[str, str] = {}
+        self._log = io.StringIO()
+        logging.getLogger().addHandler(logging.StreamHandler(self._log))
+        (folder / "events").mkdir()
+        self.spark = start_session(
+            folder,
+            {
+                "spark.eventLog.enabled": "true",
+                "spark.eventLog.dir": f"file://{folder / 'events'}",
+                "spark.eventLog.compress": "false",
+                "spark.redaction.regex": hiding,
+                "spark.ui.enabled": "true",
+                "spark.ui.port": "0",
+                **_settings("atstart", secrets["start"]),
+            },
+        )
+        logging.getLogger().setLevel(logging.DEBUG)
+        logging.getLogger("py4j").setLevel(logging.DEBUG)
+
+    def run(self) -> None:
+        """Go through all places."""
+        session = iceberg_pyspark.install(self.spark)
+        assert session.is_native
+        session.uninstall()
+        self.reads_and_writes("portable")
+        session = iceberg_pyspark.install(self.spark)
+        self.reads_and_writes("native")
+        self.views()
+        self.catalog()
+        self.settings()
+        self.errors()
+        self.reprs()
+        self.pages()
+        self.shown["python log"] = self._log.getvalue()
+        self.spark.stop()
+        files = [f for f in (self.folder / "events").rglob("*") if f.is_file()]
+        self.shown["event log"] = "".join(f.read_text("utf-8", "replace") for f in files)
+
+    def options(self) -> dict[str, str]:
+        """Options of a table in a folder, with all secrets."""
+        return {
+            "catalog": "given",
+            "catalog.type": "hadoop",
+            "catalog.warehouse": str(self.folder / "tables"),
+            **self.secrets["option"],
+        }
+
+    def reads_and_writes(self, path: str) -> None:
+        """By options, on the driver and in tasks."""
+        rows = self.spark.range(3)
+        rows.write.format("iceberg-py").options(**self.options()).mode("append").save("db.t")
+        frame = self.spark.read.format("iceberg-py").options(**self.options()).load("db.t")
+        assert frame.where("id > 0").count() > 1
+        self.explain(f"{path} read", frame.where("id > 0"))
+        frame.createOrReplaceTempView(f"frame_{path}")
+        self.explain_sql(f"{path} insert", f"INSERT INTO frame_{path} SELECT id FROM range(3)")
+
+    def views(self) -> None:
+        """Options in the text of SQL."""
+        given = ", ".join(f"`{k}` '{v}'" for k, v in self.options().items())
+        text = f"TEMPORARY VIEW given USING `iceberg-py` OPTIONS (path 'db.t', {given})"
+        self.explain_sql("view", f"CREATE {text}")
+        self.spark.sql(f"CREATE {text}").collect()
+        self.explain("view read", self.spark.table("given"))
+
+    def catalog(self) -> None:
+        """A catalog by settings of the session: query, write, change of rows."""
+        for key, value in {
+            **_settings("lake", self.secrets["session"]),
+            "spark.sql.catalog.lake.type": "hadoop",
+            "spark.sql.catalog.lake.warehouse": str(self.folder / "tables"),
+        }.items():
+            self.spark.conf.set(key, value)
+            assert self.spark.conf.get(key) == value
+        assert len(dict(self.spark.conf.getAll)) > len(self.secrets["session"])
+        self.explain("lake read", self.spark.sql("SELECT * FROM lake.db.t WHERE id > 1"))
+        self.spark.sql("SELECT count(*) FROM lake.db.t WHERE id > 1").collect()
+        self.spark.sql("INSERT INTO lake.db.t VALUES (7)")
+        self.spark.sql("DELETE FROM lake.db.t WHERE id = 7")
+        with contextlib.suppress(Exception):
+            secret = {"s3.sse.key": self.secrets["plan"]["s3.sse.key"]}
+            self.explain("table options", self.spark.read.options(**secret).table("lake.db.t"))
+
+    def settings(self) -> None:
+        """What SQL shows of settings."""
+        for key, value in self.secrets["plan"].items():
+            # executed as it is asked for, and the UI has its plan
+            self.spark.sql(f"SET `spark.sql.catalog.other.{key}`=`{value}`")
+        for statement in ("SET", "SET -v"):
+            self.shown[statement] = str(self.spark.sql(statement).collect())
+
+    def errors(self) -> None:
+        """Requests that fail, by Spark and without it."""
+        read = self.spark.read.format("iceberg-py")
+        options = self.options()
+        path = f"ftp://me:{self.secrets['plan']['s3.sse.key']}@127.0.0.1:1/t"
+        self.fails("unknown option", lambda: read.options(**options, nonsense="1").load("db.t"))
+        self.fails("no table", lambda: read.options(**options).load("db.none").collect())
+        self.fails("no store", lambda: read.options(**options).load(path).collect())
+        self.fails("no table of lake", lambda: self.spark.table("lake.db.none"))
+        remote = {**options, "s3.endpoint": "http://127.0.0.1:1"}
+        self.fails(
+            "no bucket", lambda: open_storage("s3://bucket/t", remote).read_bytes("s3://bucket/t")
+        )
+        for number, form in enumerate(URI_FORMS):
+            secret = self.secrets["plan"]["s3.sse.key"]
+            uri = form.format(*(secret for _ in range(form.count("{}"))))
+            given = {**options, "catalog.type": "sql", "catalog.uri": uri}
+            self.fails(f"uri {number}", lambda g=given: load_catalog("x", **_of_catalog(g)))
+            if number == 0:
+                self.fails("uri by Spark", lambda g=given: read.options(**g).load("db.t"))
+        for key in ("s3.sse.type", "adls.token", "s3.connect-timeout"):
+            odd = {**options, key: "odd"}
+            for location in ("s3://b/t", "abfs://c@a.dfs.core.windows.net/t"):
+                self.fails(f"odd {key} {location}", lambda o=odd, at=location: _store(at, o))
+
+    def fails(self, name: str, action: Any) -> None:
+        """What a person sees of a request that fails."""
+        try:
+            action()
+        except Exception as e:  # noqa: BLE001 - of Spark, py4j and ours: all are shown
+            text = "".join(traceback.format_exception(e))
+            # a line of ours may name the variable, which is no showing of it
+            self.shown[f"error {name}"] = f"{e} {e!r} {text}"
+            return
+        raise AssertionError(f"{name} did not fail")
+
+    def reprs(self) -> None:
+        """Objects that hold secrets, and as they come out of a pickle."""
+        options = self.options()
+        source = IcebergDataSource({**options, "path": "db.t"})
+        schema = source.schema()
+        catalog = load_catalog("x", **_of_catalog(options))
+        loaded = catalog.load_table(catalog.list_tables(("db",))[0])
+        reader = source.reader(schema)
+        partitions = reader.partitions()
+        public = iceberg_pyspark.load_catalog("x", **_of_catalog(options))
+        for held in (
+            *(source, source._pinned, reader, reader._io, reader._context, partitions),
+            *(source.read_job(), source.writer(schema, False), parse_table_options(source.options)),
+            *(source.writer(schema, False)._prepared, catalog, catalog.properties, loaded),
+            *(loaded.config, public, public.load_table("db.t"), public.load_table("db.t").io),
+        ):
+            self.shown[f"repr {type(held).__name__} {len(self.shown)}"] = f"{held!r} {held}"
+            with contextlib.suppress(TypeError, AttributeError, pickle.PicklingError):
+                self.shown[f"pickled {type(held).__name__} {len(self.shown)}"] = repr(
+                    pickle.loads(pickle.dumps(held))
+                )
+
+    def pages(self) -> None:
+        """Spark's UI and what it is made of."""
+        context = self.spark.sparkContext
+        rest = f"/api/v1/applications/{context.applicationId}"
+        executions = json.loads(self.page(f"{rest}/sql?planDescription=true&length=1000"))
+        for path in (
+            *("/SQL/", "/environment/", "/jobs/", "/stages/", "/executors/", "/storage/"),
+            *(f"{rest}/environment", f"{rest}/jobs", f"{rest}/stages"),
+            *(f"/SQL/execution/?id={one['id']}" for one in executions[-3:]),
+        ):
+            self.page(path)
+
+    def page(self, path: str) -> str:
+        """A page of the UI."""
+        root = self.spark.sparkContext.uiWebUrl
+        assert root is not None, "the UI is on"
+        with urllib.request.urlopen(f"{root}{path}", timeout=30) as page:
+            text = page.read().decode()
+        self.shown[f"page {path}"] = text
+        return text
+
+    def explain(self, name: str, frame: DataFrame) -> None:
+        """Each way of explaining a query."""
+        for mode in MODES:
+            shown = io.StringIO()
+            with contextlib.redirect_stdout(shown):
+                frame.explain(mode=mode)
+            self.shown[f"{name} explained {mode}"] = shown.getvalue()
+        execution = frame._jdf.queryExecution()
+        self.shown[f"{name} plans"] = execution.toString() + repr(frame)
+
+    def explain_sql(self, name: str, statement: str) -> None:
+        """Each way of explaining a statement."""
+        for mode in ("EXTENDED", "FORMATTED"):
+            rows = self.spark.sql(f"EXPLAIN {mode} {statement}").collect()
+            self.shown[f"{name} explained {mode}"] = str(rows)
+
+
+def secrets_of_places() -> dict[str, dict[str, str]]:
+    """A secret for each key in each place that takes it."""
+    refused = ("gcs.oauth2.token",)
+    keys = [k for k in STORE_KEYS if k not in refused]
+    found = {
+        "option": {**of_keys(keys), **of_keys(f"catalog.{k}" for k in CATALOG_KEYS)},
+        "session": of_keys((*keys, *CATALOG_KEYS)),
+        "start": of_keys((*keys, *CATALOG_KEYS)),
+        "plan": of_keys(("s3.sse.key", "adls.connection-string", "uri")),
+    }
+    for place in ("session", "start", "plan"):
+        secret = found[place].get("uri") or next(iter(of_keys(["uri"]).values()))
+        found[place]["uri"] = f"postgresql://me:{secret}@h/db"
+    return found
+
+
+def _store(location: str, properties: Mapping[str, str]) -> None:
+    file_system_arguments(location.partition(":")[0], properties)
+    open_storage(location, properties)
+
+
+def _settings(catalog: str, properties: Mapping[str, str]) -> dict[str, str]:
+    prefix = f"spark.sql.catalog.{catalog}"
+    return {prefix: "iceberg_pyspark", **{f"{prefix}.{k}": v for k, v in properties.items()}}
+
+
+def _of_catalog(options: Mapping[str, str]) -> dict[str, str]:
+    own = {k.removeprefix("catalog."): v for k, v in options.items() if k.startswith("catalog.")}
+    return {**own, **{k: v for k, v in options.items() if not k.startswith("catalog")}}
+
+
+def main(folder: Path, hiding: str) -> None:
+    """Write what is shown, and the secrets to search it for, below a folder."""
+    secrets = secrets_of_places()
+    application = Application(folder, secrets, hiding)
+    application.run()
+    found = {"secrets": secrets, "shown": application.shown}
+    (folder / "shown.json").write_text(json.dumps(found), encoding="utf-8")

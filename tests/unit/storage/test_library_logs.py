@@ -1,0 +1,60 @@
+"""What libraries log at DEBUG, as botocore and py4j word it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from iceberg_pyspark.storage.library_logs import redact_logs_of
+from tests.support.secret_forms import new_secret
+
+
+@pytest.fixture
+def package(request: pytest.FixtureRequest) -> str:
+    """A package with loggers that nothing else uses."""
+    name = f"library_of_{request.node.name}"
+    logging.getLogger(f"{name}.auth").setLevel(logging.DEBUG)
+    return name
+
+
+def test_each_logger_of_a_package_redacts(package: str, caplog: pytest.LogCaptureFixture) -> None:
+    redact_logs_of(package)
+    later = logging.getLogger(f"{package}.later")
+    redact_logs_of(package)
+    redact_logs_of(package)
+    secret = new_secret()
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger(f"{package}.auth").debug("headers: %s", {"Authorization": secret})
+        later.warning("x-amz-security-token:%s", secret)
+        logging.getLogger("elsewhere").warning("password=%s", "shown")
+    assert caplog.messages == [
+        "headers: {'Authorization': '***'}",
+        "x-amz-security-token:***",
+        "password=shown",
+    ]
+
+
+def test_tracebacks_are_redacted_too(package: str, caplog: pytest.LogCaptureFixture) -> None:
+    redact_logs_of(package)
+    log = logging.getLogger(f"{package}.auth")
+    secret = new_secret()
+    try:
+        raise ValueError(f"postgresql://me:{secret}@h")
+    except ValueError:
+        log.exception("failed")
+    try:
+        raise ValueError("plain")
+    except ValueError:
+        log.exception("failed")
+    assert "ValueError: postgresql://***@h" in caplog.text
+    assert "ValueError: plain" in caplog.text
+    assert secret not in caplog.text
+
+
+def test_arguments_that_do_not_fit_are_left_to_the_handler(package: str) -> None:
+    redact_logs_of(package)
+    log = logging.getLogger(f"{package}.auth")
+    record = log.makeRecord(log.name, logging.DEBUG, "f", 1, "%d %d", ("x",), None)
+    assert log.filter(record)
+    assert record.args == ("x",)
