@@ -79,7 +79,7 @@ _FORMS = (
 
 # Java may look behind for a key, and does so only where a cheaper look finds what ends one: the
 # text of a plan is long, and Spark searches it in each query
-_SPARK_USERS = rf"(?<=://){_USER}(?=@)|(?<=[:/])(?<={_SCHEME_OF_DATABASE}){_USER_OF_DATABASE}(?=@)"
+_SPARK_USERS = rf"(?<=[:/])(?<={_SCHEME_OF_DATABASE}){_USER_OF_DATABASE}(?=@)|(?<=://){_USER}(?=@)"
 
 SPARK_KEYS_REGEX = f"(?i:{'|'.join(_KEY_WORDS)}|sig=)|{_SPARK_USERS}"
 """For Spark's `spark.redaction.regex`: a property's key, or a value that is secret by its form."""

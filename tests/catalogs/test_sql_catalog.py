@@ -6,13 +6,19 @@ import contextlib
 import pickle
 import sqlite3
 import threading
+<<<<<<< HEAD
 from collections.abc import Iterator, Mapping
+=======
+import traceback
+from collections.abc import Iterator
+>>>>>>> 7e95889 (Tests: no form of a URI, command or answer shows its secret)
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql import SqlCatalog
 from iceberg_pyspark.catalogs.sql_database import database_url
 from iceberg_pyspark.commits.outcomes import Outcome
@@ -22,6 +28,7 @@ from iceberg_pyspark.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     FileAlreadyExistsError,
+    IcebergError,
     InvalidRequestError,
     NamespaceNotEmptyError,
     NoSuchTableError,
@@ -32,6 +39,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import LocalFileIO
 from tests.support.catalog_contract import create, set_property
 from tests.support.hooked_storage import HookedFileIO, once
+from tests.support.secret_forms import URI_FORMS, filled
 from tests.support.sql_catalogs import create_v0_tables, execute, rows
 
 EVENTS = TableIdentifier(namespace=("db", "inner"), name="events")
@@ -551,6 +559,52 @@ def test_passwords_are_not_shown() -> None:
     shown = f"{catalog!r} {catalog.properties!r} {catalog.properties}"
     assert secret not in shown
     assert catalog.properties["s3.secret-access-key"] == secret
+
+
+@pytest.mark.parametrize("form", URI_FORMS)
+def test_no_form_of_a_uri_is_shown_by_what_it_leads_to(form: str) -> None:
+    uri, secret = filled(form)
+    with pytest.raises(IcebergError) as raised:
+        load_catalog("lake", uri=uri, type="sql").list_namespaces()
+    shown = "".join(traceback.format_exception(raised.value))
+    assert secret not in shown
+
+
+class Telling:
+    """A driver whose errors repeat all that it was told."""
+
+    paramstyle = "qmark"
+    Error = sqlite3.Error
+
+    def __init__(self, kind: type[Exception]) -> None:
+        self._kind = kind
+
+    def connect(self, *told: object, **named: object) -> None:
+        try:
+            raise ValueError(f"odd: {named}")
+        except ValueError as e:
+            raise self._kind(f"refused {told} {named} {[str(v) for v in named.values()]}") from e
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(sqlite3, name)
+
+
+@pytest.mark.parametrize("kind", [sqlite3.OperationalError, sqlite3.ProgrammingError])
+def test_what_a_driver_repeats_is_not_shown(
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "p@ss word"
+    create = sa.create_engine
+    monkeypatch.setattr(
+        sa, "create_engine", lambda url, **given: create(url, module=Telling(kind), **given)
+    )
+    uri = "mysql+pymysql://me:p%40ss%20word@h/db"
+    with pytest.raises(CatalogError) as raised:
+        load_catalog("lake", type="sql", uri=uri).list_namespaces()
+    shown = "".join(traceback.format_exception(raised.value))
+    assert "refused" in shown
+    assert secret not in shown
+    assert "p%40ss" not in shown
 
 
 def test_a_database_error_shows_neither_statement_nor_parameters(

@@ -5,10 +5,21 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from tests.support.secret_forms import found_in
+from iceberg_pyspark import install
+from iceberg_pyspark.redaction import SPARK_KEYS_REGEX, SPARK_TEXT_REGEX
+from tests.support.secret_forms import (
+    CATALOG_KEYS,
+    STORE_KEYS,
+    URI_FORMS,
+    filled,
+    found_in,
+    new_secret,
+)
 from tests.support.spark_sessions import run_python
 
 ROOT = Path(__file__).parents[2]
@@ -56,3 +67,50 @@ def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
     assert "spark.sql.catalog.lake.token" in shown["SET"]
     assert "nonsense" in shown["error unknown option"]
     assert len(shown) > 100
+
+
+SETTINGS = ("spark.sql.redaction.options.regex", "spark.sql.redaction.string.regex")
+
+
+def test_settings_of_the_session_are_added_to_and_put_back(spark: SparkSession) -> None:
+    before = [spark.conf.get(name) for name in SETTINGS]
+    session = install(spark)
+    try:
+        assert spark.conf.get(SETTINGS[0], "").startswith(f"{before[0]}|")
+        again = [spark.conf.get(name) for name in SETTINGS]
+        assert [install(spark).spark.conf.get(name) for name in SETTINGS] == again
+    finally:
+        session.uninstall()
+    assert [spark.conf.get(name) for name in SETTINGS] == before
+    spark.conf.set(SETTINGS[1], "mine")
+    try:
+        session = install(spark)
+        assert spark.conf.get(SETTINGS[1], "").startswith("mine|")
+        session.uninstall()
+        assert spark.conf.get(SETTINGS[1]) == "mine"
+    finally:
+        spark.conf.unset(SETTINGS[1])
+
+
+def test_java_finds_what_python_finds(spark: SparkSession) -> None:
+    """The forms that plans and settings have, by the two expressions that Spark gets."""
+    pattern: Any = spark._jvm.java.util.regex.Pattern  # type: ignore[union-attr]
+    keys, texts = pattern.compile(SPARK_KEYS_REGEX), pattern.compile(SPARK_TEXT_REGEX)
+    for key in (*CATALOG_KEYS, *STORE_KEYS):
+        assert keys.matcher(f"spark.sql.catalog.lake.{key}").find(), key
+        for form in ("[{}={}, a=b]", "({},Some({}))", "Map({} -> {})", "OPTIONS ('{}' '{}')"):
+            secret = new_secret()
+            text = texts.matcher(form.format(key, secret)).replaceAll("***")
+            assert secret not in text
+            assert key in text
+    for form in URI_FORMS:
+        uri, secret = filled(form)
+        assert keys.matcher(uri).find(), form
+        assert secret not in texts.matcher(f"Location: [{uri}], a: b").replaceAll("***")
+    for plain in (
+        "s3://bucket/t/data/token=abc/f.parquet",
+        "jdbc:oracle:thin:@//h:1521/x",
+        "'Project ['token, 'id], Filter (token#1 = 5), struct<token:string>, EqualTo(secret,5)",
+        "abfss://container@acc.dfs.core.windows.net/t",
+    ):
+        assert texts.matcher(plain).replaceAll("***") == plain

@@ -1,0 +1,65 @@
+"""Commands and answers as py4j logs them."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from iceberg_pyspark.spark.hidden_secrets import _Commands
+from tests.support.secret_forms import new_secret
+
+
+def shown(*messages: str) -> list[str]:
+    """What a thread's messages are logged as, one after the other."""
+    commands = _Commands()
+    records = [
+        logging.LogRecord("py4j.clientserver", logging.DEBUG, "f", 1, m, (), None) for m in messages
+    ]
+    assert all(commands.filter(record) for record in records)
+    return [record.getMessage() for record in records]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "Command to send: c\no1\nset\nsspark.sql.catalog.lake.s3.sse.key\ns{}\ne\n",
+        "Command to send: c\no1\noption\nsadls.connection-string\ns{}\ne\n",
+        "Command to send: c\no1\nset\nsspark.sql.catalog.lake.uri\nspostgresql:me:{}@h\ne\n",
+        'Command to send: c\no1\nparquetRelation\nro2\ns{{"fs.s3a.secret.key": "{}"}}\ni1\ne\n',
+        "Command to send: c\no1\nsql\nsSET `a.token`=`{}`\nro2\ne\n",
+        'Answer received: !ys{{"options":{{"jdbc.password":"{}"}}}}',
+        "Answer received: !ysjdbc:oracle:thin:me/{}@h",
+    ],
+)
+def test_no_argument_shows_a_secret(command: str) -> None:
+    secret = new_secret()
+    (said,) = shown(command.format(secret))
+    assert secret not in said
+    assert "***" in said
+
+
+def test_the_answer_to_a_key_is_hidden_and_no_other() -> None:
+    get = "Command to send: c\no1\nget\nsspark.sql.catalog.lake.{}\ne\n"
+    assert shown(
+        get.format("token"),
+        "Answer received: !ysabc",
+        get.format("type"),
+        "Answer received: !yshadoop",
+        # a pair of all settings: its key is an answer, and its value the next
+        "Answer received: !ysspark.sql.catalog.lake.s3.sse.key",
+        "Command to send: c\no2\n_2\ne\n",
+        "Answer received: !ysabc\\ndef",
+        "Answer received: !yro5",
+    )[1::2] == [
+        "Answer received: !ys***",
+        "Answer received: !yshadoop",
+        "Command to send: c\no2\n_2\ne\n",
+        "Answer received: !yro5",
+    ]
+    assert shown("Answer received: !ysa.token", "Answer received: !ysabc")[1].endswith("!ys***")
+
+
+def test_what_is_no_secret_is_logged_as_it_is() -> None:
+    said = "Command to send: c\no1\noption\nspath\nsdb.t\ns\ne\n"
+    assert shown(said) == [said]
