@@ -76,7 +76,7 @@ def test_settings_of_the_session_are_added_to_and_put_back(spark: SparkSession) 
     before = [spark.conf.get(name) for name in SETTINGS]
     session = install(spark)
     try:
-        assert spark.conf.get(SETTINGS[0], "").startswith(f"{before[0]}|")
+        assert str(spark.conf.get(SETTINGS[0])).startswith(f"{before[0]}|")
         again = [spark.conf.get(name) for name in SETTINGS]
         assert [install(spark).spark.conf.get(name) for name in SETTINGS] == again
     finally:
@@ -85,7 +85,7 @@ def test_settings_of_the_session_are_added_to_and_put_back(spark: SparkSession) 
     spark.conf.set(SETTINGS[1], "mine")
     try:
         session = install(spark)
-        assert spark.conf.get(SETTINGS[1], "").startswith("mine|")
+        assert str(spark.conf.get(SETTINGS[1])).startswith("mine|")
         session.uninstall()
         assert spark.conf.get(SETTINGS[1]) == "mine"
     finally:

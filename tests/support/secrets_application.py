@@ -22,6 +22,8 @@ import iceberg_pyspark
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.options import parse_table_options
+from iceberg_pyspark.spark.reader import IcebergReader
+from iceberg_pyspark.spark.writer import IcebergWriter
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.store_properties import file_system_arguments
 from tests.support.secret_forms import CATALOG_KEYS, STORE_KEYS, URI_FORMS, of_keys
@@ -173,13 +175,15 @@ class Application:
         schema = source.schema()
         catalog = load_catalog("x", **_of_catalog(options))
         loaded = catalog.load_table(catalog.list_tables(("db",))[0])
-        reader = source.reader(schema)
+        reader, writer = source.reader(schema), source.writer(schema, False)
+        assert isinstance(reader, IcebergReader)
+        assert isinstance(writer, IcebergWriter)
         partitions = reader.partitions()
         public = iceberg_pyspark.load_catalog("x", **_of_catalog(options))
         for held in (
             *(source, source._pinned, reader, reader._io, reader._context, partitions),
-            *(source.read_job(), source.writer(schema, False), parse_table_options(source.options)),
-            *(source.writer(schema, False)._prepared, catalog, catalog.properties, loaded),
+            *(source.read_job(), writer, parse_table_options(source.options)),
+            *(writer._prepared, catalog, catalog.properties, loaded),
             *(loaded.config, public, public.load_table("db.t"), public.load_table("db.t").io),
         ):
             self.shown[f"repr {type(held).__name__} {len(self.shown)}"] = f"{held!r} {held}"
@@ -194,8 +198,7 @@ class Application:
         rest = f"/api/v1/applications/{context.applicationId}"
         executions = json.loads(self.page(f"{rest}/sql?planDescription=true&length=1000"))
         for path in (
-            *("/SQL/", "/environment/", "/jobs/", "/stages/", "/executors/", "/storage/"),
-            *(f"{rest}/environment", f"{rest}/jobs", f"{rest}/stages"),
+            *("/SQL/", "/environment/", "/jobs/", f"{rest}/environment", f"{rest}/jobs"),
             *(f"/SQL/execution/?id={one['id']}" for one in executions[-3:]),
         ):
             self.page(path)
@@ -205,7 +208,7 @@ class Application:
         root = self.spark.sparkContext.uiWebUrl
         assert root is not None, "the UI is on"
         with urllib.request.urlopen(f"{root}{path}", timeout=30) as page:
-            text = page.read().decode()
+            text: str = page.read().decode()
         self.shown[f"page {path}"] = text
         return text
 

@@ -125,8 +125,7 @@ def test_a_cause_that_shows_a_secret_is_left_out() -> None:
     properties = of_keys(STORE_KEYS)
     secrets = secret_values(properties)
     told = properties["s3.secret-access-key"]
-    for says in (lambda: ValueError(f"odd: {told}"), lambda: ValueError(("a", told))):
-        inner = says()
+    for inner in (ValueError(f"odd: {told}"), ValueError(("a", told))):
         outer = RuntimeError("not told")
         outer.__context__ = inner
         assert harmless_cause(inner, secrets) is None

@@ -7,7 +7,9 @@ import logging
 import pytest
 
 from iceberg_pyspark.storage.library_logs import redact_logs_of
-from tests.support.secret_forms import new_secret
+from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.table import purge_table  # noqa: F401 - has a logger
+from tests.support.secret_forms import filled, new_secret
 
 
 @pytest.fixture
@@ -58,3 +60,12 @@ def test_arguments_that_do_not_fit_are_left_to_the_handler(package: str) -> None
     record = log.makeRecord(log.name, logging.DEBUG, "f", 1, "%d %d", ("x",), None)
     assert log.filter(record)
     assert record.args == ("x",)
+
+
+def test_what_we_log_ourselves_is_redacted(caplog: pytest.LogCaptureFixture) -> None:
+    open_storage("/t", {})
+    text, secret = filled("ftp://me:{}@h/t")
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger("iceberg_pyspark.table.purge_table").warning("not deleted: %s", text)
+    assert caplog.messages == ["not deleted: ftp://***@h/t"]
+    assert secret not in caplog.text
