@@ -47,7 +47,8 @@ _DATABASES = (
     "trino",
 )
 
-_KEY = f"(?i:{'|'.join(_KEY_WORDS)})" + r"[\w.\-]{0,48}"
+# a look at the first letter before all words: most letters begin none
+_KEY = f"(?=[a-ekpstxA-EKPSTX])(?i:{'|'.join(_KEY_WORDS)})" + r"[\w.\-]{0,48}"
 _SCHEME_OF_DATABASE = (
     rf"(?i:(?:jdbc:)?(?:{'|'.join(_DATABASES)})(?:\+\w{{1,30}})?:(?:(?:thin|oci\d?):)?)(?://)?"
 )
@@ -79,14 +80,17 @@ _FORMS = (
 
 # Java may look behind for a key, and does so only where a cheaper look finds what ends one: the
 # text of a plan is long, and Spark searches it in each query
-_SPARK_USERS = rf"(?<=[:/])(?<={_SCHEME_OF_DATABASE}){_USER_OF_DATABASE}(?=@)|(?<=://){_USER}(?=@)"
+_SPARK_USERS = (
+    rf"(?<=[:/])(?={_USER_OF_DATABASE}@)(?<={_SCHEME_OF_DATABASE}){_USER_OF_DATABASE}(?=@)"
+    rf"|(?<=://){_USER}(?=@)"
+)
 
 SPARK_KEYS_REGEX = f"(?i:{'|'.join(_KEY_WORDS)}|sig=)|{_SPARK_USERS}"
 """For Spark's `spark.redaction.regex`: a property's key, or a value that is secret by its form."""
 
 SPARK_TEXT_REGEX = (
     r"(?<=[=:/('\"])(?:"
-    rf"(?<==)(?<={_KEY}=)(?<!/[\w.%\-]{{0,80}}=){_VALUE}"
+    rf"(?<==)(?=[^\s=>])(?<={_KEY}=)(?<!/[\w.%\-]{{0,80}}=){_VALUE}"
     rf"|{_SPARK_USERS}"
     rf"|(?<=Some\()(?<={_KEY},Some\(){_VALUE}"
     rf"|(?<=['\"])(?<={_KEY}(?:['\"`]\s?(?:[:=]|->)?\s?|=)['\"])[^'\"]+"

@@ -14,6 +14,7 @@ from iceberg_pyspark import install
 from iceberg_pyspark.redaction import SPARK_KEYS_REGEX, SPARK_TEXT_REGEX
 from tests.support.secret_forms import (
     CATALOG_KEYS,
+    OTHER_KEYS,
     STORE_KEYS,
     URI_FORMS,
     filled,
@@ -96,7 +97,7 @@ def test_java_finds_what_python_finds(spark: SparkSession) -> None:
     """The forms that plans and settings have, by the two expressions that Spark gets."""
     pattern: Any = spark._jvm.java.util.regex.Pattern  # type: ignore[union-attr]
     keys, texts = pattern.compile(SPARK_KEYS_REGEX), pattern.compile(SPARK_TEXT_REGEX)
-    for key in (*CATALOG_KEYS, *STORE_KEYS):
+    for key in (*CATALOG_KEYS, *STORE_KEYS, *OTHER_KEYS):
         assert keys.matcher(f"spark.sql.catalog.lake.{key}").find(), key
         for form in ("[{}={}, a=b]", "({},Some({}))", "Map({} -> {})", "OPTIONS ('{}' '{}')"):
             secret = new_secret()

@@ -35,6 +35,17 @@ STORE_KEYS = (
     "adls.client-secret",
     "gcs.oauth2.token",
 )
+OTHER_KEYS = (
+    "passphrase",
+    "db.pwd",
+    "header.Cookie",
+    "header.X-Auth",
+    "rest.basic.auth",
+    "storage-key",
+    "gcs.encryption-key",
+    "kms.key",
+    "private_key",
+)
 URI_FORMS = (
     "postgresql:me:{}@h",
     "postgresql://me:{}@h/db",

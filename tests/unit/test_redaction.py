@@ -21,6 +21,7 @@ from iceberg_pyspark.redaction import (
 )
 from tests.support.secret_forms import (
     CATALOG_KEYS,
+    OTHER_KEYS,
     STORE_KEYS,
     TEXT_FORMS,
     URI_FORMS,
@@ -63,7 +64,7 @@ def test_no_form_of_a_text_shows_its_secret(form: str) -> None:
         assert secret not in redact_text(said)
 
 
-@pytest.mark.parametrize("key", [*CATALOG_KEYS, *STORE_KEYS])
+@pytest.mark.parametrize("key", [*CATALOG_KEYS, *STORE_KEYS, *OTHER_KEYS])
 def test_no_value_of_a_credential_is_shown(key: str) -> None:
     (secret,) = of_keys([key]).values()
     assert is_secret_key(key)
