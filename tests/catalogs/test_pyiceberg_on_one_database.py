@@ -16,6 +16,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.errors import CommitConflictError, NoSuchTableError
 from tests.support.catalog_contract import create, set_property
 from tests.support.sql_catalogs import rows
@@ -124,10 +125,10 @@ def test_a_commit_of_theirs_inside_ours_refuses_ours(
     create(ours, EVENTS)
     swap = ours._swap
 
-    def late(identifier: TableIdentifier, expected: str, new: str) -> None:
+    def late(identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
         with theirs.load_table(NAME).transaction() as transaction:
             transaction.set_properties(winner="theirs")
-        swap(identifier, expected, new)
+        return swap(identifier, expected, new)
 
     monkeypatch.setattr(ours, "_swap", late)
     with pytest.raises(CommitConflictError):

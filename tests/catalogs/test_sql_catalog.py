@@ -6,12 +6,8 @@ import contextlib
 import pickle
 import sqlite3
 import threading
-<<<<<<< HEAD
-from collections.abc import Iterator, Mapping
-=======
 import traceback
-from collections.abc import Iterator
->>>>>>> 7e95889 (Tests: no form of a URI, command or answer shows its secret)
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
