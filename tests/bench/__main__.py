@@ -19,7 +19,14 @@ import pyspark
 from rich.console import Console
 from rich.table import Table as TextTable
 
-from tests.bench import change_bench, fixed_bench, native_bench, plan_bench, tpch_bench
+from tests.bench import (
+    change_bench,
+    fixed_bench,
+    native_bench,
+    plan_bench,
+    tpch_bench,
+    writer_bench,
+)
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
@@ -28,6 +35,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "portable": tpch_bench.compare,
     "fixed": fixed_bench.compare,
     "changes": change_bench.compare,
+    "writers": writer_bench.compare,
 }
 TITLE = (
     "# Figures\n\nMade by `make bench`, never typed. Ratios are ours over the other's, in one run; "
