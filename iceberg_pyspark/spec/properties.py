@@ -98,8 +98,8 @@ NAME_MAPPING = "schema.name-mapping.default"
 VERIFY_CHECKSUMS = BoolProperty("read.parquet.verify-checksum", False)
 """Whether readers compare the pages of Parquet files with the checksums that the files have.
 
-Off unless asked for: in Python it takes some 5 percent of the time in which a file is decoded, more
-where few columns are read.
+Off unless asked for: whole rows cost nothing that can be measured, a sum over a few columns takes
+some 3 percent more processor time on the portable path and 6 on the native one.
 """
 
 GC_ENABLED = BoolProperty("gc.enabled", True)

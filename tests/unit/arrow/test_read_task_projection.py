@@ -629,12 +629,13 @@ def test_flipped_bits_in_checked_pages_never_pass_unnoticed() -> None:
     write_rows(io, FILE, schema_of(ID), rows, write_page_checksum=True, compression="none")
     whole = io.read_bytes(FILE)
     task = task_of(io, FILE)
+    context = replace(context_of(schema_of(ID)), verify_checksums=True)
     for position in range(4, len(whole) - 8, 31):
         flipped = bytearray(whole)
         flipped[position] ^= 0x10
         io.write_bytes(FILE, bytes(flipped))
         try:
-            found = read_rows(context_of(schema_of(ID)), task, io)
+            found = read_rows(context, task, io)
         except IcebergError:
             continue
         assert found == rows
