@@ -22,7 +22,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 OLDEST_PYTHON ?= python3.10
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env demo test lint unit catalogs unit-and-spec spark spark-oldest interop faults bench clean distclean unit-oldest
+.PHONY: help env oracle-env demo test lint unit catalogs unit-and-spec spark spark-oldest interop faults fuzz bench clean distclean unit-oldest
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -33,6 +33,7 @@ help:
 	@echo "make interop     tables of Iceberg's Java runtime and of PyIceberg read by us, and ours by them"
 	@echo 'make unit-oldest make unit on Python 3.10 and the lowest versions of the dependencies (not in make test)'
 	@echo 'make faults      the fault matrix with every kind of error at every point (make test: a twentieth of it)'
+	@echo 'make fuzz        10,000 mutated inputs for every parser; a tenth is in make test (ARGS="--only filter,schema")'
 	@echo 'make bench       figures, printed and never asserted on a clock (ARGS="planning native": these sections)'
 	@echo 'make env         .venv only (oracle-env: .venv-oracle too)'
 	@echo 'make clean       what tests and demo left behind (distclean: the environments and downloads too)'
@@ -118,6 +119,9 @@ faults: env
 
 bench: oracle-env
 	$(ORACLE) -m tests.bench $(ARGS)
+
+fuzz: env
+	$(NEWEST) -m tests.fuzz $(ARGS)
 
 clean:
 	rm -rf $(RESULTS) .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist \

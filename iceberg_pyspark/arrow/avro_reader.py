@@ -17,7 +17,7 @@ from iceberg_pyspark.arrow.parquet_reader import empty_batch
 from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.storage.avro import stream_records
+from iceberg_pyspark.storage.avro import damaged, stream_records
 from iceberg_pyspark.storage.file_io import FileIO
 
 _BATCH_RECORDS = 8_192
@@ -55,6 +55,7 @@ class AvroFileReader:
     reads_whole_columns = True
 
     def __init__(self, file_io: FileIO, location: str) -> None:
+        self._location = location
         self._stream: BinaryIO = file_io.open_input(location)
         try:
             avro = stream_records(self._stream, location)
@@ -102,10 +103,13 @@ class AvroFileReader:
     def _array(self, column: int, records: list[dict[str, Any]]) -> pa.Array:
         field = self.schema.field(column)
         convert = self._converters[column]
-        values = [record[field.name] for record in records]
-        if convert is not None:
-            values = [None if value is None else convert(value) for value in values]
-        return pa.array(values, field.type)
+        try:
+            values = [record[field.name] for record in records]
+            if convert is not None:
+                values = [None if value is None else convert(value) for value in values]
+            return pa.array(values, field.type)
+        except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as e:
+            raise damaged(self._location, f"column {field.name}: {type(e).__name__}: {e}") from e
 
     def _columns_of(self, leaves: Collection[int]) -> list[int]:
         found = []
@@ -130,13 +134,18 @@ class _ArrowTypes:
 
     def fields(self, schema: Mapping[str, Any]) -> list[_Column]:
         """The columns of a file's records."""
-        return self._record(schema)
+        try:
+            return self._record(schema)
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as e:
+            raise damaged(self._location, f"its schema: {type(e).__name__}: {e}") from e
 
     def _record(self, schema: Mapping[str, Any]) -> list[_Column]:
         columns = []
         for i, f in enumerate(schema["fields"]):
-            name = f"_{f['field-id']}" if "field-id" in f else f"x{i}"
-            column = self._field(name, f.get("field-id"), f["type"], f["name"])
+            # as `storage/avro.py` names them
+            field_id = f.get("field-id") if isinstance(f.get("field-id"), int) else None
+            name = f"x{i}" if field_id is None else f"_{field_id}"
+            column = self._field(name, field_id, f["type"], f["name"])
             if column is not None:
                 columns.append(column)
         return columns
@@ -242,7 +251,10 @@ class _ArrowTypes:
 
 
 def _decimal(schema: Mapping[str, Any]) -> pa.DataType:
-    return pa.decimal128(schema["precision"], schema.get("scale", 0))
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int:
+        raise ValueError("precision and scale of a decimal must be integers")
+    return pa.decimal128(precision, scale)
 
 
 def _to(convert: ToArrow | None, value: Any) -> Any:

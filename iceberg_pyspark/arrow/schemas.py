@@ -139,7 +139,10 @@ def field_id_of(field: pa.Field) -> int | None:
     text = (field.metadata or {}).get(FIELD_ID_KEY)
     if text is None:
         return None
-    field_id = int(text)
+    try:
+        field_id = int(text)
+    except ValueError as e:
+        raise InvalidMetadataError(f"column '{field.name}' has the field id {text!r}") from e
     # Parquet files without ids show -1 in some readers' schemas
     return field_id if field_id >= 0 else None
 

@@ -103,6 +103,8 @@ def _parsed(text: str, path: str) -> Any:
     try:
         # the base loader makes nothing but text, lists and mappings
         return yaml.load(text, Loader=yaml.BaseLoader)
+    except RecursionError:
+        raise InvalidRequestError(f"configuration {path} is nested too deeply") from None
     except yaml.YAMLError as e:
         # not chained, and only the place: the text may hold secrets
         mark = getattr(e, "problem_mark", None)

@@ -32,6 +32,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.redaction import harmless_cause, redact_uri, secret_values, without_secrets
+from iceberg_pyspark.spec.json_fields import is_text
 from iceberg_pyspark.spec.property_types import IntProperty
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 
@@ -58,6 +59,8 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
     >>> str(database_url("jdbc:sqlite:/data/catalog.db", {}))
     'sqlite:////data/catalog.db'
     """
+    if not is_text(uri) or "\0" in uri:
+        raise InvalidRequestError("the catalog uri holds characters that no file or host name can")
     try:
         if uri.startswith("jdbc:sqlite:"):
             path, question_mark, query = uri.removeprefix("jdbc:sqlite:").partition("?")

@@ -42,7 +42,12 @@ from iceberg_pyspark.commits.updates import (
     TableUpdate,
     UpgradeFormatVersion,
 )
-from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    InvalidMetadataError,
+    InvalidRequestError,
+)
+from iceberg_pyspark.spec.json_fields import MAX_INT32, MAX_INT64
 from iceberg_pyspark.spec.properties import METADATA_PREVIOUS_VERSIONS_MAX, RESERVED_PROPERTIES
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry
@@ -439,6 +444,7 @@ def _finish(
     elif base.table_uuid is None and m.table_uuid is None and m.format_version >= 2:
         raise InvalidRequestError("a table needs a UUID since format version 2: assign one")
     _check_defaults(m, base)
+    _check_numbers(m)
     added = [s.timestamp_ms for s in m.snapshots if s.snapshot_id in c.added_snapshot_ids]
     # never backwards: readers refuse metadata older than its own logs
     updated_ms = max([c.now_ms if not added else max(added), base.last_updated_ms if base else 0])
@@ -465,6 +471,27 @@ def _check_complete(m: TableMetadata) -> None:
     ]
     if missing:
         raise InvalidRequestError(f"a new table needs a {', a '.join(missing)}")
+
+
+def _check_numbers(m: TableMetadata) -> None:
+    """Refuse what no reader could load: a number past the last one there is.
+
+    Only metadata that is damaged comes near.
+    """
+    for name, number, highest in (
+        ("last-sequence-number", m.last_sequence_number, MAX_INT64),
+        ("next-row-id", m.next_row_id, MAX_INT64),
+        ("last-column-id", m.last_column_id, MAX_INT32),
+        ("last-partition-id", m.last_partition_id, MAX_INT32),
+        ("schema-id", max((s.schema_id for s in m.schemas), default=0), MAX_INT32),
+        ("spec-id", max((s.spec_id for s in m.partition_specs), default=0), MAX_INT32),
+        ("order-id", max((o.order_id for o in m.sort_orders), default=0), MAX_INT32),
+    ):
+        if number > highest:
+            raise InvalidMetadataError(
+                f"table {m.location}: {name} would be {number}, and {highest} is the highest there "
+                "is; the table's metadata is damaged"
+            )
 
 
 def _check_defaults(m: TableMetadata, base: TableMetadata | None) -> None:

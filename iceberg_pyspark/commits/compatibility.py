@@ -24,6 +24,7 @@ from iceberg_pyspark.spec.transforms import (
     accepts,
 )
 from iceberg_pyspark.spec.types import (
+    MAX_TYPE_DEPTH,
     MIN_FORMAT_VERSION,
     DoubleType,
     FloatType,
@@ -34,6 +35,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
     UnknownType,
     VariantType,
+    is_too_deep,
 )
 
 DEFAULTS_MIN_FORMAT_VERSION = 3
@@ -42,6 +44,8 @@ _NULL_DEFAULT_ONLY = (UnknownType, VariantType, GeometryType, GeographyType)
 
 def check_schema(schema: Schema, format_version: int) -> None:
     """Refuse a schema that a table of this format version must not be given."""
+    if is_too_deep(schema.as_struct):
+        raise InvalidRequestError(f"the schema nests deeper than {MAX_TYPE_DEPTH} levels")
     if len(schema.id_by_name) != len(schema.field_by_id):
         names = list(schema.name_by_id.values())
         twice = next(name for name in names if names.count(name) > 1)

@@ -67,7 +67,13 @@ def snapshots_since(
     Raises `ConcurrentChangeError` when the base is not an ancestor: rolled back or expired.
     """
     current = head
+    seen: set[int] = set()
     while current is not None and current.snapshot_id != base_snapshot_id:
+        if current.snapshot_id in seen:
+            # parents in a circle, in damaged metadata
+            current = None
+            break
+        seen.add(current.snapshot_id)
         yield current
         parent_id = current.parent_snapshot_id
         if parent_id is None:

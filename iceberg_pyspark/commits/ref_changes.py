@@ -161,8 +161,13 @@ def fast_forward(metadata: TableMetadata, branch: str, to: str) -> Changes:
 
 
 def ancestors_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
-    """A snapshot and its ancestors, newest first, as far as the table still has them."""
-    while snapshot is not None:
+    """A snapshot and its ancestors, newest first, as far as the table still has them.
+
+    It ends where parents go in a circle, which damaged metadata may say.
+    """
+    seen: set[int] = set()
+    while snapshot is not None and snapshot.snapshot_id not in seen:
+        seen.add(snapshot.snapshot_id)
         yield snapshot
         parent_id = snapshot.parent_snapshot_id
         snapshot = None if parent_id is None else metadata.snapshot_by_id.get(parent_id)

@@ -28,6 +28,7 @@ from iceberg_pyspark.expressions.predicates import (
     UnaryPredicate,
 )
 from iceberg_pyspark.expressions.rewriting import not_bound
+from iceberg_pyspark.spec.json_fields import shown
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import BinaryType, FixedType
 from iceberg_pyspark.spec.values import value_to_json
@@ -39,6 +40,9 @@ _COMPARISONS = {
 _MEMBERSHIPS = {
     op.replace("_", "-"): op for op in cast("tuple[Membership, ...]", get_args(Membership))
 }
+
+_MAX_DEPTH = 200
+"""A chain of ANDs of two is as deep as it is long."""
 
 
 def predicate_to_json(predicate: Predicate) -> Any:
@@ -79,14 +83,19 @@ def predicate_from_json(data: Any, schema: Schema, *, case_sensitive: bool = Tru
     )
 
 
-def _from_json(data: Any, schema: Schema, case_sensitive: bool, path: str) -> Predicate:
+def _from_json(
+    data: Any, schema: Schema, case_sensitive: bool, path: str, depth: int = 1
+) -> Predicate:
     if isinstance(data, bool):
         return AlwaysTrue() if data else AlwaysFalse()
     if not isinstance(data, dict):
-        raise InvalidRequestError(f"{path}: expected an expression object, got {data!r}")
+        raise InvalidRequestError(f"{path}: expected an expression object, got {shown(data)}")
+    if depth > _MAX_DEPTH:
+        raise InvalidRequestError(f"expression: nested deeper than {_MAX_DEPTH} levels")
 
     def child(key: str) -> Predicate:
-        return _from_json(_get(data, key, path), schema, case_sensitive, f"{path}.{key}")
+        found = _get(data, key, path)
+        return _from_json(found, schema, case_sensitive, f"{path}.{key}", depth + 1)
 
     def literal(value: Any) -> Any:
         type_ = bind_column(_term(data, path), schema, case_sensitive=case_sensitive).type
@@ -95,9 +104,10 @@ def _from_json(data: Any, schema: Schema, case_sensitive: bool, path: str) -> Pr
         try:
             return bytes.fromhex(value)
         except ValueError as e:
-            raise InvalidRequestError(f"{path}: {value!r} is not hexadecimal") from e
+            raise InvalidRequestError(f"{path}: {shown(value)} is not hexadecimal") from e
 
-    type_name = str(data.get("type")).replace("_", "-")
+    given_type = data.get("type")
+    type_name = given_type.replace("_", "-") if isinstance(given_type, str) else ""
     match type_name:
         case "true":
             return AlwaysTrue()
@@ -115,10 +125,13 @@ def _from_json(data: Any, schema: Schema, case_sensitive: bool, path: str) -> Pr
             value = literal(_get(data, "value", path))
             return LiteralPredicate(_COMPARISONS[type_name], _term(data, path), value)
         case _ if type_name in _MEMBERSHIPS:
-            values = tuple(map(literal, _get(data, "values", path)))
+            values = _get(data, "values", path)
+            if not isinstance(values, list):
+                raise InvalidRequestError(f"{path}.values: expected a list, got {shown(values)}")
+            values = tuple(map(literal, values))
             return SetPredicate(_MEMBERSHIPS[type_name], _term(data, path), values)
         case _:
-            raise InvalidRequestError(f"{path}.type: {data.get('type')!r} is not an expression")
+            raise InvalidRequestError(f"{path}.type: {shown(given_type)} is not an expression")
 
 
 def _term(data: dict[str, Any], path: str) -> str:
@@ -126,7 +139,7 @@ def _term(data: dict[str, Any], path: str) -> str:
     if isinstance(term, dict) and term.get("type") == "reference":
         term = term.get("term")
     if not isinstance(term, str):
-        raise InvalidRequestError(f"{path}.term: expected a column name, got {term!r}")
+        raise InvalidRequestError(f"{path}.term: expected a column name, got {shown(term)}")
     return term
 
 

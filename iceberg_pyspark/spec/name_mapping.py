@@ -5,12 +5,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.json_fields import JsonObject, parse_json, shown
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import ListType, MapType, NestedField, StructType, Type
+from iceberg_pyspark.spec.types import (
+    MAX_TYPE_DEPTH,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+)
+
+_PROPERTY = "schema.name-mapping.default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,28 +49,25 @@ def find_mapped(fields: tuple[MappedField, ...], name: str) -> MappedField | Non
 
 def name_mapping_from_text(text: str) -> NameMapping:
     """Parse the value of property `schema.name-mapping.default`."""
-    try:
-        data = json.loads(text)
-    except ValueError as e:
-        raise InvalidMetadataError(f"schema.name-mapping.default: not valid JSON ({e})") from e
-    return NameMapping(fields=_fields_from_json(data, "schema.name-mapping.default"))
-
-
-def _fields_from_json(data: Any, path: str) -> tuple[MappedField, ...]:
+    data = parse_json(text, _PROPERTY)
     if not isinstance(data, list):
-        raise InvalidMetadataError(f"{path}: expected a list")
-    fields = []
-    for i, f in enumerate(data):
-        if not isinstance(f, dict) or not isinstance(f.get("names"), list):
-            raise InvalidMetadataError(f"{path}[{i}].names: required list")
-        fields.append(
-            MappedField(
-                field_id=f.get("field-id"),
-                names=tuple(f["names"]),
-                fields=_fields_from_json(f.get("fields") or [], f"{path}[{i}].fields"),
-            )
+        raise InvalidMetadataError(f"{_PROPERTY}: expected a list, got {shown(data)}")
+    return NameMapping(
+        fields=_fields_from_json([JsonObject(f, f"{_PROPERTY}[{i}]") for i, f in enumerate(data)])
+    )
+
+
+def _fields_from_json(items: Sequence[JsonObject], depth: int = 1) -> tuple[MappedField, ...]:
+    if items and depth > MAX_TYPE_DEPTH:
+        raise InvalidMetadataError(f"{_PROPERTY}: nested deeper than {MAX_TYPE_DEPTH} levels")
+    return tuple(
+        MappedField(
+            field_id=item.optional_int32("field-id"),
+            names=item.strings("names"),
+            fields=_fields_from_json(item.objects("fields"), depth + 1),
         )
-    return tuple(fields)
+        for item in items
+    )
 
 
 def name_mapping_to_text(mapping: NameMapping) -> str:

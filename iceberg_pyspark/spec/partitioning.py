@@ -7,13 +7,14 @@ fields.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any, TypeAlias
 from urllib.parse import quote_plus
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.json_fields import JsonObject, shown
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import (
     IdentityTransform,
@@ -22,7 +23,8 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     human_value,
     result_type,
-    transform_of,
+    source_ids_from_json,
+    transform_from_json,
 )
 from iceberg_pyspark.spec.types import (
     DecimalType,
@@ -224,33 +226,41 @@ def spec_to_json(spec: PartitionSpec) -> dict[str, Any]:
     }
 
 
-def fields_from_json(data: Any, path: str) -> tuple[PartitionField, ...]:
-    """Parse a list of partition fields; v1 fields without an id get 1000, 1001, ... by position."""
-    if not isinstance(data, list):
-        raise InvalidMetadataError(f"{path}: expected a list, got {data!r}")
-    fields = []
-    for i, f in enumerate(data):
-        try:
-            sources = f["source-ids"] if f.get("source-ids") else [f["source-id"]]
-            fields.append(
-                PartitionField(
-                    source_ids=tuple(sources),
-                    field_id=f.get("field-id", FIRST_PARTITION_FIELD_ID + i),
-                    name=f["name"],
-                    transform=transform_of(f["transform"], len(sources)),
-                )
-            )
-        except (KeyError, TypeError, AttributeError) as e:
-            raise InvalidMetadataError(f"{path}[{i}]: {e} is required") from e
-    return tuple(fields)
+def fields_from_json(data: JsonObject, key: str) -> tuple[PartitionField, ...]:
+    """Parse the list of partition fields in a field of a JSON object.
+
+    v1 fields without an id get 1000, 1001, ... by position.
+    """
+    fields = tuple(_field_from_json(item, i) for i, item in enumerate(data.objects(key)))
+    path = data.path_of(key)
+    _unique((f.field_id for f in fields), path, "field-id")
+    _unique((f.name for f in fields), path, "name")
+    return fields
 
 
-def spec_from_json(data: Any, path: str = "partition-spec") -> PartitionSpec:
+def _unique(values: Iterable[Any], path: str, key: str) -> None:
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            raise InvalidMetadataError(f"{path}: {key} {shown(value)} occurs twice")
+        seen.add(value)
+
+
+def _field_from_json(data: JsonObject, position: int) -> PartitionField:
+    field_id = data.optional_int32("field-id", 0)
+    return PartitionField(
+        source_ids=source_ids_from_json(data),
+        field_id=FIRST_PARTITION_FIELD_ID + position if field_id is None else field_id,
+        name=data.string("name"),
+        transform=transform_from_json(data),
+    )
+
+
+def spec_from_json(data: JsonObject) -> PartitionSpec:
     """Parse a spec; errors name the JSON path."""
-    if not isinstance(data, dict) or "spec-id" not in data:
-        raise InvalidMetadataError(f"{path}.spec-id: required")
     return PartitionSpec(
-        spec_id=data["spec-id"], fields=fields_from_json(data.get("fields", []), f"{path}.fields")
+        spec_id=data.int32("spec-id"),
+        fields=fields_from_json(data, "fields"),
     )
 
 

@@ -12,7 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.types import (
+    MAX_TYPE_DEPTH,
     ListType,
     MapType,
     NestedField,
@@ -209,70 +211,79 @@ def field_to_json(f: NestedField) -> dict[str, Any]:
     return out
 
 
-def type_from_json(data: Any, path: str = "type") -> Type:
-    """Parse a type; errors name the JSON path."""
-    if isinstance(data, str):
+def type_from_json(parent: JsonObject, key: str, depth: int = 1) -> Type:
+    """Parse the type in a field of a JSON object; errors name the JSON path."""
+    path, value = parent.path_of(key), parent.value(key)
+    if isinstance(value, str):
         try:
-            return primitive_from_string(data)
+            return primitive_from_string(parent.string(key))
         except InvalidMetadataError as e:
             raise InvalidMetadataError(f"{path}: {e}") from e
-    if not isinstance(data, dict):
-        raise InvalidMetadataError(f"{path}: expected a type name or object, got {data!r}")
-    try:
-        match data.get("type"):
-            case "struct":
-                return StructType(
-                    tuple(
-                        field_from_json(f, f"{path}.fields[{i}]")
-                        for i, f in enumerate(data["fields"])
-                    )
-                )
-            case "list":
-                return ListType(
-                    element_id=data["element-id"],
-                    element_type=type_from_json(data["element"], f"{path}.element"),
-                    element_required=data["element-required"],
-                )
-            case "map":
-                return MapType(
-                    key_id=data["key-id"],
-                    key_type=type_from_json(data["key"], f"{path}.key"),
-                    value_id=data["value-id"],
-                    value_type=type_from_json(data["value"], f"{path}.value"),
-                    value_required=data["value-required"],
-                )
-            case other:
-                raise InvalidMetadataError(f"{path}.type: unknown nested type {other!r}")
-    except KeyError as e:
-        raise InvalidMetadataError(f"{path}: {e.args[0]} is required") from e
+    if not isinstance(value, dict):
+        raise parent.wrong(key, "required type name or object")
+    if depth > MAX_TYPE_DEPTH:
+        raise InvalidMetadataError(f"{path}: types nest deeper than {MAX_TYPE_DEPTH} levels")
+    data = parent.object(key)
+    match data.string("type"):
+        case "struct":
+            return _struct_from_json(data, depth)
+        case "list":
+            return ListType(
+                element_id=_field_id(data, "element-id"),
+                element_type=type_from_json(data, "element", depth + 1),
+                element_required=data.boolean("element-required"),
+            )
+        case "map":
+            return MapType(
+                key_id=_field_id(data, "key-id"),
+                key_type=type_from_json(data, "key", depth + 1),
+                value_id=_field_id(data, "value-id"),
+                value_type=type_from_json(data, "value", depth + 1),
+                value_required=data.boolean("value-required"),
+            )
+        case _:
+            raise data.wrong("type", "unknown nested type")
 
 
-def field_from_json(data: Any, path: str = "field") -> NestedField:
+def _struct_from_json(data: JsonObject, depth: int) -> StructType:
+    data.array("fields")
+    fields = tuple(field_from_json(f, depth) for f in data.objects("fields"))
+    names: set[str] = set()
+    for f in fields:
+        if f.name in names:
+            raise InvalidMetadataError(f"{data.path_of('fields')}: name '{f.name}' occurs twice")
+        names.add(f.name)
+    return StructType(fields)
+
+
+def _field_id(data: JsonObject, key: str) -> int:
+    field_id = data.int32(key, 0)
+    if field_id > MAX_USER_FIELD_ID:
+        raise data.wrong(key, f"ids above {MAX_USER_FIELD_ID} are reserved")
+    return field_id
+
+
+def field_from_json(data: JsonObject, depth: int = 1) -> NestedField:
     """Parse a struct field; errors name the JSON path."""
-    if not isinstance(data, dict):
-        raise InvalidMetadataError(f"{path}: expected an object, got {data!r}")
-    for key in ("id", "name", "required", "type"):
-        if key not in data:
-            raise InvalidMetadataError(f"{path}.{key}: required")
-    type_ = type_from_json(data["type"], f"{path}.type")
+    type_ = type_from_json(data, "type", depth + 1)
     return NestedField(
-        field_id=data["id"],
-        name=data["name"],
+        field_id=_field_id(data, "id"),
+        name=data.string("name"),
         type=type_,
-        required=data["required"],
-        doc=data.get("doc"),
-        initial_default=_default_from_json(type_, data, "initial-default", path),
-        write_default=_default_from_json(type_, data, "write-default", path),
+        required=data.boolean("required"),
+        doc=data.optional_string("doc"),
+        initial_default=_default_from_json(type_, data, "initial-default"),
+        write_default=_default_from_json(type_, data, "write-default"),
     )
 
 
-def _default_from_json(type_: Type, data: Mapping[str, Any], key: str, path: str) -> Any:
-    if data.get(key) is None:
+def _default_from_json(type_: Type, data: JsonObject, key: str) -> Any:
+    if not data.has(key):
         return None
     try:
-        return value_from_json(type_, data[key])
+        return value_from_json(type_, data.value(key))
     except (ValueError, TypeError) as e:
-        raise InvalidMetadataError(f"{path}.{key}: not a {type_}: {e}") from e
+        raise InvalidMetadataError(f"{data.path_of(key)}: not a {type_}: {e}") from e
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:
@@ -284,19 +295,22 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
     return out
 
 
-def schema_from_json(data: Any, path: str = "schema") -> Schema:
+def schema_from_json(data: JsonObject) -> Schema:
     """Parse a schema and check that ids are unique; errors name the JSON path."""
-    if not isinstance(data, dict):
-        raise InvalidMetadataError(f"{path}: expected an object, got {data!r}")
-    struct = type_from_json({**data, "type": "struct"}, path)
-    if not isinstance(struct, StructType):
-        raise InvalidMetadataError(f"{path}: a schema must be a struct")
+    if data.has("type") and data.value("type") != "struct":
+        raise data.wrong("type", "a schema must be a struct")
     schema = Schema(
-        schema_id=data.get("schema-id", 0),
-        fields=struct.fields,
-        identifier_field_ids=tuple(data.get("identifier-field-ids") or ()),
+        schema_id=data.optional_int32("schema-id") or 0,
+        fields=_struct_from_json(data, 1).fields,
+        identifier_field_ids=data.int32s("identifier-field-ids"),
     )
-    _ = schema.field_by_id
+    try:
+        known = schema.field_by_id
+    except InvalidMetadataError as e:
+        raise InvalidMetadataError(f"{data.path}: {e}" if data.path else str(e)) from e
+    for i, field_id in enumerate(schema.identifier_field_ids):
+        if field_id not in known:
+            raise data.wrong("identifier-field-ids", "no field has this id", i)
     return schema
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.json_fields import JsonObject
 
 MAIN = "main"
 RefType = Literal["branch", "tag"]
@@ -93,33 +94,39 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
     return out
 
 
-def snapshot_from_json(data: Any, path: str, format_version: int) -> Snapshot:
+def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
     """Parse a snapshot of a table of that format version; errors name the JSON path."""
-    if not isinstance(data, dict):
-        raise InvalidMetadataError(f"{path}: expected an object, got {data!r}")
-    for key in ("snapshot-id", "timestamp-ms"):
-        if not isinstance(data.get(key), int):
-            raise InvalidMetadataError(f"{path}.{key}: required integer")
     # a v1 snapshot may stay behind in an upgraded table, so v2's requirements are not enforced on
     # it
-    if data.get("manifest-list") is None and data.get("manifests") is None:
-        raise InvalidMetadataError(f"{path}.manifest-list: required since v2")
-    summary = data.get("summary") or {}
-    if not isinstance(summary, dict):
-        raise InvalidMetadataError(f"{path}.summary: expected an object")
-    manifests = data.get("manifests")
+    if not data.has("manifest-list") and not data.has("manifests"):
+        raise InvalidMetadataError(f"{data.path_of('manifest-list')}: required since v2")
+    lineage = format_version >= 3
     return Snapshot(
-        snapshot_id=data["snapshot-id"],
-        parent_snapshot_id=data.get("parent-snapshot-id"),
-        sequence_number=data.get("sequence-number") or 0,
-        timestamp_ms=data["timestamp-ms"],
-        manifest_list=data.get("manifest-list"),
-        manifests=None if manifests is None else tuple(manifests),
-        summary={str(k): str(v) for k, v in summary.items()},
-        schema_id=data.get("schema-id"),
-        first_row_id=data.get("first-row-id") if format_version >= 3 else None,
-        added_rows=data.get("added-rows") if format_version >= 3 else None,
-        key_id=data.get("key-id"),
+        snapshot_id=data.int64("snapshot-id"),
+        parent_snapshot_id=data.optional_int64("parent-snapshot-id"),
+        sequence_number=data.optional_int64("sequence-number", 0) or 0,
+        timestamp_ms=data.time_ms("timestamp-ms"),
+        manifest_list=data.optional_string("manifest-list"),
+        manifests=data.strings("manifests") if data.has("manifests") else None,
+        summary=data.string_map("summary"),
+        schema_id=data.optional_int32("schema-id"),
+        first_row_id=data.optional_int64("first-row-id", 0) if lineage else None,
+        added_rows=data.optional_int64("added-rows", 0) if lineage else None,
+        key_id=data.optional_string("key-id"),
+    )
+
+
+def snapshot_log_entry_from_json(data: JsonObject) -> SnapshotLogEntry:
+    """Parse an entry of the snapshot log."""
+    return SnapshotLogEntry(
+        snapshot_id=data.int64("snapshot-id"), timestamp_ms=data.time_ms("timestamp-ms")
+    )
+
+
+def metadata_log_entry_from_json(data: JsonObject) -> MetadataLogEntry:
+    """Parse an entry of the metadata log."""
+    return MetadataLogEntry(
+        metadata_file=data.string("metadata-file"), timestamp_ms=data.time_ms("timestamp-ms")
     )
 
 
@@ -135,17 +142,15 @@ def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
     return out
 
 
-def ref_from_json(data: Any, path: str) -> SnapshotRef:
+def ref_from_json(data: JsonObject) -> SnapshotRef:
     """Parse a reference; errors name the JSON path."""
-    if not isinstance(data, dict) or not isinstance(data.get("snapshot-id"), int):
-        raise InvalidMetadataError(f"{path}.snapshot-id: required integer")
-    type_ = str(data.get("type", "")).lower()
+    type_ = data.string("type").lower()
     if type_ not in ("branch", "tag"):
-        raise InvalidMetadataError(f"{path}.type: must be branch or tag, got {data.get('type')!r}")
+        raise data.wrong("type", "must be branch or tag")
     return SnapshotRef(
-        snapshot_id=data["snapshot-id"],
+        snapshot_id=data.int64("snapshot-id"),
         type="branch" if type_ == "branch" else "tag",
-        min_snapshots_to_keep=data.get("min-snapshots-to-keep"),
-        max_snapshot_age_ms=data.get("max-snapshot-age-ms"),
-        max_ref_age_ms=data.get("max-ref-age-ms"),
+        min_snapshots_to_keep=data.optional_int32("min-snapshots-to-keep", 1),
+        max_snapshot_age_ms=data.optional_int64("max-snapshot-age-ms", 1),
+        max_ref_age_ms=data.optional_int64("max-ref-age-ms", 1),
     )

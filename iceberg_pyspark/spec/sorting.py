@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.transforms import Transform, transform_of
+from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.spec.transforms import Transform, source_ids_from_json, transform_from_json
 
 Direction = Literal["asc", "desc"]
 NullOrder = Literal["nulls-first", "nulls-last"]
@@ -58,31 +58,25 @@ def sort_order_to_json(order: SortOrder) -> dict[str, Any]:
     return {"order-id": order.order_id, "fields": fields}
 
 
-def sort_order_from_json(data: Any, path: str = "sort-order") -> SortOrder:
+def sort_order_from_json(data: JsonObject) -> SortOrder:
     """Parse a sort order; errors name the JSON path."""
-    try:
-        return SortOrder(
-            order_id=data["order-id"],
-            fields=tuple(
-                SortField(
-                    source_ids=tuple(_source_ids(f)),
-                    transform=transform_of(f["transform"], len(_source_ids(f))),
-                    direction=_one_of(f["direction"], "asc", "desc"),
-                    null_order=_one_of(f["null-order"], "nulls-first", "nulls-last"),
-                )
-                for f in data["fields"]
-            ),
-        )
-    except (KeyError, TypeError, AttributeError, ValueError) as e:
-        raise InvalidMetadataError(f"{path}: {e}") from e
+    data.array("fields")
+    return SortOrder(
+        order_id=data.int32("order-id"),
+        fields=tuple(map(_sort_field_from_json, data.objects("fields"))),
+    )
 
 
-def _source_ids(field: Any) -> list[int]:
-    ids: list[int] = field["source-ids"] if field.get("source-ids") else [field["source-id"]]
-    return ids
-
-
-def _one_of(value: str, *allowed: str) -> Any:
-    if value.lower() not in allowed:
-        raise ValueError(f"{value!r} is not one of {', '.join(allowed)}")
-    return value.lower()
+def _sort_field_from_json(data: JsonObject) -> SortField:
+    direction = data.string("direction").lower()
+    if direction not in ("asc", "desc"):
+        raise data.wrong("direction", "must be asc or desc")
+    null_order = data.string("null-order").lower()
+    if null_order not in ("nulls-first", "nulls-last"):
+        raise data.wrong("null-order", "must be nulls-first or nulls-last")
+    return SortField(
+        source_ids=source_ids_from_json(data),
+        transform=transform_from_json(data),
+        direction="asc" if direction == "asc" else "desc",
+        null_order="nulls-first" if null_order == "nulls-first" else "nulls-last",
+    )

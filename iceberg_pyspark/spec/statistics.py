@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.json_fields import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,28 +66,26 @@ def statistics_to_json(s: StatisticsFile) -> dict[str, Any]:
     return out
 
 
-def statistics_from_json(data: Any, path: str) -> StatisticsFile:
+def statistics_from_json(data: JsonObject) -> StatisticsFile:
     """Parse a statistics file; errors name the JSON path."""
-    try:
-        return StatisticsFile(
-            snapshot_id=data["snapshot-id"],
-            statistics_path=data["statistics-path"],
-            file_size_in_bytes=data["file-size-in-bytes"],
-            file_footer_size_in_bytes=data["file-footer-size-in-bytes"],
-            blob_metadata=tuple(
-                BlobMetadata(
-                    type=b["type"],
-                    snapshot_id=b["snapshot-id"],
-                    sequence_number=b["sequence-number"],
-                    fields=tuple(b["fields"]),
-                    properties=b.get("properties") or {},
-                )
-                for b in data.get("blob-metadata") or ()
-            ),
-            key_metadata=data.get("key-metadata"),
-        )
-    except (KeyError, TypeError, AttributeError) as e:
-        raise InvalidMetadataError(f"{path}: {e} is required") from e
+    return StatisticsFile(
+        snapshot_id=data.int64("snapshot-id"),
+        statistics_path=data.string("statistics-path"),
+        file_size_in_bytes=data.int64("file-size-in-bytes", 0),
+        file_footer_size_in_bytes=data.int64("file-footer-size-in-bytes", 0),
+        blob_metadata=tuple(map(_blob_from_json, data.objects("blob-metadata"))),
+        key_metadata=data.optional_string("key-metadata"),
+    )
+
+
+def _blob_from_json(data: JsonObject) -> BlobMetadata:
+    return BlobMetadata(
+        type=data.string("type"),
+        snapshot_id=data.int64("snapshot-id"),
+        sequence_number=data.int64("sequence-number"),
+        fields=data.int32s("fields"),
+        properties=data.string_map("properties"),
+    )
 
 
 def partition_statistics_to_json(s: PartitionStatisticsFile) -> dict[str, Any]:
@@ -99,13 +97,10 @@ def partition_statistics_to_json(s: PartitionStatisticsFile) -> dict[str, Any]:
     }
 
 
-def partition_statistics_from_json(data: Any, path: str) -> PartitionStatisticsFile:
+def partition_statistics_from_json(data: JsonObject) -> PartitionStatisticsFile:
     """Parse a partition statistics file; errors name the JSON path."""
-    try:
-        return PartitionStatisticsFile(
-            snapshot_id=data["snapshot-id"],
-            statistics_path=data["statistics-path"],
-            file_size_in_bytes=data["file-size-in-bytes"],
-        )
-    except (KeyError, TypeError) as e:
-        raise InvalidMetadataError(f"{path}: {e} is required") from e
+    return PartitionStatisticsFile(
+        snapshot_id=data.int64("snapshot-id"),
+        statistics_path=data.string("statistics-path"),
+        file_size_in_bytes=data.int64("file-size-in-bytes", 0),
+    )

@@ -8,7 +8,7 @@ Files, gzip and locations are `storage/metadata_files.py`; changes are `commits/
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spec.json_fields import MAX_INT64, JsonObject, parse_json
 from iceberg_pyspark.spec.partitioning import (
     PartitionSpec,
     fields_from_json,
@@ -32,9 +33,11 @@ from iceberg_pyspark.spec.snapshots import (
     Snapshot,
     SnapshotLogEntry,
     SnapshotRef,
+    metadata_log_entry_from_json,
     ref_from_json,
     ref_to_json,
     snapshot_from_json,
+    snapshot_log_entry_from_json,
     snapshot_to_json,
 )
 from iceberg_pyspark.spec.sorting import (
@@ -61,6 +64,20 @@ from iceberg_pyspark.spec.unknown_keys import (
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 
 T = TypeVar("T")
+
+
+class ById(dict[int, T]):
+    """Parts of table metadata by id; to ask for one that is not there is an error of our own.
+
+    Ids that are asked for come from files, which may be damaged.
+    """
+
+    def __init__(self, missing: str, items: Iterable[tuple[int, T]]) -> None:
+        super().__init__(items)
+        self._missing = missing
+
+    def __missing__(self, key: int) -> T:
+        raise InvalidMetadataError(f"{self._missing} {key}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,22 +113,25 @@ class TableMetadata:
     @cached_property
     def schema_by_id(self) -> Mapping[int, Schema]:
         """All schemas by id."""
-        return {s.schema_id: s for s in self.schemas}
+        return self._by_id("schema", ((s.schema_id, s) for s in self.schemas))
 
     @cached_property
     def spec_by_id(self) -> Mapping[int, PartitionSpec]:
         """All partition specs by id."""
-        return {s.spec_id: s for s in self.partition_specs}
+        return self._by_id("partition spec", ((s.spec_id, s) for s in self.partition_specs))
 
     @cached_property
     def sort_order_by_id(self) -> Mapping[int, SortOrder]:
         """All sort orders by id."""
-        return {s.order_id: s for s in self.sort_orders}
+        return self._by_id("sort order", ((s.order_id, s) for s in self.sort_orders))
 
     @cached_property
     def snapshot_by_id(self) -> Mapping[int, Snapshot]:
         """All snapshots by id."""
-        return {s.snapshot_id: s for s in self.snapshots}
+        return self._by_id("snapshot", ((s.snapshot_id, s) for s in self.snapshots))
+
+    def _by_id(self, what: str, items: Iterable[tuple[int, T]]) -> ById[T]:
+        return ById(f"table {self.location} has no {what}", items)
 
     @property
     def current_schema(self) -> Schema:
@@ -127,6 +147,18 @@ class TableMetadata:
     def default_sort_order(self) -> SortOrder:
         """The order new data should be sorted by."""
         return self.sort_order_by_id[self.default_sort_order_id]
+
+    @property
+    def next_sequence_number(self) -> int:
+        """The sequence number of the next snapshot; 0 in v1."""
+        if self.format_version < 2:
+            return 0
+        if self.last_sequence_number >= MAX_INT64:
+            raise InvalidMetadataError(
+                f"table {self.location}: no sequence number follows {self.last_sequence_number}; "
+                "the table's metadata is damaged"
+            )
+        return self.last_sequence_number + 1
 
     @property
     def schemas_newest_first(self) -> tuple[Schema, ...]:
@@ -219,102 +251,80 @@ def metadata_to_bytes(metadata: TableMetadata) -> bytes:
 
 def metadata_from_bytes(data: bytes, path: str) -> TableMetadata:
     """Parse an uncompressed metadata file; errors start with `path`."""
-    try:
-        parsed = json.loads(data)
-    except (ValueError, RecursionError) as e:
-        raise InvalidMetadataError(f"{path}: not valid JSON ({e})") from e
+    parsed = parse_json(data, path)
     try:
         return metadata_from_json(parsed)
     except (InvalidMetadataError, UnsupportedFeatureError) as e:
         raise type(e)(f"{path}: {e}") from e
-    except (KeyError, TypeError, AttributeError, ValueError) as e:
-        raise InvalidMetadataError(f"{path}: damaged metadata ({type(e).__name__}: {e})") from e
 
 
 def metadata_from_json(data: Any) -> TableMetadata:
     """Parse table metadata; errors name the JSON path and the rule."""
-    if not isinstance(data, dict):
-        raise InvalidMetadataError("expected a JSON object")
-    version = data.get("format-version")
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise InvalidMetadataError("format-version: required integer")
+    o = JsonObject(data)
+    version = o.int32("format-version")
     if version not in SUPPORTED_FORMAT_VERSIONS:
         raise UnsupportedFeatureError(
             f"format-version {version} is not supported (1, 2 and 3 are); "
             "read the table with a newer version of this package"
         )
-    _require(data, "location", str)
-    _require(data, "last-updated-ms", int)
-    _require(data, "last-column-id", int)
-    if version >= 2:
-        _require(data, "table-uuid", str)
-        _require(data, "last-sequence-number", int)
-    schemas, current_schema_id = _schemas_from_json(data, version)
-    specs, default_spec_id = _specs_from_json(data, version)
-    orders, default_order_id = _sort_orders_from_json(data, version)
-    snapshots = tuple(
-        snapshot_from_json(s, f"snapshots[{i}]", version)
-        for i, s in enumerate(data.get("snapshots") or ())
-    )
-    current = data.get("current-snapshot-id")
-    current_snapshot_id = None if current in (None, -1) else current
-    refs = _refs_from_json(data, {s.snapshot_id for s in snapshots}, current_snapshot_id)
-    if version >= 3:
-        _require(data, "next-row-id", int)
-    highest_partition_id = max((f.field_id for s in specs for f in s.fields), default=999)
+    table_uuid = o.string("table-uuid") if version >= 2 else o.optional_string("table-uuid")
+    schemas, current_schema_id = _schemas_from_json(o, version)
+    specs, default_spec_id = _specs_from_json(o, version)
+    orders, default_order_id = _sort_orders_from_json(o, version)
+    snapshots = tuple(snapshot_from_json(s, version) for s in o.objects("snapshots"))
+    _unique(snapshots, lambda s: s.snapshot_id, "snapshots", "snapshot-id")
+    current = o.optional_int64("current-snapshot-id")
+    current_snapshot_id = None if current == -1 else current
+    last_partition_id = o.optional_int32("last-partition-id")
+    if last_partition_id is None:
+        last_partition_id = max((f.field_id for s in specs for f in s.fields), default=999)
     return TableMetadata(
         format_version=version,
-        table_uuid=data.get("table-uuid"),
-        location=data["location"].rstrip("/") or "/",
-        last_sequence_number=data.get("last-sequence-number", 0) if version >= 2 else 0,
-        last_updated_ms=data["last-updated-ms"],
-        last_column_id=data["last-column-id"],
+        table_uuid=table_uuid,
+        location=o.string("location").rstrip("/") or "/",
+        last_sequence_number=o.int64("last-sequence-number", 0) if version >= 2 else 0,
+        last_updated_ms=o.time_ms("last-updated-ms"),
+        last_column_id=o.int32("last-column-id"),
         schemas=schemas,
         current_schema_id=current_schema_id,
         partition_specs=specs,
         default_spec_id=default_spec_id,
-        last_partition_id=data.get("last-partition-id", highest_partition_id),
+        last_partition_id=last_partition_id,
         sort_orders=orders,
         default_sort_order_id=default_order_id,
-        properties={str(k): str(v) for k, v in (data.get("properties") or {}).items()},
+        properties=o.string_map("properties"),
         current_snapshot_id=current_snapshot_id,
         snapshots=snapshots,
-        refs=refs,
-        snapshot_log=tuple(
-            SnapshotLogEntry(snapshot_id=e["snapshot-id"], timestamp_ms=e["timestamp-ms"])
-            for e in data.get("snapshot-log") or ()
-        ),
-        metadata_log=tuple(
-            MetadataLogEntry(metadata_file=e["metadata-file"], timestamp_ms=e["timestamp-ms"])
-            for e in data.get("metadata-log") or ()
-        ),
-        statistics=tuple(
-            statistics_from_json(s, f"statistics[{i}]")
-            for i, s in enumerate(data.get("statistics") or ())
-        ),
+        refs=_refs_from_json(o, {s.snapshot_id for s in snapshots}, current_snapshot_id),
+        snapshot_log=tuple(map(snapshot_log_entry_from_json, o.objects("snapshot-log"))),
+        metadata_log=tuple(map(metadata_log_entry_from_json, o.objects("metadata-log"))),
+        statistics=tuple(map(statistics_from_json, o.objects("statistics"))),
         partition_statistics=tuple(
-            partition_statistics_from_json(s, f"partition-statistics[{i}]")
-            for i, s in enumerate(data.get("partition-statistics") or ())
+            map(partition_statistics_from_json, o.objects("partition-statistics"))
         ),
-        next_row_id=data.get("next-row-id", 0) if version >= 3 else 0,
-        encryption_keys=tuple(data.get("encryption-keys") or ()),
+        next_row_id=o.int64("next-row-id", 0) if version >= 3 else 0,
+        encryption_keys=tuple(map(_encryption_key, o.objects("encryption-keys"))),
         unknown=unknown_keys(data),
     )
 
 
-def _require(data: Mapping[str, Any], key: str, type_: type) -> None:
-    if not isinstance(data.get(key), type_) or isinstance(data.get(key), bool):
-        raise InvalidMetadataError(f"{key}: required {type_.__name__}, got {data.get(key)!r}")
+def _encryption_key(o: JsonObject) -> Mapping[str, Any]:
+    """A key as it is written: we do not use keys, and keep them for those who do."""
+    key: dict[str, Any] = {"key-id": o.string("key-id")}
+    key["encrypted-key-metadata"] = o.string("encrypted-key-metadata")
+    if o.has("encrypted-by-id"):
+        key["encrypted-by-id"] = o.string("encrypted-by-id")
+    if o.has("properties"):
+        key["properties"] = o.string_map("properties")
+    return key
 
 
-def _schemas_from_json(data: Mapping[str, Any], version: int) -> tuple[tuple[Schema, ...], int]:
-    if data.get("schemas"):
-        schemas = tuple(schema_from_json(s, f"schemas[{i}]") for i, s in enumerate(data["schemas"]))
-        current = data.get("current-schema-id")
-        if current is None:
-            raise InvalidMetadataError("current-schema-id: required with schemas")
-    elif version == 1 and "schema" in data:
-        schemas = (schema_from_json(data["schema"], "schema"),)
+def _schemas_from_json(o: JsonObject, version: int) -> tuple[tuple[Schema, ...], int]:
+    if found := o.objects("schemas"):
+        schemas = tuple(map(schema_from_json, found))
+        current = o.int32("current-schema-id")
+    elif version == 1 and o.has("schema"):
+        schemas = (schema_from_json(o.object("schema")),)
         current = schemas[0].schema_id
     else:
         raise InvalidMetadataError(f"schemas: required in v{version}")
@@ -324,23 +334,12 @@ def _schemas_from_json(data: Mapping[str, Any], version: int) -> tuple[tuple[Sch
     return schemas, current
 
 
-def _specs_from_json(
-    data: Mapping[str, Any], version: int
-) -> tuple[tuple[PartitionSpec, ...], int]:
-    if data.get("partition-specs"):
-        specs = tuple(
-            spec_from_json(s, f"partition-specs[{i}]")
-            for i, s in enumerate(data["partition-specs"])
-        )
-        default = data.get("default-spec-id")
-        if default is None:
-            raise InvalidMetadataError("default-spec-id: required with partition-specs")
-    elif version == 1 and "partition-spec" in data:
-        specs = (
-            PartitionSpec(
-                spec_id=0, fields=fields_from_json(data["partition-spec"], "partition-spec")
-            ),
-        )
+def _specs_from_json(o: JsonObject, version: int) -> tuple[tuple[PartitionSpec, ...], int]:
+    if found := o.objects("partition-specs"):
+        specs = tuple(map(spec_from_json, found))
+        default = o.int32("default-spec-id")
+    elif version == 1 and o.has("partition-spec"):
+        specs = (PartitionSpec(spec_id=0, fields=fields_from_json(o, "partition-spec")),)
         default = 0
     else:
         raise InvalidMetadataError(f"partition-specs: required in v{version}")
@@ -350,20 +349,16 @@ def _specs_from_json(
     return specs, default
 
 
-def _sort_orders_from_json(
-    data: Mapping[str, Any], version: int
-) -> tuple[tuple[SortOrder, ...], int]:
-    if data.get("sort-orders"):
-        orders = tuple(
-            sort_order_from_json(o, f"sort-orders[{i}]") for i, o in enumerate(data["sort-orders"])
-        )
-    elif version == 1 or "sort-orders" in data:
+def _sort_orders_from_json(o: JsonObject, version: int) -> tuple[tuple[SortOrder, ...], int]:
+    if found := o.objects("sort-orders"):
+        orders = tuple(map(sort_order_from_json, found))
+    elif version == 1 or o.has("sort-orders"):
         orders = (UNSORTED,)
     else:
         raise InvalidMetadataError(f"sort-orders: required in v{version}")
-    _unique(orders, lambda o: o.order_id, "sort-orders", "order-id")
-    default = data.get("default-sort-order-id", 0)
-    if default not in {o.order_id for o in orders}:
+    _unique(orders, lambda order: order.order_id, "sort-orders", "order-id")
+    default = o.optional_int32("default-sort-order-id") or 0
+    if default not in {order.order_id for order in orders}:
         if default != 0:
             raise InvalidMetadataError(f"default-sort-order-id: {default} is not in sort-orders")
         orders = (UNSORTED, *orders)
@@ -371,11 +366,10 @@ def _sort_orders_from_json(
 
 
 def _refs_from_json(
-    data: Mapping[str, Any], snapshot_ids: set[int], current_snapshot_id: int | None
+    o: JsonObject, snapshot_ids: set[int], current_snapshot_id: int | None
 ) -> dict[str, SnapshotRef]:
-    refs = {
-        name: ref_from_json(ref, f"refs.{name}") for name, ref in (data.get("refs") or {}).items()
-    }
+    found = o.optional_object("refs")
+    refs = {} if found is None else {n: ref_from_json(found.object(n)) for n in found.names()}
     if current_snapshot_id is not None and current_snapshot_id not in snapshot_ids:
         raise InvalidMetadataError(
             f"current-snapshot-id: {current_snapshot_id} is not in snapshots"

@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.json_fields import MAX_INT32, JsonObject
 from iceberg_pyspark.spec.murmur3 import murmur3_32
 from iceberg_pyspark.spec.types import (
     BinaryType,
@@ -144,7 +145,7 @@ _PLAIN: dict[str, Transform] = {
     "hour": HourTransform(),
     "void": VoidTransform(),
 }
-_WITH_ARGUMENT = re.compile(r"(bucket|truncate)\[(\d+)\]")
+_WITH_ARGUMENT = re.compile(r"(bucket|truncate)\[([0-9]+)\]")
 
 
 def parse_transform(text: str) -> Transform:
@@ -156,9 +157,12 @@ def parse_transform(text: str) -> Transform:
     if plain := _PLAIN.get(text.lower()):
         return plain
     if m := _WITH_ARGUMENT.fullmatch(text.lower()):
-        argument = int(m[2])
-        if argument < 1:
-            raise InvalidMetadataError(f"transform '{text}': the argument must be positive")
+        # by their number first: Python refuses to read thousands of digits
+        argument = int(m[2]) if len(m[2]) <= _INT32_DIGITS else MAX_INT32 + 1
+        if not 1 <= argument <= MAX_INT32:
+            raise InvalidMetadataError(
+                f"transform '{text[:80]}': the argument must be 1 to {MAX_INT32}"
+            )
         return BucketTransform(argument) if m[1] == "bucket" else TruncateTransform(argument)
     return UnknownTransform(text)
 
@@ -176,6 +180,23 @@ def transform_of(text: str, source_count: int) -> Transform:
     if source_count == 1 or isinstance(parsed, VoidTransform):
         return parsed
     return UnknownTransform(text)
+
+
+_INT32_DIGITS = len(str(MAX_INT32))
+
+
+def transform_from_json(data: JsonObject) -> Transform:
+    """The transform of a partition or sort field; errors name the JSON path."""
+    text = data.string("transform")
+    try:
+        return transform_of(text, len(source_ids_from_json(data)))
+    except InvalidMetadataError as e:
+        raise InvalidMetadataError(f"{data.path}: {e}") from e
+
+
+def source_ids_from_json(data: JsonObject) -> tuple[int, ...]:
+    """The columns a partition or sort field is computed from: `source-ids`, else `source-id`."""
+    return data.int32s("source-ids") or (data.int32("source-id"),)
 
 
 def result_type(transform: Transform, source: Type) -> Type:

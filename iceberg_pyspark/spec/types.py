@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.json_fields import MAX_INT32, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,10 @@ class DecimalType(PrimitiveType):
     def __post_init__(self) -> None:
         if not 1 <= self.precision <= 38:
             raise InvalidMetadataError(f"decimal precision must be 1 to 38, got {self.precision}")
+        if not 0 <= self.scale <= self.precision:
+            raise InvalidMetadataError(
+                f"decimal scale must be 0 to the precision {self.precision}, got {self.scale}"
+            )
 
     def __str__(self) -> str:
         return f"decimal({self.precision}, {self.scale})"
@@ -108,6 +113,12 @@ class FixedType(PrimitiveType):
     """`fixed[L]`: exactly L bytes."""
 
     length: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.length <= MAX_INT32:
+            raise InvalidMetadataError(
+                f"fixed length must be 0 to {MAX_INT32} bytes, got {self.length}"
+            )
 
     def __str__(self) -> str:
         return f"fixed[{self.length}]"
@@ -272,10 +283,15 @@ _CLASS_BY_NAME: Mapping[str, type[PrimitiveType]] = {
 }
 _NAME_BY_CLASS = {cls: name for name, cls in _CLASS_BY_NAME.items()}
 
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-_FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")
-_GEOMETRY = re.compile(r"geometry(?:\(\s*([^,()]+?)\s*\))?")
-_GEOGRAPHY = re.compile(r"geography(?:\(\s*([^,()]+?)\s*(?:,\s*(\w+)\s*)?\))?")
+# so few digits that every match is a number, and one way only to match: spaces are cut off after
+_DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)")
+_FIXED = re.compile(r"fixed\[\s*([0-9]{1,10})\s*\]")
+_GEOMETRY = re.compile(r"geometry(?:\(([^,()]+)\))?")
+_GEOGRAPHY = re.compile(r"geography(?:\(([^,()]+)(?:,([^,()]+))?\))?")
+_EDGE_ALGORITHM = re.compile(r"\w+")
+
+MAX_TYPE_DEPTH = 100
+"""How deep types may nest; deeper ones are refused before they exhaust the stack."""
 
 MIN_FORMAT_VERSION: Mapping[type[PrimitiveType], int] = {
     TimestampNsType: 3,
@@ -304,10 +320,16 @@ def primitive_from_string(text: str) -> PrimitiveType:
     if m := _FIXED.fullmatch(name):
         return FixedType(int(m[1]))
     if m := _GEOMETRY.fullmatch(text.strip()):
-        return GeometryType(m[1]) if m[1] else GeometryType()
+        if m[1] is None:
+            return GeometryType()
+        if crs := m[1].strip():
+            return GeometryType(crs)
     if m := _GEOGRAPHY.fullmatch(text.strip()):
-        return GeographyType(m[1] or "OGC:CRS84", (m[2] or "spherical").lower())
-    raise InvalidMetadataError(f"unknown type '{text}'")
+        crs = (m[1] or "OGC:CRS84").strip()
+        algorithm = (m[2] or "spherical").strip().lower()
+        if crs and _EDGE_ALGORITHM.fullmatch(algorithm):
+            return GeographyType(crs, algorithm)
+    raise InvalidMetadataError(f"unknown type {shown(text)}")
 
 
 def children_of(type_: Type) -> tuple[NestedField, ...]:
@@ -321,6 +343,14 @@ def children_of(type_: Type) -> tuple[NestedField, ...]:
             return (type_.key, type_.value)
         case _:
             return ()
+
+
+def is_too_deep(type_: Type) -> bool:
+    """Whether a type nests deeper than `MAX_TYPE_DEPTH`; asked before anything recurses into it."""
+    level = [type_]
+    for _ in range(MAX_TYPE_DEPTH):
+        level = [f.type for t in level for f in children_of(t)]
+    return bool(level)
 
 
 def walk_fields(type_: Type) -> Iterator[NestedField]:

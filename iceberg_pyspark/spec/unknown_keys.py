@@ -14,6 +14,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.json_fields import is_deeper, shown
+
+_MAX_DEPTH = 200
+"""What is nested deeper could be read and not written again."""
+
 _Key: TypeAlias = tuple[Any, ...]
 _Found: TypeAlias = Iterator[tuple[_Key, dict[str, Any], frozenset[str]]]
 
@@ -113,6 +119,12 @@ def unknown_keys(data: dict[str, Any]) -> UnknownKeys:
     }
     if not found:
         return NOTHING_UNKNOWN
+    for by_name in found.values():
+        for name, value in by_name.items():
+            if is_deeper(value, _MAX_DEPTH):
+                raise InvalidMetadataError(
+                    f"the unknown key {shown(name)} is nested deeper than {_MAX_DEPTH} levels"
+                )
     schema_ids = [s.get("schema-id") or 0 for s in _schemas(data)]
     current = data.get("current-schema-id")
     return UnknownKeys(

@@ -22,6 +22,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.json_fields import is_text, shown
 from iceberg_pyspark.spec.types import (
     BinaryType,
     BooleanType,
@@ -140,15 +141,21 @@ def value_from_bytes(type_: Type, data: bytes) -> Any:
             case TimestampType() | TimestampNsType() if size == 4:
                 days = int.from_bytes(data, "little", signed=True)
                 per_day = 86_400_000_000
-                return days * (per_day if isinstance(type_, TimestampType) else per_day * 1000)
+                since = days * (per_day if isinstance(type_, TimestampType) else per_day * 1000)
+                if not -(2**63) <= since < 2**63:
+                    raise ValueError(f"day {days} is out of range")
+                return since
             case TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
                 return int(struct.unpack("<q", data)[0])
             case FloatType():
                 return float(struct.unpack("<f", data)[0])
             case DoubleType():
                 return float(struct.unpack("<f" if size == 4 else "<d", data)[0])
-            case DecimalType(scale=scale):
-                return decimal_of(int.from_bytes(data, "big", signed=True), scale)
+            case DecimalType(precision=precision, scale=scale):
+                unscaled = int.from_bytes(data, "big", signed=True)
+                if abs(unscaled) >= 10**precision:
+                    raise ValueError(f"more than {precision} digits")
+                return decimal_of(unscaled, scale)
             case StringType():
                 return data.decode("utf-8")
             case UnknownType():
@@ -160,7 +167,7 @@ def value_from_bytes(type_: Type, data: bytes) -> Any:
             case _:
                 raise InvalidMetadataError(f"{type_} has no binary single-value form")
     except (struct.error, ValueError) as e:
-        raise InvalidMetadataError(f"{data.hex()} is not a binary {type_}") from e
+        raise InvalidMetadataError(f"{data[:40].hex()} is not a binary {type_}: {e}") from e
 
 
 def may_bound_uuids(low: bytes, high: bytes) -> bool:
@@ -252,19 +259,20 @@ def value_from_json(type_: Type, data: Any) -> Any:
 
 
 def _of_kind(data: Any, kind: type, what: str) -> Any:
-    if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
-        raise TypeError(f"{data!r} is not {what}")
+    wrong = isinstance(data, bool) and kind is not bool
+    if wrong or not isinstance(data, kind) or (kind is str and not is_text(data)):
+        raise TypeError(f"{shown(data)} is not {what}")
     return data
 
 
 def _float_from_json(type_: Type, data: Any) -> float:
     if isinstance(data, bool) or not isinstance(data, int | float):
-        raise TypeError(f"{data!r} is not a number")
+        raise TypeError(f"{shown(data)} is not a number")
     try:
         value = float(data)
         value_to_bytes(type_, value)
     except OverflowError as e:
-        raise ValueError(f"{data!r} does not fit {type_}") from e
+        raise ValueError(f"{shown(data)} does not fit {type_}") from e
     return value
 
 
@@ -328,10 +336,10 @@ def _nested_from_json(type_: StructType | ListType | MapType, data: Any) -> Any:
             _of_kind(data, dict, "an object of keys and values")
             keys, values = data.get("keys"), data.get("values")
             if not isinstance(keys, list) or not isinstance(values, list):
-                raise TypeError(f"{data!r} lacks a list of keys or of values")
+                raise TypeError(f"{shown(data)} lacks a list of keys or of values")
             if len(keys) != len(values):
                 raise ValueError(f"{len(keys)} keys, but {len(values)} values")
-            if len({json.dumps(k, sort_keys=True) for k in keys}) != len(keys):
+            if len({_key_text(k) for k in keys}) != len(keys):
                 raise ValueError("a key occurs twice")
             return [
                 (
@@ -340,6 +348,13 @@ def _nested_from_json(type_: StructType | ListType | MapType, data: Any) -> Any:
                 )
                 for i, (k, v) in enumerate(zip(keys, values, strict=True))
             ]
+
+
+def _key_text(data: Any) -> str:
+    try:
+        return json.dumps(data, sort_keys=True)
+    except RecursionError:
+        raise ValueError("a key is nested too deeply") from None
 
 
 def _part_from_json(name: str, type_: Type, data: Any, required: bool) -> Any:

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import io
 import json
-import lzma
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,7 +105,9 @@ class AvroFile:
             yield from plain_blocks(
                 self._blocks, self._codec, cost, most, self.location, self.size, room
             )
-        except _DECODING_ERRORS as e:
+        except IcebergError:
+            raise
+        except Exception as e:  # a decoder fails in any way on damaged bytes
             raise damaged(self.location, str(e) or type(e).__name__) from e
 
     def _part(self, blocks: Sequence[Block]) -> AvroPart:
@@ -386,7 +386,9 @@ def stream_records(stream: BinaryIO, location: str) -> AvroStream:
         stream.seek(stream.tell() - _SYNC_SIZE)
         sync = stream.read(_SYNC_SIZE)
         renamed = _SchemaRenamer(location).rename_record(schema)
-    except _DECODING_ERRORS as e:
+    except IcebergError:
+        raise
+    except Exception as e:  # a decoder fails in any way on damaged bytes
         raise damaged(location, f"its header: {type(e).__name__}: {e}") from e
     codec = metadata.get("avro.codec", "null")
     check_codec(codec, location)
@@ -424,22 +426,6 @@ def _stream_long(stream: BinaryIO, first: bytes) -> int:
             break
         number += byte
     return _read_long(bytes(number), 0)[0]
-
-
-_DECODING_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    lzma.LZMAError,
-    zlib.error,
-)
-"""What a decoder may raise on damaged bytes."""
 
 
 def _batches(

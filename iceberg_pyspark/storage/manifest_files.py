@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.avro_schemas import (
@@ -21,6 +21,7 @@ from iceberg_pyspark.spec.avro_schemas import (
 )
 from iceberg_pyspark.spec.avro_types import primitive_type
 from iceberg_pyspark.spec.entry_columns import METRIC_MAPS
+from iceberg_pyspark.spec.json_fields import MAX_INT64, JsonObject, parse_json
 from iceberg_pyspark.spec.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     DataFile,
@@ -44,6 +45,8 @@ from iceberg_pyspark.storage.avro import AvroFile, damaged, read_avro, write_avr
 from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifests import read_entries
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +181,11 @@ def _with_first_row_ids(
             assigned.append(replace(m, first_row_id=next_row_id))
             # counts are there: _with_counts came before
             next_row_id += (m.added_rows_count or 0) + (m.existing_rows_count or 0)
+            if not 0 <= next_row_id <= MAX_INT64:
+                raise InvalidMetadataError(
+                    f"{m.manifest_path}: its rows would get ids up to {next_row_id}, which no "
+                    "table has; the table's metadata or the manifest is damaged"
+                )
     return assigned, next_row_id
 
 
@@ -257,8 +265,8 @@ def read_manifest_list(file_io: FileIO, location: str) -> list[ManifestFile]:
             if room < 0:
                 raise too_large(location, avro.size)
         return manifests
-    except (KeyError, TypeError, ValueError) as e:
-        raise damaged(location, f"{type(e).__name__}: {e} in a manifest list's record") from e
+    except (AttributeError, TypeError, ValueError) as e:
+        raise damaged(location, f"{e} in a manifest list's record") from e
 
 
 def _memory_of(manifest: ManifestFile) -> int:
@@ -270,35 +278,57 @@ def _memory_of(manifest: ManifestFile) -> int:
 
 
 def _manifest_file(r: Mapping[str, Any]) -> ManifestFile:
-    partitions = r.get("_507")
+    partitions = _of(r, 507, list)
     return ManifestFile(
-        manifest_path=r["_500"],
-        manifest_length=r["_501"],
-        partition_spec_id=r["_502"],
-        content=ManifestContent(r.get("_517") or 0),
-        sequence_number=r.get("_515") or 0,
-        min_sequence_number=r.get("_516") or 0,
-        added_snapshot_id=r.get("_503"),
-        added_files_count=r.get("_504"),
-        existing_files_count=r.get("_505"),
-        deleted_files_count=r.get("_506"),
-        added_rows_count=r.get("_512"),
-        existing_rows_count=r.get("_513"),
-        deleted_rows_count=r.get("_514"),
-        partitions=None
-        if partitions is None
-        else tuple(
-            PartitionFieldSummary(
-                contains_null=s["_509"],
-                contains_nan=s.get("_518"),
-                lower_bound=s.get("_510"),
-                upper_bound=s.get("_511"),
-            )
-            for s in partitions
-        ),
-        key_metadata=r.get("_519"),
-        first_row_id=r.get("_520"),
+        manifest_path=_required(r, 500, _of(r, 500, str)),
+        manifest_length=_required(r, 501, _integer(r, 501)),
+        partition_spec_id=_required(r, 502, _integer(r, 502, bits=32)),
+        content=ManifestContent(_integer(r, 517) or 0),
+        sequence_number=_integer(r, 515) or 0,
+        min_sequence_number=_integer(r, 516) or 0,
+        added_snapshot_id=_integer(r, 503),
+        added_files_count=_integer(r, 504, bits=32),
+        existing_files_count=_integer(r, 505, bits=32),
+        deleted_files_count=_integer(r, 506, bits=32),
+        added_rows_count=_integer(r, 512),
+        existing_rows_count=_integer(r, 513),
+        deleted_rows_count=_integer(r, 514),
+        partitions=None if partitions is None else tuple(map(_summary, partitions)),
+        key_metadata=_of(r, 519, bytes),
+        first_row_id=_integer(r, 520),
     )
+
+
+def _summary(r: Mapping[str, Any]) -> PartitionFieldSummary:
+    return PartitionFieldSummary(
+        contains_null=_required(r, 509, _of(r, 509, bool)),
+        contains_nan=_of(r, 518, bool),
+        lower_bound=_of(r, 510, bytes),
+        upper_bound=_of(r, 511, bytes),
+    )
+
+
+def _of(r: Mapping[str, Any], field_id: int, type_: type[T]) -> T | None:
+    """A field of a record that has the type the specification gives, whatever its schema says."""
+    value = r.get(f"_{field_id}")
+    if value is not None and not isinstance(value, type_):
+        raise TypeError(f"field {field_id} is {type(value).__name__}, not {type_.__name__}")
+    return value
+
+
+def _integer(r: Mapping[str, Any], field_id: int, *, bits: int = 64) -> int | None:
+    value = r.get(f"_{field_id}")
+    if value is None:
+        return None
+    if type(value) is not int or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        raise ValueError(f"field {field_id} is no integer of {bits} bits")
+    return value
+
+
+def _required(r: Mapping[str, Any], field_id: int, value: T | None) -> T:
+    if value is None:
+        raise ValueError(f"field {field_id} is required")
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,16 +357,18 @@ def read_partition_types(file_io: FileIO, location: str) -> dict[int, Type]:
 
 def _header_of(avro: AvroFile) -> ManifestHeader:
     try:
-        schema_json = json.loads(avro.metadata["schema"])
-        fields_json = json.loads(avro.metadata["partition-spec"])
+        schema_json = parse_json(avro.metadata["schema"], "schema")
+        fields_json = parse_json(avro.metadata["partition-spec"], "partition-spec")
         schema_id = avro.metadata.get("schema-id")
-        schema = schema_from_json(schema_json)
+        schema = schema_from_json(JsonObject(schema_json, "schema"))
         content = avro.metadata.get("content", "data")
         return ManifestHeader(
             schema=schema if schema_id is None else replace(schema, schema_id=int(schema_id)),
             spec=PartitionSpec(
                 spec_id=int(avro.metadata.get("partition-spec-id", 0)),
-                fields=fields_from_json(fields_json, "partition-spec"),
+                fields=fields_from_json(
+                    JsonObject({"partition-spec": fields_json}), "partition-spec"
+                ),
             ),
             format_version=int(avro.metadata.get("format-version", 1)),
             content={"data": ManifestContent.DATA, "deletes": ManifestContent.DELETES}[content],

@@ -259,6 +259,7 @@ class _EntryReader:
                 raise damaged(self._location, f"an entry without {name}")
         self._check_status(columns["status"])
         columns["content"] = pc.fill_null(columns["content"], 0)
+        self._check_content(columns["content"])
         columns["file_format"] = self._file_format(columns["file_format"])
         columns["first_row_id"] = self._first_row_id(columns)
         columns["snapshot_id"] = _fill(columns["snapshot_id"], self._manifest.added_snapshot_id)
@@ -289,6 +290,16 @@ class _EntryReader:
         for value in pc.unique(status).to_pylist():
             if value not in (0, 1, 2):
                 raise damaged(self._location, f"an entry with status {value}")
+
+    def _check_content(self, content: pa.Array) -> None:
+        allowed = (0,) if self._manifest.content is ManifestContent.DATA else (1, 2)
+        for value in pc.unique(content).to_pylist():
+            if value not in allowed:
+                raise damaged(
+                    self._location,
+                    f"an entry with content {value} in a manifest of "
+                    f"{self._manifest.content.name.lower()}",
+                )
 
     def _file_format(self, file_format: pa.Array) -> pa.Array:
         lower = pc.utf8_lower(file_format)

@@ -295,7 +295,7 @@ class SnapshotStep:
     ) -> Snapshot:
         m = base.metadata
         self._attempt += 1
-        sequence_number = m.last_sequence_number + 1 if m.format_version >= 2 else 0
+        sequence_number = m.next_sequence_number
         parent_id = None if base.parent is None else base.parent.snapshot_id
         location = location_provider(m.location, m.properties).new_metadata_location(
             manifest_list_file_name(self._snapshot_id, self._attempt, self._commit_uuid)

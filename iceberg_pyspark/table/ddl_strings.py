@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.catalogs.identifiers import parse_levels
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.json_fields import MAX_INT32
 from iceberg_pyspark.spec.partitioning import (
     FIRST_PARTITION_FIELD_ID,
     PartitionField,
@@ -32,12 +33,12 @@ from iceberg_pyspark.spec.transforms import (
 )
 
 _TERM = re.compile(r"(?P<function>\w+)\s*\((?P<arguments>.*)\)", re.DOTALL)
-_ALIAS = re.compile(r"(?P<term>.*\S)\s+AS\s+(?P<name>\w+|`(?:[^`]|``)+`)", re.DOTALL | re.I)
-_SORT = re.compile(
-    r"(?P<term>.*?)(?:\s+(?P<direction>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?",
-    re.DOTALL | re.IGNORECASE,
-)
+# quoted names, words with what clings to them, spaces: each character one way only
+_WORD = re.compile(r"`(?:[^`]|``)*`|[^`\s]+|\s+|`")
+_NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
 _ARGUMENT = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
+
+_INT32_DIGITS = len(str(MAX_INT32))
 
 _TIME_TRANSFORMS: Mapping[str, tuple[Transform, str]] = {
     "year": (YearTransform(), "year"),
@@ -62,9 +63,7 @@ def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
     """
     fields: list[PartitionField] = []
     for position, term in enumerate(terms):
-        text, alias = term, None
-        if m := _ALIAS.fullmatch(term.strip()):
-            text, alias = m["term"], ".".join(parse_levels(m["name"]))
+        text, alias = _without_alias(term.strip())
         parsed = _parse_term(text, schema)
         fields.append(
             PartitionField(
@@ -90,15 +89,12 @@ def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
     """
     fields: list[SortField] = []
     for term in terms:
-        m = _SORT.fullmatch(term.strip())
-        if m is None or not m["term"]:
+        text, direction, null_order = _sort_parts(term.strip())
+        if not text:
             raise InvalidRequestError(
-                f"sort term '{term}': expected a column or a transform of one"
+                f"sort term '{_shortened(term)}': expected a column or a transform of one"
             )
-        parsed = _parse_term(m["term"], schema)
-        direction: Direction = "desc" if (m["direction"] or "").upper() == "DESC" else "asc"
-        nulls = (m["nulls"] or ("LAST" if direction == "desc" else "FIRST")).upper()
-        null_order: NullOrder = "nulls-last" if nulls == "LAST" else "nulls-first"
+        parsed = _parse_term(text, schema)
         fields.append(
             SortField(
                 source_ids=(parsed.source_id,),
@@ -108,6 +104,36 @@ def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
             )
         )
     return SortOrder(order_id=1, fields=tuple(fields)) if fields else UNSORTED
+
+
+def _without_alias(text: str) -> tuple[str, str | None]:
+    """A term without ` AS name` at its end, and that name."""
+    words = _WORD.findall(text)
+    if len(words) < 5 or words[-3].upper() != "AS" or not (words[-4] + words[-2]).isspace():
+        return text, None
+    if not _NAME.fullmatch(words[-1]):
+        return text, None
+    return "".join(words[:-4]), ".".join(parse_levels(words[-1]))
+
+
+def _sort_parts(text: str) -> tuple[str, Direction, NullOrder]:
+    """A term without ` ASC`, ` DESC` and ` NULLS FIRST`, ` NULLS LAST` at its end, and these."""
+    nulls = None
+    match text.rsplit(None, 2):
+        case [rest, before, last] if before.upper() == "NULLS" and last.upper() in _NULL_ORDERS:
+            text, nulls = rest, _NULL_ORDERS[last.upper()]
+    direction: Direction = "asc"
+    match text.rsplit(None, 1):
+        case [rest, last] if last.upper() in ("ASC", "DESC"):
+            text, direction = rest, "desc" if last.upper() == "DESC" else "asc"
+    return text, direction, nulls or ("nulls-last" if direction == "desc" else "nulls-first")
+
+
+_NULL_ORDERS: Mapping[str, NullOrder] = {"FIRST": "nulls-first", "LAST": "nulls-last"}
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,17 +150,21 @@ def _parse_term(text: str, schema: Schema) -> _Term:
     if m is None:
         name, source_id = _column(text, schema)
         return _Term(source_id=source_id, transform=IdentityTransform(), field_name=name)
-    function = m["function"].lower()
+    function, shown = m["function"].lower(), _shortened(text)
     arguments = [a.strip() for a in _ARGUMENT.findall(m["arguments"])]
-    numbers = [int(a) for a in arguments if a.isdecimal()]
+    # thousands of digits are no number for Python
+    numbers = [
+        int(a) if len(a) <= _INT32_DIGITS else MAX_INT32 + 1 for a in arguments if a.isdecimal()
+    ]
     columns = [a for a in arguments if not a.isdecimal()]
     if len(columns) != 1:
-        raise InvalidRequestError(f"'{text}': a transform takes one column")
+        raise InvalidRequestError(f"'{shown}': a transform takes one column")
     name, source_id = _column(columns[0], schema)
     if function in ("bucket", "truncate"):
-        if len(numbers) != 1 or numbers[0] < 1:
+        if len(numbers) != 1 or not 1 <= numbers[0] <= MAX_INT32:
             raise InvalidRequestError(
-                f"'{text}': {function} takes a positive number and a column, as {function}(16, id)"
+                f"'{shown}': {function} takes a positive number and a column, as {function}(16, "
+                f"id); the number is at most {MAX_INT32}"
             )
         bucket = function == "bucket"
         return _Term(
@@ -143,12 +173,12 @@ def _parse_term(text: str, schema: Schema) -> _Term:
             field_name=f"{name}_{'bucket' if bucket else 'trunc'}",
         )
     if numbers:
-        raise InvalidRequestError(f"'{text}': {function} takes a column only")
+        raise InvalidRequestError(f"'{shown}': {function} takes a column only")
     if function == "identity":
         return _Term(source_id=source_id, transform=IdentityTransform(), field_name=name)
     if function not in _TIME_TRANSFORMS:
         raise InvalidRequestError(
-            f"'{text}': transform {function} is not known; there are identity, years, months, "
+            f"'{shown}': transform {function} is not known; there are identity, years, months, "
             "days, hours, "
             "bucket(n, column), truncate(n, column)"
         )

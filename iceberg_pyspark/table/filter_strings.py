@@ -12,9 +12,7 @@ from datetime import datetime, time, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.literals import parse_timestamp
@@ -28,6 +26,7 @@ from iceberg_pyspark.expressions.predicates import (
     UnaryPredicate,
 )
 from iceberg_pyspark.expressions.rewriting import and_, not_, or_
+from iceberg_pyspark.table.sql_text import SqlTextError, parse_statements
 
 _ALLOWED = (
     "allowed are comparisons of one column with literals (=, ==, <=>, !=, <>, <, <=, >, >=), "
@@ -46,6 +45,8 @@ _COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
 _BITS_BY_INTEGER_TYPE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _TIMESTAMP_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SHOWN_CHARACTERS = 500
+_MOST_DIGITS = 1000
 
 
 def parse_filter(text: str) -> Predicate:
@@ -54,19 +55,17 @@ def parse_filter(text: str) -> Predicate:
     >>> parse_filter("5 <= id AND name LIKE 'ab%'").left
     LiteralPredicate(op='gt_eq', column='id', literal=5)
     """
+    shown = repr(text) if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]!r}..."
     try:
-        statements = sqlglot.parse(text, dialect="spark")
-    except SqlglotError as e:
-        reason = str(e).splitlines()[0]
-        raise InvalidRequestError(f"the filter {text!r} cannot be parsed: {reason}") from e
-    except RecursionError as e:
-        raise InvalidRequestError("the filter cannot be parsed: it is nested too deeply") from e
+        statements = parse_statements(text)
+    except SqlTextError as e:
+        raise InvalidRequestError(f"the filter {shown} cannot be parsed: {e}") from e
     if len(statements) != 1 or not isinstance(statements[0], exp.Expression):
-        raise InvalidRequestError(f"the filter {text!r} is not one condition; {_ALLOWED}")
+        raise InvalidRequestError(f"the filter {shown} is not one condition; {_ALLOWED}")
     try:
         return _predicate(statements[0])
     except _NotUnderstoodError as e:
-        raise InvalidRequestError(f"the filter {text!r}: {e}; {_ALLOWED}") from e
+        raise InvalidRequestError(f"the filter {shown}: {e}; {_ALLOWED}") from e
     except RecursionError as e:
         raise InvalidRequestError("the filter cannot be read: it is nested too deeply") from e
 
@@ -76,7 +75,9 @@ class _NotUnderstoodError(Exception):
 
 
 def _not_understood(node: exp.Expression, why: str = "is not understood") -> _NotUnderstoodError:
-    return _NotUnderstoodError(f"`{node.sql(dialect='spark')}` {why}")
+    text = node.sql(dialect="spark")
+    shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    return _NotUnderstoodError(f"`{shown}` {why}")
 
 
 def _predicate(node: exp.Expression) -> Predicate:
@@ -211,13 +212,21 @@ def _literal(node: exp.Expression) -> Any:
             return None
         case exp.Boolean():
             return bool(node.this)
+        case exp.Literal() if node.is_string:
+            return str(node.this)
         case exp.Literal():
-            return str(node.this) if node.is_string else _number(node.this)
+            try:
+                return _number(node.this)
+            except (ValueError, InvalidOperation) as e:
+                raise _not_understood(node, "is not a number") from e
         case exp.RawString():
             return str(node.this)
         case exp.HexString():
             digits = _only(node, "this").this
-            return bytes.fromhex("0" * (len(digits) % 2) + digits)
+            try:
+                return bytes.fromhex("0" * (len(digits) % 2) + digits)
+            except ValueError as e:
+                raise _not_understood(node, "is not hexadecimal") from e
         case exp.Neg():
             value = _literal(_only(node, "this").this)
             if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -237,7 +246,8 @@ def _literal(node: exp.Expression) -> Any:
 
 
 def _number(text: str) -> int | float | Decimal:
-    if text.isdigit():
+    """The number of a literal; one of so many digits that it is past every column is a decimal."""
+    if text.isdecimal() and len(text) <= _MOST_DIGITS:
         return int(text)
     return float(text) if "e" in text.lower() else Decimal(text)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, source_type
 from iceberg_pyspark.spec.schema import Schema
@@ -119,6 +120,11 @@ class ManifestRows:
             required = self.schema.find("partition_summaries").required
             return [] if required else None
         spec = self.specs[m.partition_spec_id]
+        if len(spec.fields) != len(m.partitions):
+            raise InvalidMetadataError(
+                f"{m.manifest_path}: its manifest list has {len(m.partitions)} partition summaries "
+                f"for it, which do not fit partition spec {m.partition_spec_id} of the table"
+            )
         types = partition_type(spec, self.schemas)
         shown = []
         for field, result, summary in zip(spec.fields, types.fields, m.partitions, strict=True):

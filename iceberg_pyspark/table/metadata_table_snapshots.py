@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.commits.ref_changes import ancestors_of
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import (
@@ -83,11 +84,8 @@ def snapshot_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
 
 def history_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
     """One row per time a snapshot became current; expired ones are there without a parent."""
-    ancestors = set()
-    snapshot = metadata.current_snapshot
-    while snapshot is not None and snapshot.snapshot_id not in ancestors:
-        ancestors.add(snapshot.snapshot_id)
-        snapshot = metadata.snapshot_by_id.get(snapshot.parent_snapshot_id or -1)
+    current = metadata.current_snapshot
+    ancestors = {s.snapshot_id for s in ancestors_of(metadata, current)}
     for entry in metadata.snapshot_log:
         found = metadata.snapshot_by_id.get(entry.snapshot_id)
         yield {

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, pairwise
 
-import sqlglot
 from sqlglot import exp
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
+    MAX_TYPE_DEPTH,
     BinaryType,
     BooleanType,
     DateType,
@@ -36,6 +36,7 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
     VariantType,
 )
+from iceberg_pyspark.table.sql_text import SqlTextError, parse_statements, tokens_of
 
 _PRIMITIVES: Mapping[exp.DType, PrimitiveType] = {
     exp.DType.BOOLEAN: BooleanType(),
@@ -74,28 +75,34 @@ def parse_schema(text: str) -> Schema:
 def _parse_columns(text: str) -> list[exp.Expression]:
     _refuse_fixed(text)
     try:
-        parsed = sqlglot.parse_one(f"CREATE TABLE t (\n{text}\n)", dialect="spark")
-    except (sqlglot.ParseError, sqlglot.TokenError, AttributeError) as e:
+        parsed, *others = parse_statements(f"CREATE TABLE t (\n{text}\n)")
+    except SqlTextError as e:
         raise InvalidRequestError(
             f"schema '{_shortened(text)}': not a list of columns as Spark SQL writes them, "
-            "'id BIGINT NOT NULL, ts TIMESTAMP'; a name that is a keyword needs backticks"
+            f"'id BIGINT NOT NULL, ts TIMESTAMP'; a name that is a keyword needs backticks ({e})"
         ) from e
+    if not isinstance(parsed, exp.Create) or others:
+        raise _not_columns(text)
     columns = parsed.this.expressions if isinstance(parsed.this, exp.Schema) else []
     # what stands after the columns, such as USING, cannot be part of a schema
     clauses = [k for k, v in parsed.args.items() if v and k not in ("this", "kind")]
-    if not isinstance(parsed, exp.Create) or clauses or not columns:
-        raise InvalidRequestError(
-            f"schema '{_shortened(text)}': expected columns and nothing else, as in 'id BIGINT, "
-            "ts TIMESTAMP'"
-        )
+    if clauses or not columns:
+        raise _not_columns(text)
     return list(columns)
+
+
+def _not_columns(text: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"schema '{_shortened(text)}': expected columns and nothing else, as in 'id BIGINT, "
+        "ts TIMESTAMP'"
+    )
 
 
 def _refuse_fixed(text: str) -> None:
     # the parser takes FIXED(n) for a decimal, as MySQL does; in Iceberg it is bytes
     try:
-        tokens = sqlglot.tokenize(text, dialect="spark")
-    except sqlglot.TokenError as e:
+        tokens = tokens_of(text)
+    except SqlTextError as e:
         raise InvalidRequestError(f"schema '{_shortened(text)}': {e}") from e
     for token, following in pairwise(tokens):
         if token.text.upper() == "FIXED" and following.text == "(":
@@ -105,10 +112,12 @@ def _refuse_fixed(text: str) -> None:
             )
 
 
-def _fields(columns: Sequence[exp.Expression], ids: Iterator[int]) -> tuple[NestedField, ...]:
+def _fields(
+    columns: Sequence[exp.Expression], ids: Iterator[int], depth: int = 1
+) -> tuple[NestedField, ...]:
     """Fields of one struct: all of its own ids before any nested one."""
     numbered = [(next(ids), column) for column in columns]
-    fields = tuple(_field(field_id, column, ids) for field_id, column in numbered)
+    fields = tuple(_field(field_id, column, ids, depth) for field_id, column in numbered)
     seen: set[str] = set()
     for f in fields:
         if f.name in seen:
@@ -117,16 +126,15 @@ def _fields(columns: Sequence[exp.Expression], ids: Iterator[int]) -> tuple[Nest
     return fields
 
 
-def _field(field_id: int, column: exp.Expression, ids: Iterator[int]) -> NestedField:
-    shown = column.sql(dialect="spark")
+def _field(field_id: int, column: exp.Expression, ids: Iterator[int], depth: int) -> NestedField:
     if not isinstance(column, exp.ColumnDef) or not isinstance(column.this, exp.Identifier):
         raise InvalidRequestError(
-            f"column '{shown}': expected a name and a type; a name that is a keyword needs "
+            f"column '{_sql(column)}': expected a name and a type; a name that is a keyword needs "
             "backticks"
         )
     kind = column.args.get("kind")
     if kind is None:
-        raise InvalidRequestError(f"column '{shown}' has no type")
+        raise InvalidRequestError(f"column '{_sql(column)}' has no type")
     required = False
     doc: str | None = None
     for constraint in column.args.get("constraints") or ():
@@ -137,29 +145,33 @@ def _field(field_id: int, column: exp.Expression, ids: Iterator[int]) -> NestedF
                 doc = constraint.kind.this.this
             case _:
                 raise InvalidRequestError(
-                    f"column '{shown}': only NOT NULL and COMMENT may follow a type"
+                    f"column '{_sql(column)}': only NOT NULL and COMMENT may follow a type"
                 )
     name = column.this.this
-    return NestedField(
-        field_id=field_id, name=name, type=_type(kind, name, ids), required=required, doc=doc
-    )
+    type_ = _type(kind, name, ids, depth + 1)
+    return NestedField(field_id=field_id, name=name, type=type_, required=required, doc=doc)
 
 
-def _type(kind: exp.Expression, name: str, ids: Iterator[int]) -> Type:
+def _type(kind: exp.Expression, name: str, ids: Iterator[int], depth: int) -> Type:
+    if depth > MAX_TYPE_DEPTH:
+        raise InvalidRequestError(
+            f"column '{_shortened(name)}': types nest deeper than {MAX_TYPE_DEPTH} levels"
+        )
     dtype = kind.this if isinstance(kind, exp.DataType) else None
     parts = kind.expressions
     if dtype is exp.DType.STRUCT and parts:
-        return StructType(_fields(parts, ids))
+        return StructType(_fields(parts, ids, depth))
     if dtype is exp.DType.ARRAY and len(parts) == 1:
         element_id = next(ids)
-        return ListType(element_id=element_id, element_type=_type(parts[0], name, ids))
+        element_type = _type(parts[0], name, ids, depth + 1)
+        return ListType(element_id=element_id, element_type=element_type)
     if dtype is exp.DType.MAP and len(parts) == 2:
         key_id, value_id = next(ids), next(ids)
         return MapType(
             key_id=key_id,
-            key_type=_type(parts[0], name, ids),
+            key_type=_type(parts[0], name, ids, depth + 1),
             value_id=value_id,
-            value_type=_type(parts[1], name, ids),
+            value_type=_type(parts[1], name, ids, depth + 1),
         )
     if dtype is exp.DType.DECIMAL:
         return _decimal(parts, name)
@@ -169,7 +181,7 @@ def _type(kind: exp.Expression, name: str, ids: Iterator[int]) -> Type:
     if primitive is not None and not parts:
         return primitive
     raise InvalidRequestError(
-        f"column '{name}': type {kind.sql(dialect='spark')} is not known here; there are BOOLEAN, "
+        f"column '{name}': type {_sql(kind)} is not known here; there are BOOLEAN, "
         "INT, BIGINT, FLOAT, "
         "DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, BINARY, UUID, TIME, "
         "VARIANT, "
@@ -178,7 +190,8 @@ def _type(kind: exp.Expression, name: str, ids: Iterator[int]) -> Type:
 
 
 def _decimal(parts: Sequence[exp.Expression], name: str) -> DecimalType:
-    numbers = [int(p.name) for p in parts if p.name.isdecimal()]
+    # thousands of digits are no number for Python
+    numbers = [int(p.name) for p in parts if p.name.isdecimal() and len(p.name) < 10]
     precision = numbers[0] if numbers else _DEFAULT_PRECISION
     scale = numbers[1] if len(numbers) > 1 else 0
     try:
@@ -189,6 +202,13 @@ def _decimal(parts: Sequence[exp.Expression], name: str) -> DecimalType:
         return DecimalType(precision, scale)
     except InvalidMetadataError as e:
         raise InvalidRequestError(f"column '{name}': {e}") from e
+
+
+def _sql(node: exp.Expression) -> str:
+    try:
+        return _shortened(node.sql(dialect="spark"))
+    except RecursionError:
+        return "(nested too deeply)"
 
 
 def _shortened(text: str) -> str:

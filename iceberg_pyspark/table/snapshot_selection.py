@@ -7,6 +7,7 @@ own readers do.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
@@ -16,6 +17,8 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+# ASCII, and no more digits than 64 bits have
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +81,7 @@ def select_snapshot(metadata: TableMetadata, selector: SnapshotSelector) -> Sele
 
 def _of_version(metadata: TableMetadata, version: str) -> SelectedSnapshot:
     ref = metadata.refs.get(version)
-    if ref is None and version.isdigit():
+    if ref is None and _WHOLE_NUMBER.fullmatch(version):
         return _with_own_schema(metadata, metadata.snapshot(int(version)))
     snapshot = metadata.ref_snapshot(version)
     if ref is not None and ref.type == "branch":
@@ -119,7 +122,10 @@ def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int | None:
 
 
 def _text(timestamp_ms: int) -> str:
-    return (_EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat()
+    try:
+        return (_EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat()
+    except OverflowError:
+        return f"{timestamp_ms} ms from 1970"
 
 
 def timestamp_ms_of(text: str) -> int:
@@ -130,13 +136,13 @@ def timestamp_ms_of(text: str) -> int:
     (1500, 10000)
     """
     stripped = text.strip()
-    if stripped.lstrip("-").isdigit():
+    if _WHOLE_NUMBER.fullmatch(stripped):
         return int(stripped) * 1000
     try:
         moment = datetime.fromisoformat(_six_digits(stripped.replace("Z", "+00:00")))
-    except ValueError as e:
+    except (ValueError, OverflowError) as e:
         raise InvalidRequestError(
-            f"'{text}' is not a point in time; write 2026-01-31, 2026-01-31 12:00:00, "
+            f"'{text[:200]}' is not a point in time; write 2026-01-31, 2026-01-31 12:00:00, "
             "2026-01-31T12:00:00+01:00 or epoch seconds"
         ) from e
     if moment.tzinfo is None:

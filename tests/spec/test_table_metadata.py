@@ -411,3 +411,11 @@ def test_what_is_not_read_may_be_anything() -> None:
     data = {**v2(), "schema": 5, "partition-spec": "x", "statistics": None, "refs": None}
     written = metadata_to_json(metadata_from_json(data))
     assert written.keys() == metadata_to_json(metadata_from_json(v2())).keys()
+
+
+def test_what_is_not_there_by_its_id_is_named() -> None:
+    m = metadata_from_json(v2())
+    with pytest.raises(InvalidMetadataError, match="table s3://bucket/t has no partition spec 7"):
+        _ = m.spec_by_id[7]
+    assert m.spec_by_id.get(7) is None
+    assert pickle.loads(pickle.dumps(m.schema_by_id)) == m.schema_by_id

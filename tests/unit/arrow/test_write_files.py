@@ -18,6 +18,7 @@ from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.arrow.write_context import WriteContext
 from iceberg_pyspark.arrow.write_files import write_data_files
 from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
+from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema, schema_from_json
@@ -208,7 +209,7 @@ def test_line_79_ids_are_on_every_level_and_the_schema_is_in_the_footer() -> Non
         "}",
     ]
     assert found.metadata.keys() == {b"iceberg.schema"}
-    assert schema_from_json(json.loads(found.metadata[b"iceberg.schema"])) == schema
+    assert schema_from_json(JsonObject(json.loads(found.metadata[b"iceberg.schema"]))) == schema
 
 
 def test_each_partition_has_its_file_in_its_folder() -> None:

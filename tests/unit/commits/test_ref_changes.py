@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.changes import Changes, combine_requirements
+from iceberg_pyspark.commits.conflicts import snapshots_since
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.commits.property_changes import PropertyChanges
 from iceberg_pyspark.commits.ref_changes import (
@@ -27,7 +29,12 @@ from iceberg_pyspark.commits.requirements import (
     AssertTableUUID,
 )
 from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef
-from iceberg_pyspark.errors import AlreadyExistsError, InvalidRequestError, NoSuchSnapshotError
+from iceberg_pyspark.errors import (
+    AlreadyExistsError,
+    ConcurrentChangeError,
+    InvalidRequestError,
+    NoSuchSnapshotError,
+)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -208,3 +215,17 @@ def test_properties_that_cannot_be_set_are_refused(
 ) -> None:
     with pytest.raises(InvalidRequestError, match=message):
         change()
+
+
+@pytest.mark.timeout(10)
+def test_parents_in_a_circle_end() -> None:
+    first, second, *_ = LINE.snapshots
+    circle = replace(
+        LINE,
+        snapshots=(replace(first, parent_snapshot_id=2), *LINE.snapshots[1:]),
+    )
+    ids = [s.snapshot_id for s in ancestors_of(circle, circle.snapshot(4))]
+    assert ids == [4, 2, 1]
+    assert second.parent_snapshot_id == 1
+    with pytest.raises(ConcurrentChangeError, match="is not an ancestor"):
+        list(snapshots_since(circle, circle.snapshot(4), 77))

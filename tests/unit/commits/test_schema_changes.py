@@ -17,6 +17,7 @@ from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.commits.requirements import AssertCurrentSchemaId, AssertLastAssignedFieldId
 from iceberg_pyspark.commits.schema_changes import SchemaChanges, can_promote
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -289,7 +290,7 @@ def test_defaults_of_lists_maps_and_structs_70(type_: Type, literal: Any, value:
     changes = SchemaChanges(base).add_column("n", type_, default=literal)
     assert changes.schema.find("n").initial_default == value
     written = json.loads(json.dumps(schema_to_json(changes.schema)))
-    assert schema_from_json(written).find("n") == changes.schema.find("n")
+    assert schema_from_json(JsonObject(written)).find("n") == changes.schema.find("n")
     assert changes.update_default("n", literal).schema.find("n").write_default == value
     assert changes.changes(base).updates
 

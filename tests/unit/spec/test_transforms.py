@@ -133,7 +133,7 @@ def test_parse_and_print_round_trip() -> None:
     for text in ("identity", "bucket[16]", "truncate[4]", "year", "month", "day", "hour", "void"):
         assert str(parse_transform(text)) == text
     assert parse_transform("zorder[3]") == UnknownTransform("zorder[3]")
-    with pytest.raises(InvalidMetadataError, match="must be positive"):
+    with pytest.raises(InvalidMetadataError, match="must be 1 to"):
         parse_transform("bucket[0]")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io as streams
 import math
 import struct
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import fastavro
 import pytest
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.avro_schemas import manifest_file_schema
 from iceberg_pyspark.spec.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     FileContent,
@@ -33,6 +35,7 @@ from iceberg_pyspark.spec.types import (
 )
 from iceberg_pyspark.storage.manifest_files import (
     WrittenManifestList,
+    _manifest_file_record,
     read_manifest_header,
     read_manifest_list,
     read_snapshot_manifests,
@@ -415,3 +418,32 @@ def test_summaries_of_nulls_and_nans_conformance_47() -> None:
 def test_summaries_are_not_truncated() -> None:
     text = "x" * 40
     assert summary_of(StringType(), text, "a").upper_bound == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "avro_type", "value", "message"),
+    [
+        ("manifest_path", "bytes", b"a", "field 500 is bytes, not str"),
+        ("manifest_length", "string", "10", "field 501 is no integer of 64 bits"),
+        ("partition_spec_id", "long", 2**40, "field 502 is no integer of 32 bits"),
+        ("added_files_count", "long", 2**40, "field 504 is no integer of 32 bits"),
+        ("content", "int", 9, "9 is not a valid ManifestContent"),
+        ("manifest_path", None, None, "field 500 is required"),
+    ],
+)
+def test_a_list_of_other_types_is_damage(
+    name: str, avro_type: str | None, value: Any, message: str
+) -> None:
+    schema: dict[str, Any] = dict(manifest_file_schema(2))
+    record = {**_manifest_file_record(a_manifest(), "snap.avro", 2), name: value}
+    schema["fields"] = [
+        {**f, "type": avro_type} if f["name"] == name and avro_type else f
+        for f in schema["fields"]
+        if f["name"] != name or avro_type
+    ]
+    out = streams.BytesIO()
+    fastavro.writer(out, schema, [record])
+    io = MemoryFileIO()
+    io.write_bytes("snap.avro", out.getvalue())
+    with pytest.raises(InvalidMetadataError, match=f"snap.avro: damaged Avro file: {message}"):
+        read_manifest_list(io, "snap.avro")

@@ -543,3 +543,17 @@ def test_an_unpartitioned_spec_reads_back_empty_tuples() -> None:
     assert entry.data_file.partition == ()
     assert entry.data_file.spec_id == 3
     assert manifest.partitions == ()
+
+
+@pytest.mark.parametrize(
+    ("of", "content"),
+    [(ManifestContent.DATA, 1), (ManifestContent.DELETES, 0), (ManifestContent.DELETES, -(2**31))],
+)
+def test_a_file_of_content_that_its_manifest_does_not_hold_is_damage(
+    of: ManifestContent, content: int
+) -> None:
+    io = MemoryFileIO()
+    schema = manifest_entry_schema(NO_PARTITION, 2)
+    manifest = write_raw(io, schema, [raw_entry(content=content)], content=of)
+    with pytest.raises(InvalidMetadataError, match=f"content {content} in a manifest of"):
+        read_entries(io, manifest, NO_PARTITION)

@@ -212,3 +212,44 @@ def test_no_terms_at_all() -> None:
     assert parse_sort_order([], SCHEMA) == UNSORTED
     assert parse_partitioning([], SCHEMA).fields == ()
     assert isinstance(SCHEMA, Schema)
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "term", [f"id{' ' * 100_000}x", f"{' AS ' * 20_000}", "`" * 50_001, f"bucket({'(' * 50_000}"]
+)
+def test_no_term_takes_long_to_refuse(term: str) -> None:
+    for parse in (parse_partitioning, parse_sort_order):
+        with pytest.raises(InvalidRequestError):
+            parse([term], SCHEMA)
+
+
+@pytest.mark.parametrize("number", ["0", "2147483648", "9" * 5000])
+def test_a_transform_takes_a_number_of_32_bits(number: str) -> None:
+    with pytest.raises(InvalidRequestError, match="takes a positive number and a column"):
+        parse_partitioning([f"bucket({number}, id)"], SCHEMA)
+
+
+def test_an_alias_may_be_quoted_and_hold_the_word_itself() -> None:
+    (field,) = parse_partitioning(["days(ts)  as\t`x AS ``y`"], SCHEMA).fields
+    assert field.name == "x AS `y"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a " + "ARRAY<" * 150 + "INT" + ">" * 150, "nested too deeply|nest deeper"),
+        ("a " + "ARRAY<" * 5000 + "INT" + ">" * 5000, "nested deeper than 200 levels"),
+        ("a DECIMAL(" + "9" * 5000 + ", 2)", "scale and precision must be numbers"),
+        ("a INT; b INT", "not a list of columns|columns and nothing else"),
+        ("a INT COMMENT '\ud800'", "half of a surrogate pair"),
+    ],
+)
+def test_schemas_that_no_parser_survives_are_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        parse_schema(text)
+
+
+def test_many_columns_of_nested_types_are_no_deep_nesting() -> None:
+    text = ", ".join(f"c{i} MAP<STRING, ARRAY<STRUCT<a: INT>>>" for i in range(300))
+    assert len(parse_schema(text).fields) == 300

@@ -295,3 +295,28 @@ def test_a_printed_predicate_parses_and_binds_to_one_that_selects_the_same_rows(
     bound = bind(parse_filter(text_of(predicate)), SCHEMA)
     for row in table:
         assert (evaluate(bound, row) is True) == (evaluate(predicate, row) is True)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(" * 50_000 + "a = 1" + ")" * 50_000, "nested deeper than 200 levels"),
+        ("NOT " * 20_000 + "a = 1", "nested too deeply"),
+        ("a = '\ud800'", "half of a surrogate pair"),
+        ("a = 1 AND b = X'zz'", "."),
+        ("a = ²", "."),
+    ],
+)
+def test_filters_that_no_parser_survives_are_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidRequestError, match=message) as e:
+        parse_filter(text)
+    assert len(str(e.value)) < 3000
+
+
+def test_a_number_of_any_length_is_a_number() -> None:
+    assert parse_filter(f"a = {'9' * 5000}") == LiteralPredicate("eq", "a", Decimal("9" * 5000))
+
+
+def test_many_comparisons_are_no_deep_nesting() -> None:
+    assert parse_filter(" AND ".join(["a < 1"] * 300)) is not None

@@ -14,6 +14,7 @@ from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.manifest_changes import RemoveFiles
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, fields_from_json
 from iceberg_pyspark.spec.schema import Schema
@@ -201,12 +202,18 @@ def test_row_deletes_carry_the_partition_of_a_column_that_is_gone(
 SEVERAL = [{"source-ids": [1, 2], "field-id": 1000, "name": "p", "transform": "bucket[4]"}]
 
 
+def parsed_fields(fields: list[dict[str, object]]) -> tuple[PartitionField, ...]:
+    return fields_from_json(JsonObject({"fields": fields}), "fields")
+
+
 def test_a_known_name_with_several_sources_is_an_unknown_transform() -> None:
-    [field] = fields_from_json(SEVERAL, "fields")
+    [field] = parsed_fields(SEVERAL)
     assert field.transform == UnknownTransform("bucket[4]")
-    [void] = fields_from_json([{**SEVERAL[0], "transform": "void"}], "fields")
+    [void] = fields_from_json(
+        JsonObject({"fields": [{**SEVERAL[0], "transform": "void"}]}), "fields"
+    )
     assert void.transform == VoidTransform()
-    [one] = fields_from_json([{**SEVERAL[0], "source-ids": [2]}], "fields")
+    [one] = parsed_fields([{**SEVERAL[0], "source-ids": [2]}])
     assert one.transform == BucketTransform(4)
     order = {
         "order-id": 1,
@@ -219,14 +226,14 @@ def test_a_known_name_with_several_sources_is_an_unknown_transform() -> None:
             }
         ],
     }
-    parsed = sort_order_from_json(order)
+    parsed = sort_order_from_json(JsonObject(order))
     assert parsed.fields[0].transform == UnknownTransform("identity")
     assert sort_order_to_json(parsed) == order
 
 
 def test_a_spec_of_several_sources_is_kept_never_computed_and_never_prunes() -> None:
     t = table_with(IntegerType(), 3)
-    spec = PartitionSpec(spec_id=0, fields=fields_from_json(SEVERAL, "fields"))
+    spec = PartitionSpec(spec_id=0, fields=parsed_fields(SEVERAL))
     publish(t, replace(t.metadata, partition_specs=(spec,)))
     table = Table(t.catalog, t.loaded, io=t.io)
     for predicate in ("id = 1", "part = 9", "part is null", "part is not null"):

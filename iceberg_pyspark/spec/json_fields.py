@@ -1,0 +1,203 @@
+"""Fields of JSON objects that others wrote, read with the type and range the specification gives.
+
+Whoever holds a value that came from here may rely on its type: integers are integers of 32 or 64
+bits and no booleans, strings can be encoded, lists hold what was asked for. What is wrong is an
+`InvalidMetadataError` that names the JSON path. An optional field that is null is as good as
+missing, as in Java. Values of column types are `values.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from iceberg_pyspark.errors import InvalidMetadataError
+
+MAX_INT32 = 2**31 - 1
+MAX_INT64 = 2**63 - 1
+MAX_TIME_MS = MAX_INT64 // 1000
+"""Times are shown in microseconds, which must fit 64 bits too."""
+
+_SHOWN_CHARACTERS = 80
+
+
+def parse_json(text: str | bytes, where: str) -> Any:
+    """What a JSON text says; `where` begins the message of the error.
+
+    NaN and Infinity, which Python would take, are no JSON.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as e:
+        raise InvalidMetadataError(f"{where}: not valid JSON ({e})") from e
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def shown(value: Any) -> str:
+    """A JSON value for a message: short, and never of any depth."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is a string that UTF-8 can hold: JSON may escape halves of pairs."""
+    if not isinstance(value, str):
+        return False
+    return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects nest deeper than so many levels."""
+    found = [value]
+    for _ in range(levels + 1):
+        found = [
+            child
+            for v in found
+            if isinstance(v, list | dict)
+            for child in (v.values() if isinstance(v, dict) else v)
+        ]
+        if not found:
+            return False
+    return True
+
+
+class JsonObject:
+    """A JSON object at a path; each method reads one key and checks it.
+
+    >>> JsonObject({"snapshot-id": "3"}, "snapshots[0]").int64("snapshot-id")
+    Traceback (most recent call last):
+        ...
+    iceberg_pyspark.errors.InvalidMetadataError: snapshots[0].snapshot-id: required integer, got '3'
+    """
+
+    __slots__ = ("_data", "path")
+
+    def __init__(self, data: Any, path: str = "") -> None:
+        if not isinstance(data, dict):
+            where = f"{path}: " if path else ""
+            raise InvalidMetadataError(f"{where}expected a JSON object, got {shown(data)}")
+        self._data = data
+        self.path = path
+
+    def path_of(self, key: str) -> str:
+        """The path of one of its fields."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def has(self, key: str) -> bool:
+        """Whether the field is there and not null."""
+        return self._data.get(key) is not None
+
+    def value(self, key: str) -> Any:
+        """The field as it is, None where it is missing."""
+        return self._data.get(key)
+
+    def names(self) -> Sequence[str]:
+        """The names of its fields, each of them encodable."""
+        for key in self._data:
+            if not is_text(key):
+                raise InvalidMetadataError(f"{self.path_of(shown(key))}: not a name in UTF-8")
+        return tuple(self._data)
+
+    def string(self, key: str) -> str:
+        """A required string."""
+        value = self._data.get(key)
+        if not is_text(value):
+            raise self.wrong(key, "required string")
+        return str(value)
+
+    def optional_string(self, key: str) -> str | None:
+        """A string or None."""
+        return self.string(key) if self._data.get(key) is not None else None
+
+    def boolean(self, key: str) -> bool:
+        """A required boolean."""
+        value = self._data.get(key)
+        if not isinstance(value, bool):
+            raise self.wrong(key, "required boolean")
+        return value
+
+    def int32(self, key: str, minimum: int = -MAX_INT32 - 1) -> int:
+        """A required integer of 32 bits."""
+        return self._integer(key, minimum, MAX_INT32)
+
+    def optional_int32(self, key: str, minimum: int = -MAX_INT32 - 1) -> int | None:
+        """An integer of 32 bits or None."""
+        return self.int32(key, minimum) if self._data.get(key) is not None else None
+
+    def int64(self, key: str, minimum: int = -MAX_INT64 - 1) -> int:
+        """A required integer of 64 bits."""
+        return self._integer(key, minimum, MAX_INT64)
+
+    def optional_int64(self, key: str, minimum: int = -MAX_INT64 - 1) -> int | None:
+        """An integer of 64 bits or None."""
+        return self.int64(key, minimum) if self._data.get(key) is not None else None
+
+    def time_ms(self, key: str) -> int:
+        """A required time in milliseconds from 1970."""
+        return self._integer(key, -MAX_TIME_MS, MAX_TIME_MS)
+
+    def object(self, key: str) -> JsonObject:
+        """A required object."""
+        return JsonObject(self._data.get(key), self.path_of(key))
+
+    def optional_object(self, key: str) -> JsonObject | None:
+        """An object or None."""
+        return self.object(key) if self._data.get(key) is not None else None
+
+    def array(self, key: str) -> list[Any]:
+        """A required list, its items unchecked."""
+        value = self._data.get(key)
+        if not isinstance(value, list):
+            raise self.wrong(key, "required list")
+        return value
+
+    def objects(self, key: str) -> list[JsonObject]:
+        """An optional list of objects; missing is empty."""
+        if self._data.get(key) is None:
+            return []
+        path = self.path_of(key)
+        return [JsonObject(v, f"{path}[{i}]") for i, v in enumerate(self.array(key))]
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        """A required list of strings."""
+        for i, value in enumerate(self.array(key)):
+            if not is_text(value):
+                raise self.wrong(key, "expected a string", i)
+        return tuple(self._data[key])
+
+    def int32s(self, key: str, minimum: int = -MAX_INT32 - 1) -> tuple[int, ...]:
+        """An optional list of integers of 32 bits; missing is empty."""
+        if self._data.get(key) is None:
+            return ()
+        for i, value in enumerate(self.array(key)):
+            if type(value) is not int or not minimum <= value <= MAX_INT32:
+                raise self.wrong(key, "expected an integer of 32 bits", i)
+        return tuple(self._data[key])
+
+    def string_map(self, key: str) -> dict[str, str]:
+        """An optional object of strings; missing is empty."""
+        found = self.optional_object(key)
+        return {} if found is None else {name: found.string(name) for name in found.names()}
+
+    def wrong(self, key: str, rule: str, index: int | None = None) -> InvalidMetadataError:
+        """The error for a field, or an item of it, that breaks a rule."""
+        value, path = self._data.get(key), self.path_of(key)
+        if index is not None and isinstance(value, list):
+            value, path = value[index], f"{path}[{index}]"
+        return InvalidMetadataError(f"{path}: {rule}, got {shown(value)}")
+
+    def _integer(self, key: str, minimum: int, maximum: int) -> int:
+        value = self._data.get(key)
+        if type(value) is not int:
+            raise self.wrong(key, "required integer")
+        if not minimum <= value <= maximum:
+            raise InvalidMetadataError(
+                f"{self.path_of(key)}: must be {minimum} to {maximum}, got {shown(value)}"
+            )
+        return value

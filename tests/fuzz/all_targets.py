@@ -1,0 +1,15 @@
+"""Every target by name."""
+
+from __future__ import annotations
+
+from tests.fuzz.file_targets import FILE_TARGETS
+from tests.fuzz.metadata_targets import METADATA_TARGETS
+from tests.fuzz.targets import Target
+from tests.fuzz.text_targets import TEXT_TARGETS
+
+TARGETS: tuple[Target, ...] = (*METADATA_TARGETS, *FILE_TARGETS, *TEXT_TARGETS)
+
+
+def target_named(name: str) -> Target:
+    """The target of that name."""
+    return next(t for t in TARGETS if t.name == name)

@@ -1,0 +1,33 @@
+"""A tenth of `make fuzz`: mutated inputs end in our errors or in right answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fuzz.all_targets import TARGETS
+from tests.fuzz.supervisor import Worker
+from tests.fuzz.targets import Target
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as started:
+        yield started
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+def test_no_raw_error_and_no_hang(
+    target: Target, worker: Worker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = worker.run(target, 0, target.in_tests)
+    with capsys.disabled():
+        print(f"\n{report}", end=" ")  # noqa: T201 - how many cases were tried must be seen
+    shown = [
+        f"{problem}  (python -m tests.fuzz --case {target.name}:{case})"
+        for case, problem in sorted(report.problems.items())
+    ]
+    assert not shown, "\n".join(shown[:20])
+    # what refuses everything would pass too
+    assert report.outcomes["accepted"] > 0

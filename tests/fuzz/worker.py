@@ -1,0 +1,111 @@
+"""A process that runs cases and says what became of them; it may die on one.
+
+It reads tasks `{"target": ..., "first": ..., "last": ...}` from standard input, a line each, and
+writes events as lines of JSON. The case under way is kept in a file mapped into memory, so that
+whoever started the worker knows it even if the process ends or hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import resource
+import signal
+import struct
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
+
+from iceberg_pyspark.errors import IcebergError
+from tests.fuzz.all_targets import target_named
+from tests.fuzz.targets import Target
+
+SECONDS_PER_CASE = 10
+"""Of processor time: a busy machine is no hang. Waiting for ever is the supervisor's to see."""
+_ADDRESS_SPACE = 6 << 30
+_PACKAGE = f"{os.sep}iceberg_pyspark{os.sep}"
+
+
+class HangError(BaseException):
+    """A case took too long."""
+
+
+def main() -> None:
+    """Run tasks until the input ends."""
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
+    # what libraries print must not get between the events
+    events = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    sys.stdout = sys.stderr
+    signal.signal(signal.SIGPROF, _too_long)
+    with open(sys.argv[1], "r+b") as file, mmap.mmap(file.fileno(), 8) as progress:
+        print(json.dumps({"ready": True}), file=events)
+        for line in sys.stdin:
+            task = json.loads(line)
+            _run(target_named(task["target"]), task["first"], task["last"], progress, events)
+
+
+def _too_long(number: int, frame: FrameType | None) -> None:
+    raise HangError(f"more than {SECONDS_PER_CASE} s")
+
+
+def _run(target: Target, first: int, last: int, progress: mmap.mmap, events: TextIO) -> None:
+    outcomes: dict[str, int] = {}
+    slowest = (0.0, first)
+    target.input_of(first)  # the seeds are made outside of any case's time
+    for case in range(first, last):
+        progress[:8] = struct.pack("<q", case)
+        try:
+            given = target.input_of(case)
+        except Exception as e:
+            raise RuntimeError(f"{target.name}:{case}: no input, {problem_of(e)}") from e
+        started = time.perf_counter()
+        outcome, problem = _outcome(target, given)
+        slowest = max(slowest, (time.perf_counter() - started, case))
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        if problem is not None:
+            print(json.dumps({"case": case, "problem": problem}), file=events)
+    done = {"outcomes": outcomes, "slowest": slowest}
+    print(json.dumps({"done": done}), file=events)
+
+
+def _outcome(target: Target, given: Any) -> tuple[str, str | None]:
+    """A word for what happened, and the text of it where it must not."""
+    try:
+        with _alarm():
+            target.parse(given)
+    except IcebergError as e:
+        return type(e).__name__, None
+    except BaseException as e:
+        if isinstance(e, KeyboardInterrupt | SystemExit):
+            raise
+        return "RAW", problem_of(e)
+    return "accepted", None
+
+
+@contextlib.contextmanager
+def _alarm() -> Iterator[None]:
+    signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_CASE)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def problem_of(error: BaseException) -> str:
+    """One line: where our code was, the class and the message."""
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if _PACKAGE in f.filename]
+    place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "nowhere of ours"
+    text = str(error).splitlines()
+    return f"{place}: {type(error).__name__}: {text[0][:160] if text else ''}"
+
+
+if __name__ == "__main__":
+    main()
