@@ -67,6 +67,14 @@ def is_deeper(value: Any, levels: int) -> bool:
     return True
 
 
+def _is_plain(data: dict[str, Any]) -> bool:
+    """Whether an object is one of strings in ASCII: told at once, since summaries are many."""
+    try:
+        return "".join(data).isascii() and "".join(data.values()).isascii()
+    except TypeError:
+        return False
+
+
 class JsonObject:
     """A JSON object at a path; each method reads one key and checks it.
 
@@ -107,9 +115,9 @@ class JsonObject:
     def string(self, key: str) -> str:
         """A required string."""
         value = self._data.get(key)
-        if not is_text(value):
+        if not isinstance(value, str) or not (value.isascii() or is_text(value)):
             raise self.wrong(key, "required string")
-        return str(value)
+        return value
 
     def optional_string(self, key: str) -> str | None:
         """A string or None."""
@@ -182,8 +190,13 @@ class JsonObject:
 
     def string_map(self, key: str) -> dict[str, str]:
         """An optional object of strings; missing is empty."""
-        found = self.optional_object(key)
-        return {} if found is None else {name: found.string(name) for name in found.names()}
+        value = self._data.get(key)
+        if value is None:
+            return {}
+        if isinstance(value, dict) and _is_plain(value):
+            return value
+        found = self.object(key)
+        return {name: found.string(name) for name in found.names()}
 
     def wrong(self, key: str, rule: str, index: int | None = None) -> InvalidMetadataError:
         """The error for a field, or an item of it, that breaks a rule."""
@@ -194,10 +207,10 @@ class JsonObject:
 
     def _integer(self, key: str, minimum: int, maximum: int) -> int:
         value = self._data.get(key)
+        if type(value) is int and minimum <= value <= maximum:
+            return value
         if type(value) is not int:
             raise self.wrong(key, "required integer")
-        if not minimum <= value <= maximum:
-            raise InvalidMetadataError(
-                f"{self.path_of(key)}: must be {minimum} to {maximum}, got {shown(value)}"
-            )
-        return value
+        raise InvalidMetadataError(
+            f"{self.path_of(key)}: must be {minimum} to {maximum}, got {shown(value)}"
+        )
