@@ -16,11 +16,12 @@ from iceberg_pyspark.catalogs.configuration import (
     default_name,
 )
 from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels, parse_table_identifier
-from iceberg_pyspark.catalogs.properties import CatalogProperties, redact_uri
+from iceberg_pyspark.catalogs.properties import CatalogProperties
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql_database import database_url
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spark.options import (
     parse_read_options,
     parse_table_options,
