@@ -89,5 +89,5 @@ class ScanContext:
     specs: Mapping[int, PartitionSpec]
     predicate: Predicate = field(default_factory=AlwaysTrue)
     name_mapping: NameMapping | None = None
-    verify_checksums: bool = False
+    verify_checksums: bool = True
     storage_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
