@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -189,10 +190,11 @@ class PositionDeleteRows:
             task.record_count,
             f"table {self.table}",
         )
-        positions = np.frombuffer(bitmap.to_array(), np.uint64).astype(np.int64)
         row = wanted.as_struct.field(DELETE_FILE_ROW_ID)
-        for start in range(0, len(positions), _POSITIONS_AT_ONCE):
-            part = pa.array(positions[start : start + _POSITIONS_AT_ONCE])
+        # a vector of some bytes may hold billions of positions: never all at once
+        positions = iter(bitmap)
+        while len(read_now := np.fromiter(islice(positions, _POSITIONS_AT_ONCE), np.int64)):
+            part = pa.array(read_now)
             path = pa.scalar(task.referenced_data_file, pa.string())
             read = {
                 DELETE_FILE_PATH.field_id: pa.repeat(path, len(part)),
