@@ -17,7 +17,7 @@ from pyarrow import orc
 
 from iceberg_pyspark.arrow.parquet_reader import BATCH_ROWS, arrow_input, empty_batch
 from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY, is_list_like
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.storage.file_io import FileIO
 
@@ -78,7 +78,14 @@ class OrcFileReader:
         selected = None if any("." in name for name in self.schema.names) else names
         for stripe in range(self._file.nstripes):
             whole = self._file.read_stripe(stripe, columns=selected)
-            arrays = whole.columns if selected else [whole.column(i) for i in columns]
+            arrays = whole.columns
+            if not selected and len(arrays) == len(self.schema):
+                arrays = [arrays[i] for i in columns]
+            if len(arrays) != len(columns):
+                raise StorageError(
+                    f"{self._location} is damaged: stripe {stripe} has other columns than its "
+                    "footer says"
+                )
             batch = pa.RecordBatch.from_arrays(arrays, names=names)
             for offset in range(0, batch.num_rows, BATCH_ROWS):
                 yield position + offset, batch.slice(offset, BATCH_ROWS)

@@ -275,16 +275,20 @@ def metadata_from_json(data: Any) -> TableMetadata:
     _unique(snapshots, lambda s: s.snapshot_id, "snapshots", "snapshot-id")
     current = o.optional_int64("current-snapshot-id")
     current_snapshot_id = None if current == -1 else current
-    last_partition_id = o.optional_int32("last-partition-id")
-    if last_partition_id is None:
-        last_partition_id = max((f.field_id for s in specs for f in s.fields), default=999)
+    # a writer may have said less than it used: the next id must be free all the same
+    last_column_id = max(o.int32("last-column-id", 0), *(s.highest_field_id for s in schemas))
+    highest_partition_id = max((f.field_id for s in specs for f in s.fields), default=999)
+    said = o.optional_int32("last-partition-id", 0)
+    last_partition_id = (
+        max(said, highest_partition_id) if said is not None else highest_partition_id
+    )
     return TableMetadata(
         format_version=version,
         table_uuid=table_uuid,
         location=o.string("location").rstrip("/") or "/",
         last_sequence_number=o.int64("last-sequence-number", 0) if version >= 2 else 0,
         last_updated_ms=o.time_ms("last-updated-ms"),
-        last_column_id=o.int32("last-column-id"),
+        last_column_id=last_column_id,
         schemas=schemas,
         current_schema_id=current_schema_id,
         partition_specs=specs,

@@ -61,6 +61,7 @@ class Worker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
         self._ready = False
+        self._folder = tempfile.TemporaryDirectory(prefix="iceberg-fuzz-")
         self._progress = tempfile.NamedTemporaryFile(prefix="iceberg-fuzz-")  # noqa: SIM115
         self._errors = tempfile.NamedTemporaryFile(prefix="iceberg-fuzz-")  # noqa: SIM115
         self._progress.write(bytes(8))
@@ -72,6 +73,7 @@ class Worker:
     def __exit__(self, *error: object) -> None:
         self._end()
         self._progress.close()
+        self._folder.cleanup()
         self._errors.close()
 
     def run(self, target: Target, first: int, last: int) -> Report:
@@ -144,7 +146,9 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 text=True,
-                cwd=Path(__file__).parents[2],
+                # names that mutations make up are files of this folder
+                cwd=self._folder.name,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
             )
         return self._process
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -239,7 +240,9 @@ _STORE_PROPERTIES: Mapping[str, str] = {
 _URIS = (
     *(
         "sqlite:////tmp/a b.db",
+        "sqlite:///a b.db",
         "jdbc:sqlite:/tmp/c.db?x=1",
+        "jdbc:sqlite:c.db?x=1",
         "postgresql+psycopg://u:pw@h:5432/d?a=b",
     ),
     *("jdbc:mysql://h/d?user=me&password=pw", "sqlite://", "jdbc:oracle:thin:me/pw@h:1521"),
@@ -379,8 +382,19 @@ def _uri(uri: str) -> None:
         lambda u: open_storage(u, {}).exists(u) if is_local(u) else open_storage(u, {}),
         lambda u: load_catalog("fuzz", type="hadoop", warehouse=u),
         lambda u: load_catalog("fuzz", type="memory", warehouse=u),
-        lambda u: load_catalog("fuzz", uri=u, warehouse="/tmp/w") if "sqlite" in u else None,
+        lambda u: load_catalog("fuzz", uri=u, warehouse="w") if _is_file_here(u) else None,
     )
+
+
+def _is_file_here(uri: str) -> bool:
+    """Whether a catalog of this URI would make its database in the working folder."""
+    try:
+        url = database_url(uri, {})
+    except IcebergError:
+        # refused already
+        return False
+    path = os.path.realpath(url.database or "")
+    return url.get_backend_name() == "sqlite" and path.startswith(os.getcwd() + os.sep)
 
 
 _TERMS = tuple(", ".join(_PARTITIONS[i:]) for i in range(4))

@@ -215,7 +215,7 @@ def _outcome(data: Any) -> Any:
 @pytest.mark.parametrize(
     ("keys", "value", "message"),
     [
-        (["last-column-id"], 2**31, r"^last-column-id: must be -2147483648 to 2147483647"),
+        (["last-column-id"], 2**31, r"^last-column-id: must be 0 to 2147483647"),
         (["snapshots", 0, "sequence-number"], -1, r"^snapshots\[0\]\.sequence-number: must be 0"),
         (["snapshots", 0, "timestamp-ms"], 2**62, r"^snapshots\[0\]\.timestamp-ms: must be"),
         (["refs", "v", "max-ref-age-ms"], 0, r"^refs\.v\.max-ref-age-ms: must be 1 to"),
@@ -240,6 +240,11 @@ def _outcome(data: Any) -> Any:
 def test_what_a_field_may_hold(keys: list[Any], value: Any, message: str) -> None:
     with pytest.raises(InvalidMetadataError, match=message):
         metadata_from_json(_with(keys, value))
+
+
+def test_the_last_ids_are_those_in_use_where_a_writer_said_less() -> None:
+    m = metadata_from_json({**METADATA, "last-column-id": 2, "last-partition-id": 1})
+    assert (m.last_column_id, m.last_partition_id) == (7, 1001)
 
 
 def test_a_snapshot_id_that_occurs_twice_is_refused() -> None:
