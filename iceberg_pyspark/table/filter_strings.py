@@ -256,6 +256,9 @@ def _cast(node: exp.Expression, literal: exp.Literal) -> Any:
     """A typed literal: DATE'..', CAST('..' AS DATE), 5L, 1.5D, 1.5BD."""
     text = str(literal.this)
     target = node.args["to"]
+    if not isinstance(target.this, exp.DType):
+        # a type that is a name of its own, or nested in a way of its own
+        raise _not_understood(node)
     name = target.this.value
     if name in _BITS_BY_INTEGER_TYPE:
         value = int(text)

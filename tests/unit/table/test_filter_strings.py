@@ -306,6 +306,7 @@ def test_a_printed_predicate_parses_and_binds_to_one_that_selects_the_same_rows(
         ("a = '\ud800'", "half of a surrogate pair"),
         ("a = 1 AND b = X'zz'", "."),
         ("a = ²", "."),
+        ("a = CAST('x' AS STRUCT(b INT))", "is not understood"),
     ],
 )
 def test_filters_that_no_parser_survives_are_refused(text: str, message: str) -> None:
