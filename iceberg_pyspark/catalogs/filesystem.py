@@ -13,13 +13,11 @@ from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop_tables import (
-    TableVersion,
     commit_next_version,
     create_first_version,
     drop_versions,
-    is_version_file,
-    load_version,
 )
+from iceberg_pyspark.catalogs.hadoop_versions import TableVersion, is_version_file, load_version
 from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_namespace
 from iceberg_pyspark.catalogs.pointer_swap import created_from_updates
 from iceberg_pyspark.catalogs.properties import (

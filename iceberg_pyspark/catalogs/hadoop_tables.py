@@ -1,18 +1,27 @@
-"""Tables without a catalog: `metadata/v<N>.metadata.json`, where the highest version is the table.
+"""Tables without a catalog: how their versions are created, committed and dropped.
 
 Specification, "File System Tables"; Java's HadoopTableOperations. A commit creates the next
-version under a name nobody may overwrite, so of racing writers one wins. `version-hint.text` only
-saves a listing: it may be missing, stale or nonsense. Which folder a table's name means is
+version under a name nobody may overwrite, so of racing writers one wins; creating the file is the
+swap. Which version is current is `hadoop_versions.py`, which folder a table's name means
 `filesystem.py` and `path_tables.py`.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from iceberg_pyspark.catalogs.hadoop_versions import (
+    SUFFIXES,
+    TableVersion,
+    all_versions,
+    current_version,
+    hint_file,
+    hinted_version,
+    load_version,
+    metadata_folder,
+    version_files,
+)
 from iceberg_pyspark.catalogs.pointer_swap import delete_trimmed_metadata, now_ms
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.outcomes import (
@@ -48,94 +57,7 @@ from iceberg_pyspark.storage.metadata_files import (
 )
 from iceberg_pyspark.storage.own_folders import OwnFolders
 
-_VERSION_FILE = re.compile(r"v(\d{1,18})(?:\.gz\.metadata\.json|\.metadata\.json(?:\.gz)?)")
-_SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
 _MAX_FORMAT_VERSION = 3
-_LOAD_ATTEMPTS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableVersion:
-    """One version of a table: its number, its file and what is in it."""
-
-    version: int
-    metadata_location: str
-    metadata: TableMetadata
-
-
-def is_version_file(name: str) -> bool:
-    """Whether a file of a metadata folder is a version of a table.
-
-    >>> is_version_file("v3.gz.metadata.json"), is_version_file("00003-a.metadata.json")
-    (True, False)
-    """
-    return _VERSION_FILE.fullmatch(name) is not None
-
-
-def load_version(io: FileIO, location: str) -> TableVersion | None:
-    """The current version of the table in a folder; None: there is no such table there."""
-    for attempt in range(1, _LOAD_ATTEMPTS + 1):
-        found = current_version(io, location)
-        if found is None:
-            return None
-        version, metadata_location = found
-        try:
-            metadata = read_table_metadata(io, metadata_location)
-        except StorageError:
-            # many commits later the file may have been trimmed away between the look and the read
-            if attempt == _LOAD_ATTEMPTS or io.exists(metadata_location):
-                raise
-            continue
-        return TableVersion(version=version, metadata_location=metadata_location, metadata=metadata)
-    raise AssertionError("the last attempt returns or raises")
-
-
-def current_version(io: FileIO, location: str) -> tuple[int, str] | None:
-    """Number and file of a table's current version; None: there is none.
-
-    Found by the hint or a listing, and then as far as files go on.
-    """
-    version = _hinted_version(io, location)
-    found = None if version is None else _file_of(io, location, version)
-    if version is None or found is None:
-        version = _listed_version(io, location)
-        found = None if version is None else _file_of(io, location, version)
-        if version is None or found is None:
-            return None
-    while (following := _file_of(io, location, version + 1)) is not None:
-        version, found = version + 1, following
-    return version, found
-
-
-def _hinted_version(io: FileIO, location: str) -> int | None:
-    try:
-        text = io.read_bytes(_hint_file(location)).decode("utf-8").strip()
-    except (StorageError, UnicodeDecodeError):
-        return None
-    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
-
-
-def _listed_version(io: FileIO, location: str) -> int | None:
-    names = (f.location.rsplit("/", 1)[1] for f in io.list_files(_metadata_folder(location)))
-    versions = (int(m[1]) for m in map(_VERSION_FILE.fullmatch, names) if m)
-    return max(versions, default=None)
-
-
-def _file_of(io: FileIO, location: str, version: int) -> str | None:
-    """The file of a version; the plain name comes first, as Java looks for it."""
-    return next((f for f in _version_files(location, version) if io.exists(f)), None)
-
-
-def _version_files(location: str, version: int) -> tuple[str, ...]:
-    return tuple(f"{_metadata_folder(location)}/v{version}{suffix}" for suffix in _SUFFIXES)
-
-
-def _hint_file(location: str) -> str:
-    return f"{_metadata_folder(location)}/version-hint.text"
-
-
-def _metadata_folder(location: str) -> str:
-    return f"{location}/metadata"
 
 
 def create_first_version(
@@ -149,7 +71,7 @@ def create_first_version(
     except IcebergError as e:
         return Refused(e)
     # always the plain name: two creators must race for the same one
-    file = f"{_metadata_folder(location)}/v1{_SUFFIXES[0]}"
+    file = f"{metadata_folder(location)}/v1{SUFFIXES[0]}"
     first = TableVersion(version=1, metadata_location=file, metadata=metadata)
     outcome = _publish(io, location, first)
     if isinstance(outcome, Done):
@@ -209,8 +131,8 @@ def commit_next_version(
     except IcebergError as e:
         return Refused(e)
     version = base.version + 1
-    suffix = _SUFFIXES[1] if _is_gzipped(base.metadata) else _SUFFIXES[0]
-    file = f"{_metadata_folder(location)}/v{version}{suffix}"
+    suffix = SUFFIXES[1] if _is_gzipped(base.metadata) else SUFFIXES[0]
+    file = f"{metadata_folder(location)}/v{version}{suffix}"
     following = TableVersion(version=version, metadata_location=file, metadata=metadata)
     outcome = _publish(io, location, following)
     if isinstance(outcome, Done):
@@ -237,7 +159,7 @@ def _is_gzipped(base: TableMetadata) -> bool:
 def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersion]:
     """Create the version's file, which is the swap: `Refused` where the version is another's."""
     file = new.metadata_location
-    others = [f for f in _version_files(location, new.version) if f != file]
+    others = [f for f in version_files(location, new.version) if f != file]
     conflict = CommitConflictError(
         f"version {new.version} of table {location} was published by another writer; refresh and "
         "retry"
@@ -295,7 +217,7 @@ def _follows(
     name after an old base is free again, and nothing follows from a version that takes it.
     """
     try:
-        hinted = _hinted_version(io, location)
+        hinted = hinted_version(io, location)
         base_is_there = _is_there(io, base)
         if base_is_there and (hinted is None or hinted <= new.version):
             return Done(new)
@@ -372,7 +294,7 @@ def _withdraw(io: FileIO, location: str, new: TableVersion) -> Refused | Unknown
     see that version after ours is gone, or its writer sees that ours is.
     """
     io.delete(new.metadata_location)
-    for file in _version_files(location, new.version + 1):
+    for file in version_files(location, new.version + 1):
         if io.exists(file):
             logged = _logged_time(read_table_metadata(io, file), new.metadata_location)
             if logged == new.metadata.last_updated_ms:
@@ -388,7 +310,7 @@ def _withdraw(io: FileIO, location: str, new: TableVersion) -> Refused | Unknown
 def _write_hint(io: FileIO, location: str, version: int) -> None:
     # readers find their way without it
     with after_commit(f"the version hint of table {location}"):
-        io.write_bytes(_hint_file(location), str(version).encode("ascii"))
+        io.write_bytes(hint_file(location), str(version).encode("ascii"))
 
 
 def drop_versions(io: FileIO, location: str) -> bool:
@@ -403,8 +325,8 @@ def drop_versions(io: FileIO, location: str) -> bool:
         return False
     while current is not None:
         _keep_as_dropped(io, location, current)
-        io.delete(_hint_file(location))
-        for version, file in sorted(_all_versions(io, location)):
+        io.delete(hint_file(location))
+        for version, file in sorted(all_versions(io, location)):
             if version <= current.version:
                 io.delete(file)
         # a commit that won the race against this drop goes with it
@@ -412,18 +334,10 @@ def drop_versions(io: FileIO, location: str) -> bool:
     return True
 
 
-def _all_versions(io: FileIO, location: str) -> list[tuple[int, str]]:
-    found = []
-    for info in io.list_files(_metadata_folder(location)):
-        if m := _VERSION_FILE.fullmatch(info.location.rsplit("/", 1)[1]):
-            found.append((int(m[1]), info.location))
-    return found
-
-
 def _keep_as_dropped(io: FileIO, location: str, current: TableVersion) -> None:
     name = f"dropped-v{current.version}-{current.metadata.table_uuid}.metadata.json"
     try:
-        write_table_metadata(io, current.metadata, f"{_metadata_folder(location)}/{name}")
+        write_table_metadata(io, current.metadata, f"{metadata_folder(location)}/{name}")
     except FileAlreadyExistsError:
         # a drop that was cut short left it
         return

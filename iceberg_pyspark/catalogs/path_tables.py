@@ -1,6 +1,6 @@
 """Tables named by a path: a folder with a table in it, or one metadata file.
 
-A folder of versions (`hadoop_tables.py`) can be read and written, and is created by the first
+A folder of versions (`hadoop_versions.py`) can be read and written, and is created by the first
 write. A folder whose metadata is another catalog's (`00003-<uuid>.metadata.json`) and a single
 metadata file are read-only, because who owns the pointer does not learn of a commit made here.
 """
@@ -13,12 +13,11 @@ from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop_tables import (
-    TableVersion,
     commit_next_version,
     create_first_version,
     drop_versions,
-    load_version,
 )
+from iceberg_pyspark.catalogs.hadoop_versions import TableVersion, load_version
 from iceberg_pyspark.catalogs.pointer_swap import created_from_updates
 from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.warehouse import absolute_location

@@ -1,0 +1,115 @@
+"""The versions of a table without a catalog: `metadata/v<N>.metadata.json`, the highest is current.
+
+Specification, "File System Tables"; Java's HadoopTableOperations. `version-hint.text` only saves a
+listing: it may be missing, stale or nonsense. How versions come and go is `hadoop_tables.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.metadata_files import read_table_metadata
+
+_VERSION_FILE = re.compile(r"v(\d{1,18})(?:\.gz\.metadata\.json|\.metadata\.json(?:\.gz)?)")
+SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
+"""How names of versions may end; the plain one counts where there are several."""
+_LOAD_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableVersion:
+    """One version of a table: its number, its file and what is in it."""
+
+    version: int
+    metadata_location: str
+    metadata: TableMetadata
+
+
+def is_version_file(name: str) -> bool:
+    """Whether a file of a metadata folder is a version of a table.
+
+    >>> is_version_file("v3.gz.metadata.json"), is_version_file("00003-a.metadata.json")
+    (True, False)
+    """
+    return _VERSION_FILE.fullmatch(name) is not None
+
+
+def load_version(io: FileIO, location: str) -> TableVersion | None:
+    """The current version of the table in a folder; None: there is no such table there."""
+    for attempt in range(1, _LOAD_ATTEMPTS + 1):
+        found = current_version(io, location)
+        if found is None:
+            return None
+        version, metadata_location = found
+        try:
+            metadata = read_table_metadata(io, metadata_location)
+        except StorageError:
+            # many commits later the file may have been trimmed away between the look and the read
+            if attempt == _LOAD_ATTEMPTS or io.exists(metadata_location):
+                raise
+            continue
+        return TableVersion(version=version, metadata_location=metadata_location, metadata=metadata)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def current_version(io: FileIO, location: str) -> tuple[int, str] | None:
+    """Number and file of a table's current version; None: there is none.
+
+    Found by the hint or a listing, and then as far as files go on.
+    """
+    version = hinted_version(io, location)
+    found = None if version is None else _file_of(io, location, version)
+    if version is None or found is None:
+        version = _listed_version(io, location)
+        found = None if version is None else _file_of(io, location, version)
+        if version is None or found is None:
+            return None
+    while (following := _file_of(io, location, version + 1)) is not None:
+        version, found = version + 1, following
+    return version, found
+
+
+def hinted_version(io: FileIO, location: str) -> int | None:
+    """What the hint says, which may be anything; None: nothing that is a number."""
+    try:
+        text = io.read_bytes(hint_file(location)).decode("utf-8").strip()
+    except (StorageError, UnicodeDecodeError):
+        return None
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
+def _listed_version(io: FileIO, location: str) -> int | None:
+    return max((version for version, _ in all_versions(io, location)), default=None)
+
+
+def all_versions(io: FileIO, location: str) -> list[tuple[int, str]]:
+    """Numbers and files of the versions that are there, in the order of a listing."""
+    found = []
+    for info in io.list_files(metadata_folder(location)):
+        if m := _VERSION_FILE.fullmatch(info.location.rsplit("/", 1)[1]):
+            found.append((int(m[1]), info.location))
+    return found
+
+
+def _file_of(io: FileIO, location: str, version: int) -> str | None:
+    """The file of a version; the plain name comes first, as Java looks for it."""
+    return next((f for f in version_files(location, version) if io.exists(f)), None)
+
+
+def version_files(location: str, version: int) -> tuple[str, ...]:
+    """The names that a version may have, in the order in which they count."""
+    return tuple(f"{metadata_folder(location)}/v{version}{suffix}" for suffix in SUFFIXES)
+
+
+def hint_file(location: str) -> str:
+    """Where the hint is."""
+    return f"{metadata_folder(location)}/version-hint.text"
+
+
+def metadata_folder(location: str) -> str:
+    """Where a table's versions are."""
+    return f"{location}/metadata"
