@@ -102,7 +102,8 @@ class SnapshotStep:
         self._written: dict[tuple[object, ...], ManifestFile] = {}
         self._planned: dict[str, NewManifest] = {}
         self._manifest_count = 0
-        self._manifest_lists: list[str] = []
+        # which of the planned manifests each list has
+        self._manifest_lists: dict[str, Set[str]] = {}
 
     @property
     def write_id(self) -> str:
@@ -162,13 +163,11 @@ class SnapshotStep:
 
     def committed(self, metadata: TableMetadata) -> None:
         """Remove manifests that failed attempts left and the committed snapshot does not list."""
-        if not self._planned:
-            return
         own = metadata.snapshot_by_id.get(self._snapshot_id)
-        if own is None or own.manifest_list not in self._manifest_lists:
+        used = None if own is None else self._manifest_lists.get(own.manifest_list or "")
+        if used is None:
             # another run of this write got there first; this one leaves its files to orphan removal
             return
-        used = {m.manifest_path for m in self._read_manifests(own)}
         # the manifest list in the table tells which of them it has: the others are in none
         remove_files(self._io, [p for p in self._planned if p not in used], NeverSent())
 
@@ -300,7 +299,7 @@ class SnapshotStep:
         location = location_provider(m.location, m.properties).new_metadata_location(
             manifest_list_file_name(self._snapshot_id, self._attempt, self._commit_uuid)
         )
-        self._manifest_lists.append(location)
+        self._manifest_lists[location] = self._planned.keys() & {m.manifest_path for m in manifests}
         written = write_manifest_list(
             self._io,
             location,
