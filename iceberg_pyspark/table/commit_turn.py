@@ -48,12 +48,21 @@ def _take(table: str) -> bool:
         others.append(turn)
     try:
         turn.wait(_PATIENCE_S)
-    finally:
-        with _guard:
-            mine = turn.is_set()
-            if not mine:
-                others.remove(turn)
-    return mine
+    except BaseException:
+        if _is_given(turn, others):
+            # it came in the same moment: the next one waits for it
+            _give_up(table)
+        raise
+    return _is_given(turn, others)
+
+
+def _is_given(turn: threading.Event, others: deque[threading.Event]) -> bool:
+    """Whether the turn has come; one that has not is waited for no longer."""
+    with _guard:
+        given = turn.is_set()
+        if not given:
+            others.remove(turn)
+    return given
 
 
 def _give_up(table: str) -> None:

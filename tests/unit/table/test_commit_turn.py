@@ -69,6 +69,22 @@ def test_an_error_gives_the_turn_up() -> None:
     assert not module._waiting
 
 
+def test_who_is_interrupted_just_as_the_turn_comes_passes_it_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            module._give_up("t")
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading, "Event", Interrupted)
+    # another thread has the turn, and gives it up while this one waits
+    assert module._take("t")
+    with pytest.raises(KeyboardInterrupt), commit_turn("t"):
+        pass
+    assert not module._waiting
+
+
 def test_a_lock_of_the_machine_is_held_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
