@@ -183,8 +183,12 @@ def _read_properties(given: Mapping[str, str]) -> dict[str, str]:
         SPLIT_LOOKBACK.name: _integer(given, "lookback", minimum=1),
         SPLIT_OPEN_FILE_COST.name: _integer(given, "file-open-cost", minimum=0),
     }
-    asked_of_files = {k: v for k, v in given.items() if k == VERIFY_CHECKSUMS.name}
-    return asked_of_files | {k: str(v) for k, v in asked.items() if v is not None}
+    properties = {k: str(v) for k, v in asked.items() if v is not None}
+    if VERIFY_CHECKSUMS.name in given:
+        # strictly, unlike a table's property: what is not "true" there is false
+        verify = _boolean(given, VERIFY_CHECKSUMS.name, VERIFY_CHECKSUMS.default)
+        properties[VERIFY_CHECKSUMS.name] = str(verify).lower()
+    return properties
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:

@@ -70,6 +70,7 @@ def test_several_paths_are_refused() -> None:
         ({"snapshot-id": "x"}, "whole number"),
         ({"split-size": "0"}, "at least 1"),
         ({"case-sensitive": "maybe"}, "true or false"),
+        ({"read.parquet.verify-checksum": "yes"}, "true or false"),
         ({"columns": "a,,b"}, "empty item"),
         ({"snapshot-id": "1", "branch": "b"}, "one snapshot"),
         ({"as-of-timestamp": "1", "timestampAsOf": "2020-01-01"}, "both given"),
