@@ -33,9 +33,10 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
     metadata = table.metadata
     folders = [metadata.location]
     folders += [metadata.properties[p] for p in _PATH_PROPERTIES if p in metadata.properties]
+    # the folder, not the file: what is decoded is kept for an equal store, over commits too
+    known = table.metadata_location.rpartition("/")[0] or metadata.location
     if "/" in table.metadata_location:
-        folders.append(table.metadata_location.rpartition("/")[0])
-    known = table.metadata_location or metadata.location
+        folders.append(known)
     return RestrictedFileIO(
         io=open_storage(known, table.config),
         known=known,

@@ -309,6 +309,17 @@ def test_where_a_table_reads_is_its_own_store_unless_the_configuration_says_else
     check_read(table_io(free), "s3://w/other/f")
 
 
+def test_what_was_decoded_serves_the_next_version_of_a_table_too() -> None:
+    # decoded manifests are kept for an equal store
+    loaded = LoadedTable(
+        identifier=IDENTIFIER,
+        metadata=replace(commit_table().metadata, location="file:///w/t"),
+        metadata_location="file:///w/t/metadata/v1.metadata.json",
+    )
+    later = replace(loaded, metadata_location="file:///w/t/metadata/v2.metadata.json")
+    assert table_io(loaded) == table_io(later)
+
+
 @pytest.mark.parametrize(
     "encrypted",
     [
