@@ -9,6 +9,7 @@ NEWEST := .venv/bin/python
 ORACLE := .venv-oracle/bin/python
 OLDEST := .venv-oldest/bin/python
 RESULTS := .test-results
+JAVA_SOURCES := $(wildcard iceberg_pyspark/spark/bridge/java/*/*.java)
 NO_SPARK := --ignore=tests/spark --ignore=tests/interop --ignore=tests/bench
 # tests/spark on 4.1 without what its own reasons say is shown by one run on the newest.
 NOT_TWICE := -m 'not once'
@@ -27,7 +28,7 @@ OLDEST_PYTHON ?= python3.10
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
 	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop'
-	@echo 'make lint        ruff, mypy --strict, import-linter'
+	@echo 'make lint        ruff, mypy --strict, import-linter, clang-format'
 	@echo 'make unit        tests without Spark, in seconds'
 	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: on 4.1, without tests marked `once`)'
 	@echo "make interop     tables of Iceberg's Java runtime and of PyIceberg read by us, and ours by them"
@@ -91,6 +92,7 @@ lint: env
 	$(NEWEST) -m ruff format --check .
 	$(NEWEST) -m mypy
 	.venv/bin/lint-imports --no-logo
+	.venv/bin/clang-format --dry-run -Werror $(JAVA_SOURCES)
 
 unit: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/unit.xml $(NO_SPARK) $(ARGS)

@@ -1,5 +1,8 @@
 """Compiles the Java sources of this folder with the Janino inside Spark, once on a machine.
 
+Janino knows the Java of long ago: raw types, casts and no lambdas. The sources pass questions on
+and hold no rule of Iceberg's.
+
 The classes go to a jar that is added to the class loader Spark's driver resolves names with, so
 that the catalog class is found by its name however late a catalog is configured. What changes of
 rows need is compiled when the first is made: many sessions only read.
@@ -9,22 +12,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from iceberg_pyspark.spark.bridge.class_jar import class_jar
 from iceberg_pyspark.storage.user_folder import user_folder
 
-_BRIDGE = ("Bridge.java", "Callback.java", "Commands.java", "Redaction.java", "Sizes.java")
-_CHANGES = (
-    "Changes.java",
-    "Frames.java",
-    "Joins.java",
-    "Layout.java",
-    "ParquetWrites.java",
-    "RowLevel.java",
-)
+_BRIDGE = "main"
+_CHANGES = "changes"
 _OF_EACH_JAR = (
     "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan",
     "org.apache.spark.sql.classic.SparkSession",
@@ -49,7 +44,7 @@ def load_bridge(gateway: Any) -> Any:
                 f"the driver's class loader is a {loader.getClass().getName()}, "
                 "which takes no classes"
             )
-        _add_classes(gateway, loader, _MARKER, _BRIDGE, known=())
+        _add_classes(gateway, loader, _MARKER, _BRIDGE, known=None)
     # a session's own loader may stand before the one that the classes were added to
     return loader.loadClass(_MARKER).getClassLoader()
 
@@ -65,12 +60,10 @@ def _knows(loader: Any, name: str) -> bool:
     return loader.getResource(f"{name}.class") is not None
 
 
-def _add_classes(
-    gateway: Any, loader: Any, marker: str, names: Sequence[str], known: Sequence[str]
-) -> None:
-    """Compile sources, or find their classes kept; `known` are the sources they build on."""
+def _add_classes(gateway: Any, loader: Any, marker: str, lot: str, known: str | None) -> None:
+    """Compile sources, or find their classes kept; `known` is the lot they build on."""
     jvm = gateway.jvm
-    source = _source(names)
+    source = _source(lot)
 
     def compiled() -> dict[str, bytes]:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
@@ -84,7 +77,8 @@ def _add_classes(
         )
         return {name: base64.b64decode(code) for name, code in json.loads(text).items()}
 
-    made_of = "\n".join((_compiled_with(jvm, loader), _source(known), source))
+    built_on = "" if known is None else _source(known)
+    made_of = "\n".join((_compiled_with(jvm, loader), built_on, source))
     # another session may remove a jar that was kept before the JVM has opened it
     for parent in (user_folder("iceberg-pyspark-bridge"), None):
         with class_jar(parent, made_of, compiled) as jar:
@@ -111,9 +105,9 @@ def _compiled_with(jvm: Any, loader: Any) -> str:
     return " ".join(map(str, said))
 
 
-def _source(names: Sequence[str]) -> str:
-    """Those sources as the one file that Janino takes: it wants the imports first."""
-    folder = Path(__file__).parent
-    lines = [line for n in names for line in (folder / n).read_text("utf-8").splitlines()]
+def _source(lot: str) -> str:
+    """The sources of a folder as the one file that Janino takes: it wants the imports first."""
+    files = sorted((Path(__file__).parent / "java" / lot).glob("*.java"))
+    lines = [line for f in files for line in f.read_text("utf-8").splitlines()]
     imports = sorted({line for line in lines if line.startswith("import ")})
     return "\n".join([*imports, *(line for line in lines if not line.startswith("import "))])

@@ -199,7 +199,7 @@ class Bridge:
         described: Mapping[str, Any],
         given: Sequence[Column],
     ) -> DataFrame:
-        """The changes of a frame's rows, `rows` those of the table among them (`Changes.java`)."""
+        """The changes of a frame's rows (`IcebergPyChanges`); `rows` are those of the table."""
         made = self._changes.changed(
             self._spark._jsparkSession,
             frame._jdf,
@@ -276,7 +276,7 @@ class Bridge:
         return DataFrame(made, self._spark)
 
     def statement(self, plan: Any) -> Any:
-        """A DELETE, UPDATE or MERGE of Spark's, taken apart (`RowLevel.java`)."""
+        """A DELETE, UPDATE or MERGE of Spark's, taken apart (`IcebergPyRowLevel`)."""
         return self._rows.statement(plan)
 
     def reads_iceberg(self, frame: DataFrame) -> bool:

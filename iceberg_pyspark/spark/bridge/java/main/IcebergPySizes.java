@@ -1,5 +1,3 @@
-// How large the rows of a plan are that Python made over an RDD: Spark takes what it does not know for too large to broadcast.
-
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
@@ -8,16 +6,27 @@ import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
+/**
+ * How large the rows of a plan are that Python made over an RDD: Spark takes what it does not know
+ * for too large to broadcast.
+ */
 public class IcebergPySizes {
-  /** By rows and what of them is read, as Iceberg's own connector says it: files have columns that no one asked for. */
-  static long estimate(long rows, StructType columns) { return rows * (8L + columns.defaultSize()); }
+  /**
+   * By rows and what of them is read, as Iceberg's own connector says it: files have columns that
+   * no one asked for.
+   */
+  static long estimate(long rows, StructType columns) {
+    return rows * (8L + columns.defaultSize());
+  }
 
   /** The plan with its size said, if it stands on an RDD. */
   public Object sized(Object plan, long count) throws ReflectiveOperationException {
     LogicalPlan top = (LogicalPlan) plan;
     if (top.children().size() != 1 || !(top.children().head() instanceof LogicalRDD)) return plan;
     LogicalRDD rows = (LogicalRDD) top.children().head();
-    Object statistics = new org.apache.spark.sql.catalyst.plans.logical.Statistics(scala.math.BigInt.apply(estimate(count, top.schema())), scala.Option.empty(), AttributeMap$.MODULE$.empty(), false);
+    Object statistics = new org.apache.spark.sql.catalyst.plans.logical.Statistics(
+        scala.math.BigInt.apply(estimate(count, top.schema())), scala.Option.empty(),
+        AttributeMap$.MODULE$.empty(), false);
     List arguments = new ArrayList(CollectionConverters.asJava(rows.productIterator().toSeq()));
     int session = arguments.size();
     arguments.addAll(CollectionConverters.asJava(rows.otherCopyArgs()));

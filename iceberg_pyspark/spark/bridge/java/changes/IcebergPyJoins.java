@@ -1,0 +1,200 @@
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations$;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.JoinType$;
+import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
+import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Range;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.FileScan;
+
+/** Joins of a table's rows with a source, and what Spark thinks of them beforehand. */
+public class IcebergPyJoins {
+  /** A source is small beside a table of so many times its rows. */
+  private static final long FEW = 4;
+  /** What Spark takes a file's name, a position and a key for. */
+  private static final long BYTES_OF_A_PLACE = 36;
+
+  /**
+   * [name, column of the table, value of the source, its type] of each equality that a condition
+   * asks for.
+   */
+  public List equated(Object session, Object rows, Object source, Object condition) {
+    List out = new ArrayList();
+    AttributeSet ours = IcebergPyFrames.plan(rows).outputSet();
+    LogicalPlan joined = IcebergPyFrames.plan(IcebergPyFrames.frame(session,
+        join(IcebergPyFrames.plan(rows), IcebergPyFrames.plan(source), "inner",
+            IcebergPyFrames.expression(session, condition), new HintInfo[2])));
+    if (!(joined instanceof Join) || ((Join) joined).condition().isEmpty()) return out;
+    LinkedList open = new LinkedList();
+    open.add(((Join) joined).condition().get());
+    while (!open.isEmpty()) {
+      Expression one = (Expression) open.removeFirst();
+      if (one instanceof And) {
+        open.add(((And) one).left());
+        open.add(((And) one).right());
+        continue;
+      }
+      if (!(one instanceof EqualTo)) continue;
+      Expression left = (Expression) (Object) ((EqualTo) one).left(),
+                 right = (Expression) (Object) ((EqualTo) one).right();
+      if (!left.references().subsetOf(ours)) {
+        Expression kept = left;
+        left = right;
+        right = kept;
+      }
+      Expression bare = left instanceof Cast ? (Expression) (Object) ((Cast) left).child() : left;
+      boolean apart = bare instanceof AttributeReference && ours.contains((AttributeReference) bare)
+          && right.references().intersect(ours).isEmpty() && !right.references().isEmpty();
+      if (apart && right.deterministic() && !SubqueryExpression$.MODULE$.hasSubquery(right))
+        out.add(IcebergPyBridge.list(new Object[] {((AttributeReference) bare).name(),
+            IcebergPyFrames.column(left), IcebergPyFrames.column(right), right.dataType().json()}));
+    }
+    return out;
+  }
+
+  /**
+   * The rows of a table of so many records and bytes that have a key of the source's, found by a
+   * broadcast of these keys; all rows where Spark would not broadcast them, or little comes of it.
+   * An outer join can broadcast one side only, the wrong one: without this the whole table would be
+   * shuffled.
+   */
+  public Object met(Object session, Object rows, Object source, List columns, List values,
+      boolean outer, long records, long bytes) {
+    long most = ((org.apache.spark.sql.classic.SparkSession) session)
+                    .sessionState()
+                    .conf()
+                    .autoBroadcastJoinThreshold();
+    if (columns.isEmpty() || bytes <= most || !outer && fits(source, most)) return rows;
+    LogicalPlan once = IcebergPyFrames.plan(source);
+    // the same rows under other ids: the source itself is joined with what comes out here
+    LogicalPlan twice = (LogicalPlan) ((Rule) DeduplicateRelations$.MODULE$)
+                            .apply(join(once, once, "inner", null, new HintInfo[2]));
+    LogicalPlan again = (LogicalPlan) (Object) ((Join) twice).right();
+    Map ids = new HashMap();
+    for (int i = 0; i < once.output().size(); i++)
+      ids.put(((Attribute) once.output().apply(i)).exprId(), again.output().apply(i));
+    List keys = new ArrayList();
+    Expression all = null;
+    for (int i = 0; i < values.size(); i++) {
+      Alias key = IcebergPyFrames.alias(
+          IcebergPyRule.substituted(IcebergPyFrames.expression(session, values.get(i)), ids),
+          "key" + i);
+      Expression equal = new EqualTo(IcebergPyFrames.expression(session, columns.get(i)),
+          (Expression) (Object) key.toAttribute());
+      keys.add(key);
+      all = all == null ? equal : new And(all, equal);
+    }
+    Object found = IcebergPyFrames.frame(session, new Project(IcebergPyBridge.seq(keys), again));
+    if (!once.outputSet().intersect(again.outputSet()).isEmpty()
+        || !fits(found,
+            Math.min(most,
+                IcebergPySizes.estimate(records / FEW, IcebergPyFrames.plan(found).schema()))))
+      return rows;
+    return IcebergPyFrames.frame(session,
+        join(IcebergPyFrames.plan(rows), IcebergPyFrames.plan(found), "left_semi", all,
+            new HintInfo[] {null, new HintInfo(scala.Option.apply(BROADCAST$.MODULE$))}));
+  }
+
+  /**
+   * Whether a join of so many records of a table with a source comes out in tasks as even as
+   * rebalancing would make them: Spark shuffles both sides, and so much of the source that no piece
+   * is small and none beyond `most` bytes.
+   */
+  public boolean comesOutEven(Object session, Object source, long records, long least, long most) {
+    org.apache.spark.sql.classic.SparkSession spark =
+        (org.apache.spark.sql.classic.SparkSession) session;
+    org.apache.spark.sql.internal.SQLConf conf = spark.sessionState().conf();
+    java.math.BigInteger size = ((org.apache.spark.sql.classic.Dataset) source)
+                                    .queryExecution()
+                                    .optimizedPlan()
+                                    .stats()
+                                    .sizeInBytes()
+                                    .bigInteger();
+    long broadcast = conf.autoBroadcastJoinThreshold(),
+         tasks = spark.sparkContext().defaultParallelism();
+    if (!conf.adaptiveExecutionEnabled() || size.bitLength() > 62
+        || records * BYTES_OF_A_PLACE <= broadcast)
+      return false;
+    return size.longValue() > broadcast && size.longValue() >= tasks * least
+        && size.longValue() <= tasks * most;
+  }
+
+  /**
+   * A join, its condition by the names of both sides; where rows of the table that meet none are
+   * kept, a column "__ice_source" that is null for them.
+   */
+  public Object joined(Object session, Object rows, Object source, Object condition, String kind) {
+    LogicalPlan right = IcebergPyFrames.plan(source);
+    if (kind.equals("left") || kind.equals("full")) {
+      List columns = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(right.output()));
+      columns.add(
+          IcebergPyFrames.alias((Expression) Literal$.MODULE$.apply(Boolean.TRUE), "__ice_source"));
+      right = new Project(IcebergPyBridge.seq(columns), right);
+    }
+    return IcebergPyFrames.frame(session,
+        join(IcebergPyFrames.plan(rows), right, kind,
+            IcebergPyFrames.expression(session, condition), new HintInfo[2]));
+  }
+
+  /**
+   * Whether a DataFrame gives the same rows each time, and few bytes of them as far as Spark can
+   * tell.
+   */
+  public boolean fits(Object frame, long most) {
+    LogicalPlan plan =
+        ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().optimizedPlan();
+    if (!plan.deterministic()
+        || plan.stats().sizeInBytes().bigInteger().compareTo(java.math.BigInteger.valueOf(most))
+            > 0)
+      return false;
+    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+    while (leaves.hasNext())
+      if (!isLasting((LogicalPlan) leaves.next())) return false;
+    return true;
+  }
+  /**
+   * Rows of memory and of files that were listed; not what a database has at the moment it is
+   * asked.
+   */
+  private static boolean isLasting(LogicalPlan leaf) {
+    if (leaf instanceof LogicalRelation)
+      return ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation;
+    if (leaf instanceof DataSourceV2ScanRelation)
+      return ((DataSourceV2ScanRelation) leaf).scan() instanceof FileScan;
+    return leaf instanceof LocalRelation || leaf instanceof Range || leaf instanceof OneRowRelation
+        || leaf instanceof InMemoryRelation || leaf instanceof LogicalRDD;
+  }
+
+  private static LogicalPlan join(
+      LogicalPlan left, LogicalPlan right, String kind, Expression condition, HintInfo[] hints) {
+    return new Join(left, right, (JoinType) JoinType$.MODULE$.apply(kind),
+        scala.Option.apply(condition),
+        new JoinHint(scala.Option.apply(hints[0]), scala.Option.apply(hints[1])));
+  }
+}

@@ -1,0 +1,55 @@
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.internal.io.HadoopMapReduceCommitProtocol;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.FileFormatWriter$;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** One job of Spark's Parquet writer. */
+class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
+  private final org.apache.spark.sql.classic.SparkSession session;
+  private final QueryExecution execution;
+  private final String job;
+  private final String folder;
+  private final Set partitionedBy;
+  private final Map options;
+  IcebergPyParquetWrite(org.apache.spark.sql.classic.SparkSession session, QueryExecution execution,
+      String job, String folder, Set partitionedBy, Map options) {
+    this.session = session;
+    this.execution = execution;
+    this.job = job;
+    this.folder = folder;
+    this.partitionedBy = partitionedBy;
+    this.options = options;
+  }
+
+  public Object apply() {
+    SparkPlan plan = (SparkPlan) execution.executedPlan();
+    List output = new ArrayList(CollectionConverters.asJava(plan.output()));
+    List partitions = new ArrayList();
+    for (int i = 0; i < output.size(); i++)
+      if (partitionedBy.contains(((Attribute) output.get(i)).name())) partitions.add(output.get(i));
+    scala.collection.immutable.Map given = scala.collection.immutable.Map$.MODULE$.from(
+        CollectionConverters.asScala(new HashMap(options)));
+    scala.collection.immutable.Map none =
+        scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(new HashMap()));
+    Configuration hadoop = session.sessionState().newHadoopConfWithOptions(given);
+    // Spark's committer, whichever the session names: one that does without a rename may show files
+    // of failed tasks
+    HadoopMapReduceCommitProtocol committer = new HadoopMapReduceCommitProtocol(job, folder, false);
+    org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec target =
+        new org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec(
+            folder, none, IcebergPyBridge.seq(output));
+    return FileFormatWriter$.MODULE$.write(session, plan, new ParquetFileFormat(), committer,
+        target, hadoop, IcebergPyBridge.seq(partitions), scala.Option.empty(),
+        IcebergPyBridge.seq(new ArrayList()), given, 0,
+        FileFormatWriter$.MODULE$.write$default$12());
+  }
+}

@@ -1,0 +1,12 @@
+import org.apache.spark.sql.execution.SQLExecution$;
+
+/** A body run with a session's settings passed on to its tasks. */
+class IcebergPyWithSettings extends scala.runtime.AbstractFunction0 {
+  private final org.apache.spark.sql.classic.SparkSession session;
+  private final scala.Function0 body;
+  IcebergPyWithSettings(org.apache.spark.sql.classic.SparkSession session, scala.Function0 body) {
+    this.session = session;
+    this.body = body;
+  }
+  public Object apply() { return SQLExecution$.MODULE$.withSQLConfPropagated(session, body); }
+}

@@ -1,0 +1,24 @@
+/**
+ * Broadcasts by the digest of what they hold, the last used of them and so many bytes at most: a
+ * broadcast costs more than planning does.
+ */
+class IcebergPyBroadcasts {
+  private static final long MOST = 64L << 20;
+  private final java.util.LinkedHashMap entries = new java.util.LinkedHashMap(16, 0.75f, true);
+  private long bytes = 0;
+
+  synchronized Object get(String digest) {
+    Object[] entry = (Object[]) entries.get(digest);
+    return entry == null ? null : entry[0];
+  }
+  synchronized void put(String digest, Object broadcast, long size) {
+    if (size > MOST || entries.containsKey(digest)) return;
+    entries.put(digest, new Object[] {broadcast, Long.valueOf(size)});
+    bytes += size;
+    java.util.Iterator oldest = entries.values().iterator();
+    while (bytes > MOST) {
+      bytes -= ((Long) ((Object[]) oldest.next())[1]).longValue();
+      oldest.remove();
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import java.util.List;
+import javax.net.SocketFactory;
+import org.apache.spark.unsafe.Platform;
+
+/**
+ * Calls the one function behind the port that callback_port.py opens, as py4j calls its proxies,
+ * with a token that only both processes know.
+ */
+public class IcebergPyCallback {
+  private final py4j.Gateway gateway;
+  private final py4j.CallbackClient client;
+  private final String target;
+
+  /**
+   * `secrets` is a file of the user's: its lines are the token and the name that the function has.
+   */
+  public IcebergPyCallback(Object server, String address, int port, String secrets)
+      throws java.io.IOException {
+    List lines = java.nio.file.Files.readAllLines(java.nio.file.Paths.get(secrets, new String[0]));
+    String token = (String) lines.get(0);
+    target = (String) lines.get(1);
+    py4j.GatewayServer served = (py4j.GatewayServer) server;
+    gateway = served.getGateway();
+    java.net.InetAddress at = java.net.InetAddress.getByName(address);
+    // of its two protocols py4j uses the one that keeps a call back in the thread that waits for it
+    if (served.getCallbackClient() instanceof py4j.PythonClient)
+      client = new IcebergPyThreadClient(served, port, at, token);
+    else
+      client =
+          new py4j.CallbackClient(port, at, token, py4j.CallbackClient.DEFAULT_MIN_CONNECTION_TIME,
+              py4j.CallbackClient.DEFAULT_MIN_CONNECTION_TIME_UNIT, SocketFactory.getDefault(),
+              true, 0);
+  }
+
+  Object ask(String operation, Object argument) {
+    StringBuilder command = new StringBuilder("c\n").append(target).append("\nanswer\n");
+    command.append(gateway.getReturnObject(operation).getCommandPart()).append('\n');
+    command.append(gateway.getReturnObject(argument).getCommandPart()).append("\ne\n");
+    try {
+      return py4j.Protocol.getReturnValue(client.sendCommand(command.toString()), gateway);
+    } catch (Throwable e) {
+      Platform.throwException(e);
+      return null;
+    }
+  }
+
+  public void close() { client.shutdown(); }
+}

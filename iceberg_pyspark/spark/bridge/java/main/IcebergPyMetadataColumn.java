@@ -1,0 +1,12 @@
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+
+/** A column that `*` does not have. */
+class IcebergPyMetadataColumn implements MetadataColumn {
+  private final StructField field;
+  IcebergPyMetadataColumn(StructField field) { this.field = field; }
+  public String name() { return field.name(); }
+  public DataType dataType() { return field.dataType(); }
+  public boolean isNullable() { return field.nullable(); }
+}

@@ -1,0 +1,250 @@
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Puts a plan made by Python in the place of every scan of ours, the filter right above it in
+ * hand.
+ */
+public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
+  public IcebergPyRule() { super(); }
+
+  public TreeNode apply(TreeNode plan) { return rewrite((LogicalPlan) plan, null); }
+
+  /** `needed` has the ids of the columns that the plan's parent refers to; null for all. */
+  private LogicalPlan rewrite(LogicalPlan plan, Set needed) {
+    if (plan instanceof DeleteFromTable || plan instanceof UpdateTable
+        || plan instanceof MergeIntoTable)
+      return plan;
+    plan = withSubqueries(plan);
+    LogicalPlan below = plan;
+    Expression condition = null;
+    while (below instanceof Filter) {
+      Expression inner = (Expression) (Object) ((Filter) below).condition();
+      condition = condition == null ? inner : new And(inner, condition);
+      below = withSubqueries((LogicalPlan) (Object) ((Filter) below).child());
+    }
+    if (isOurs(below)) {
+      LogicalPlan made = replaced((DataSourceV2ScanRelation) below, condition, needed);
+      return made == null ? plan : made;
+    }
+    if (plan instanceof Aggregate) {
+      LogicalPlan made = counted((Aggregate) plan);
+      if (made != null) return made;
+    }
+    // Spark's Python data source always gives all columns: what is above it says which are used
+    Set used = plan instanceof Project || plan instanceof Aggregate ? ids(plan.references()) : null;
+    List children = new ArrayList();
+    boolean changed = false;
+    scala.collection.Iterator it = plan.children().iterator();
+    while (it.hasNext()) {
+      LogicalPlan child = (LogicalPlan) it.next();
+      LogicalPlan next = rewrite(child, used);
+      changed |= next != child;
+      children.add(next);
+    }
+    return changed ? (LogicalPlan) plan.withNewChildren(IcebergPyBridge.seq(children)) : plan;
+  }
+
+  /**
+   * The plan with those in its own expressions rewritten: pruning and Bloom filters that Spark
+   * made after it optimized subqueries.
+   */
+  private LogicalPlan withSubqueries(LogicalPlan plan) {
+    return plan.subqueries().isEmpty()
+        ? plan
+        : (LogicalPlan) (Object) plan.transformExpressions(new IcebergPySubqueries(this));
+  }
+  LogicalPlan rewritten(LogicalPlan plan) { return rewrite(plan, null); }
+
+  private static Set ids(AttributeSet attributes) {
+    Set ids = new HashSet();
+    scala.collection.Iterator it = attributes.iterator();
+    while (it.hasNext()) ids.add(((Attribute) it.next()).exprId());
+    return ids;
+  }
+
+  private static boolean isOurs(LogicalPlan plan) {
+    if (!(plan instanceof DataSourceV2ScanRelation)) return false;
+    Scan scan = ((DataSourceV2ScanRelation) plan).scan();
+    return scan instanceof IcebergPyScan || IcebergPySource.isOurs((DataSourceV2ScanRelation) plan);
+  }
+
+  /** Which table is meant, of the catalog or of a data source; null where there is none yet. */
+  private static Map question(DataSourceV2ScanRelation relation) {
+    Map question = IcebergPyBridge.arguments(new Object[] {"session", IcebergPyBridge.session()});
+    if (relation.scan() instanceof IcebergPyScan) {
+      question.put("handle", ((IcebergPyScan) relation.scan()).table.handle);
+      return question;
+    }
+    byte[] pickled = (byte[]) IcebergPySource.pickled(relation);
+    if (pickled == null) return null;
+    question.put("source", java.util.Base64.getEncoder().encodeToString(pickled));
+    return question;
+  }
+
+  /** COUNT(*) of a whole table, as Python knows it from metadata; null for all else. */
+  private static LogicalPlan counted(Aggregate plan) {
+    if (!plan.groupingExpressions().isEmpty()) return null;
+    List aliases = new ArrayList();
+    scala.collection.Iterator it = plan.aggregateExpressions().iterator();
+    while (it.hasNext()) {
+      Object e = it.next();
+      if (!(e instanceof Alias) || !isRowCount((Expression) (Object) ((Alias) e).child()))
+        return null;
+      aliases.add(e);
+    }
+    LogicalPlan below = (LogicalPlan) (Object) plan.child();
+    while (below instanceof Project) below = (LogicalPlan) (Object) ((Project) below).child();
+    if (aliases.isEmpty() || !isOurs(below)) return null;
+    Map question = question((DataSourceV2ScanRelation) below);
+    Object rows =
+        question == null ? null : IcebergPyBridge.ask("scan.count", IcebergPyBridge.json(question));
+    if (rows == null) return null;
+    List counts = new ArrayList();
+    for (int i = 0; i < aliases.size(); i++) {
+      Alias a = (Alias) aliases.get(i);
+      counts.add(new Alias(
+          (Expression) (Object) Literal$.MODULE$.apply(Long.valueOf((String) rows)), a.name(),
+          a.exprId(), a.qualifier(), scala.Option.empty(), IcebergPyBridge.seq(new ArrayList())));
+    }
+    return new Project(IcebergPyBridge.seq(counts), new OneRowRelation());
+  }
+
+  private static boolean isRowCount(Expression e) {
+    if (!(e instanceof AggregateExpression)) return false;
+    AggregateExpression aggregate = (AggregateExpression) e;
+    Object function = aggregate.aggregateFunction();
+    if (!(function instanceof Count) || aggregate.isDistinct() || aggregate.filter().isDefined())
+      return false;
+    scala.collection.Iterator it = ((Count) function).children().iterator();
+    while (it.hasNext()) {
+      Object child = it.next();
+      if (!(child instanceof Literal) || ((Literal) child).value() == null) return false;
+    }
+    return true;
+  }
+
+  /** What Python makes of a scan; null where the scan is to stay. */
+  private static LogicalPlan replaced(
+      DataSourceV2ScanRelation relation, Expression condition, Set needed) {
+    List ours = new ArrayList();
+    StructType wanted = new StructType();
+    Set filtered = condition == null ? new HashSet() : ids(condition.references());
+    scala.collection.Iterator it = relation.output().iterator();
+    while (it.hasNext()) {
+      Attribute a = (Attribute) it.next();
+      if (needed != null && !needed.contains(a.exprId()) && !filtered.contains(a.exprId()))
+        continue;
+      ours.add(a);
+      wanted = wanted.add(a.name(), a.dataType(), a.nullable());
+    }
+    Map question = question(relation);
+    if (question == null) return null;
+    question.put("wanted", wanted.json());
+    question.put("condition", condition == null ? null : IcebergPyFilters.describe(condition));
+    List parts = (List) IcebergPyBridge.ask("scan.plan", IcebergPyBridge.json(question));
+    if (parts == null) return null;
+    List branches = new ArrayList();
+    for (int i = 0; i < parts.size(); i++) {
+      List part = (List) parts.get(i);
+      // the first branch keeps the relation's own ids, which the union above then has too
+      branches.add(branch((LogicalPlan) part.get(0), (Expression) part.get(1), (List) part.get(2),
+          ours, condition, i > 0));
+    }
+    if (branches.size() == 1) return (LogicalPlan) branches.get(0);
+    return new Union(IcebergPyBridge.seq(branches), false, false);
+  }
+
+  /**
+   * One group of files: rename its columns to ours, then the query's filter, then what its deletes
+   * leave: a condition, and anti-joins with deleted keys.
+   */
+  private static LogicalPlan branch(LogicalPlan made, Expression live, List antiJoins, List ours,
+      Expression condition, boolean fresh) {
+    Map byName = new HashMap();
+    scala.collection.Iterator it = made.output().iterator();
+    while (it.hasNext()) {
+      Attribute a = (Attribute) it.next();
+      byName.put(a.name(), a);
+    }
+    List renamed = new ArrayList();
+    List outputs = new ArrayList();
+    Map exchanged = new HashMap();
+    for (int i = 0; i < ours.size(); i++) {
+      Attribute a = (Attribute) ours.get(i);
+      ExprId id = fresh ? NamedExpression$.MODULE$.newExprId() : a.exprId();
+      Alias alias = new Alias((Expression) byName.remove(a.name()), a.name(), id, a.qualifier(),
+          scala.Option.empty(), IcebergPyBridge.seq(new ArrayList()));
+      renamed.add(alias);
+      outputs.add(alias.toAttribute());
+      exchanged.put(a.exprId(), alias.toAttribute());
+    }
+    boolean deletes = live != null || !antiJoins.isEmpty();
+    if (deletes) renamed.addAll(byName.values());
+    LogicalPlan plan = new Project(IcebergPyBridge.seq(renamed), made);
+    if (condition != null)
+      plan = new Filter(fresh ? substituted(condition, exchanged) : condition, plan);
+    if (live != null) plan = new Filter(live, plan);
+    for (int i = 0; i < antiJoins.size(); i++) plan = antiJoin(plan, (Join) antiJoins.get(i));
+    return deletes ? new Project(IcebergPyBridge.seq(outputs), plan) : plan;
+  }
+
+  /**
+   * The right side and condition of an analysed join on another left side; a broadcast, which
+   * nothing after this rule would choose.
+   */
+  private static LogicalPlan antiJoin(LogicalPlan left, Join analysed) {
+    HintInfo broadcast = new HintInfo(scala.Option.apply(BROADCAST$.MODULE$));
+    return new Join(left, (LogicalPlan) (Object) analysed.right(),
+        org.apache.spark.sql.catalyst.plans.LeftAnti$.MODULE$, analysed.condition(),
+        new JoinHint(scala.Option.empty(), scala.Option.apply(broadcast)));
+  }
+
+  static Expression substituted(Expression e, Map exchanged) {
+    if (e instanceof AttributeReference && exchanged.containsKey(((AttributeReference) e).exprId()))
+      return (Expression) exchanged.get(((AttributeReference) e).exprId());
+    List children = new ArrayList();
+    boolean changed = false;
+    scala.collection.Iterator it = e.children().iterator();
+    while (it.hasNext()) {
+      Expression child = (Expression) it.next();
+      Expression next = substituted(child, exchanged);
+      changed |= next != child;
+      children.add(next);
+    }
+    return changed ? (Expression) e.withNewChildren(IcebergPyBridge.seq(children)) : e;
+  }
+}

@@ -1,0 +1,106 @@
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TruncatableTable;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A table as it was when it was loaded: `handle` names the metadata and snapshot that Python
+ * keeps.
+ */
+public class IcebergPyTable
+    implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, TruncatableTable {
+  final String handle;
+  private final Map facts;
+  private final StructType schema;
+  public IcebergPyTable(Map facts) {
+    this.facts = facts;
+    this.handle = (String) facts.get("handle");
+    this.schema = (StructType) DataType.fromJson((String) facts.get("schema"));
+  }
+  public String name() { return (String) facts.get("name"); }
+  public String id() { return (String) facts.get("id"); }
+  /** Spark loads the table of a reused DataFrame again and takes the newer version. */
+  public String version() { return (String) facts.get("version"); }
+  public StructType schema() { return schema; }
+  public Column[] columns() { return CatalogV2Columns.of(schema); }
+  public Map properties() { return (Map) facts.get("properties"); }
+  public Transform[] partitioning() {
+    List described = (List) facts.get("partitioning");
+    Transform[] out = new Transform[described.size()];
+    for (int i = 0; i < out.length; i++) {
+      List t = (List) described.get(i);
+      String kind = (String) t.get(0);
+      String column = (String) t.get(1);
+      if (kind.equals("identity"))
+        out[i] = org.apache.spark.sql.connector.expressions.Expressions.identity(column);
+      else if (kind.equals("bucket"))
+        out[i] = org.apache.spark.sql.connector.expressions.Expressions.bucket(
+            ((Number) t.get(2)).intValue(), new String[] {column});
+      else if (kind.equals("years"))
+        out[i] = org.apache.spark.sql.connector.expressions.Expressions.years(column);
+      else if (kind.equals("months"))
+        out[i] = org.apache.spark.sql.connector.expressions.Expressions.months(column);
+      else if (kind.equals("days"))
+        out[i] = org.apache.spark.sql.connector.expressions.Expressions.days(column);
+      else if (kind.equals("hours"))
+        out[i] = org.apache.spark.sql.connector.expressions.Expressions.hours(column);
+      else
+        out[i] = org.apache.spark.sql.connector.expressions.Expressions.apply(kind,
+            new org.apache.spark.sql.connector.expressions.Expression[] {
+                org.apache.spark.sql.connector.expressions.Expressions.literal(
+                    t.size() > 2 ? t.get(2) : ""),
+                org.apache.spark.sql.connector.expressions.Expressions.column(column)});
+    }
+    return out;
+  }
+  public Set capabilities() {
+    Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
+        TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
+        TableCapability.OVERWRITE_DYNAMIC}));
+    if (Boolean.TRUE.equals(facts.get("accept_any_schema")))
+      all.add(TableCapability.ACCEPT_ANY_SCHEMA);
+    if (!"false".equalsIgnoreCase(
+            (String) properties().get("write.spark.auto-schema-evolution.enabled")))
+      all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
+    return all;
+  }
+  public org.apache.spark.sql.connector.write.WriteBuilder newWriteBuilder(
+      org.apache.spark.sql.connector.write.LogicalWriteInfo info) {
+    return new IcebergPyWrite(this);
+  }
+  public boolean truncateTable() {
+    IcebergPyBridge.askMap("table.truncate",
+        IcebergPyCommand.surroundings(IcebergPyBridge.arguments(new Object[] {"handle", handle})));
+    return true;
+  }
+  public MetadataColumn[] metadataColumns() {
+    StructType hidden = (StructType) DataType.fromJson((String) facts.get("metadata_columns"));
+    MetadataColumn[] out = new MetadataColumn[hidden.fields().length];
+    for (int i = 0; i < out.length; i++) out[i] = new IcebergPyMetadataColumn(hidden.fields()[i]);
+    return out;
+  }
+  public boolean canRenameConflictingMetadataColumns() { return true; }
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new IcebergPyScanBuilder(this, options);
+  }
+  long sizeInBytes() { return ((Number) facts.get("size_in_bytes")).longValue(); }
+  public boolean equals(Object other) {
+    return other instanceof IcebergPyTable && ((IcebergPyTable) other).handle.equals(handle);
+  }
+  public int hashCode() { return handle.hashCode(); }
+  public String toString() { return name(); }
+}

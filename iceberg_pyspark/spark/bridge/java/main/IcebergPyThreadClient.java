@@ -1,0 +1,41 @@
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import javax.net.SocketFactory;
+
+/**
+ * py4j's client with a connection for each thread; those of threads that have ended are closed
+ * when the next is made.
+ */
+class IcebergPyThreadClient extends py4j.PythonClient {
+  private final List owners = new ArrayList();
+
+  IcebergPyThreadClient(
+      py4j.GatewayServer served, int port, java.net.InetAddress address, String token) {
+    super(served.getGateway(), new ArrayList(), port, address, DEFAULT_MIN_CONNECTION_TIME,
+        DEFAULT_MIN_CONNECTION_TIME_UNIT, SocketFactory.getDefault(), served, true, 0, token);
+  }
+
+  public void setPerThreadConnection(py4j.ClientServerConnection connection) {
+    super.setPerThreadConnection(connection);
+    synchronized (owners) {
+      Iterator it = owners.iterator();
+      while (it.hasNext()) {
+        Object[] owned = (Object[]) it.next();
+        if (((Thread) owned[0]).isAlive()) continue;
+        it.remove();
+        drop((py4j.ClientServerConnection) owned[1]);
+      }
+      owners.add(new Object[] {Thread.currentThread(), connection});
+    }
+  }
+  private void drop(py4j.ClientServerConnection connection) {
+    lock.lock();
+    try {
+      connections.remove(connection);
+    } finally {
+      lock.unlock();
+    }
+    connection.shutdown(false);
+  }
+}
