@@ -24,6 +24,7 @@ from tests.bench import (
     fixed_bench,
     native_bench,
     plan_bench,
+    query_bench,
     tpch_bench,
     writer_bench,
 )
@@ -32,6 +33,7 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "planning": lambda: [plan_bench.compare(), plan_bench.growth()],
     "native": native_bench.compare,
+    "queries": query_bench.compare,
     "portable": tpch_bench.compare,
     "fixed": fixed_bench.compare,
     "changes": change_bench.compare,

@@ -1,0 +1,187 @@
+"""Queries that Spark plans with what a scan tells it, beside the JVM connector.
+
+`python -m tests.bench.query_bench [--scale 1] [--only Q14,"limit"]`: the 22 queries of TPC-H on
+tables partitioned by months and years; joins whose small side tells which files of the large one
+are read; joins and MERGE of tables with the same buckets; aggregates and limits from metadata.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table as TextTable
+
+from tests.bench.native_bench import JVM
+from tests.bench.races import RUNS, Line, race
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle, start_oracle
+from tests.support.tpch import tpch
+
+QUERIES = Path(__file__).with_name("tpch")
+MOST_OF_ALL = 0.95
+"""What the geometric mean over the 22 queries may be."""
+MOST_OF_ONE = 1.1
+MOST = 1.0
+_PARTITIONED = {"lineitem": "months(l_shipdate)", "orders": "years(o_orderdate)"}
+_SETTINGS = {
+    # what users of the connector set for joins without a shuffle
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+    "spark.sql.sources.v2.bucketing.enabled": "true",
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+}
+_LINES: Mapping[str, str] = {
+    "run-time filter, identity": (
+        "SELECT sum(f.x) FROM by_day f JOIN days d ON f.day = d.day WHERE d.name = 'd7'"
+    ),
+    "run-time filter, days": (
+        "SELECT sum(f.x) FROM by_days f JOIN times d ON f.at = d.at WHERE d.name = 't7'"
+    ),
+    "run-time filter, bucket": (
+        "SELECT sum(f.x) FROM by_bucket f JOIN ids d ON f.id = d.id WHERE d.name = 'i7'"
+    ),
+    "join of equal buckets": (
+        "SELECT count(*), sum(a.x + b.x) FROM by_bucket a JOIN by_bucket_too b ON a.id = b.id"
+    ),
+    "min, max, count of a table": "SELECT min(id), max(id), count(*), count(id) FROM by_bucket",
+    "min, max, count by partition": (
+        "SELECT day, min(id), max(id), count(*) FROM by_day GROUP BY day ORDER BY day"
+    ),
+    "limit 10": "SELECT * FROM by_day LIMIT 10",
+    "a filter that partitions prove": (
+        "SELECT sum(l_quantity) FROM lineitem "
+        "WHERE l_shipdate >= DATE '1995-01-01' AND l_shipdate < DATE '1995-07-01'"
+    ),
+}
+
+
+def tpch_queries() -> Mapping[str, str]:
+    """The 22 queries of TPC-H with the parameters of its validation, by name."""
+    return {
+        f"Q{int(path.stem[1:])}": path.read_text(encoding="utf-8")
+        for path in sorted(QUERIES.glob("q*.sql"))
+    }
+
+
+def make_tpch_tables(oracle: Oracle, scale: float) -> None:
+    """The eight tables, written by the JVM connector."""
+    for name, file in tpch(scale).items():
+        rows = oracle.spark.read.parquet(str(file))
+        rows.createOrReplaceTempView("rows")
+        by = f" PARTITIONED BY ({_PARTITIONED[name]})" if name in _PARTITIONED else ""
+        oracle.sql(f"CREATE TABLE java_hadoop.bench.{name} USING iceberg{by} AS SELECT * FROM rows")
+
+
+def make_line_tables(oracle: Oracle, scale: float) -> None:
+    """Tables of some million rows in partitions of each kind, and small ones that join them."""
+    rows = round(6_000_000 * scale)
+    at = f"timestampadd(SECOND, id * 8640000 div {rows}, TIMESTAMP '2024-01-01 00:00:00')"
+    oracle.spark.range(0, rows, 1, 4).selectExpr(
+        "id", f"{at} AS at", f"cast({at} AS date) AS day", "id % 1000 AS x", "uuid() AS filling"
+    ).createOrReplaceTempView("rows")
+    for name, by in {
+        "by_day": "day",
+        "by_days": "days(at)",
+        "by_bucket": "bucket(8, id)",
+        "by_bucket_too": "bucket(8, id)",
+    }.items():
+        oracle.sql(
+            f"CREATE TABLE java_hadoop.bench.{name} USING iceberg PARTITIONED BY ({by}) "
+            "AS SELECT * FROM rows"
+        )
+    for name, column, short in (("days", "day", "d"), ("times", "at", "t"), ("ids", "id", "i")):
+        oracle.sql(
+            f"CREATE TABLE java_hadoop.bench.{name} USING iceberg AS "
+            f"SELECT {column}, concat('{short}', id div {rows // 100}) AS name FROM rows "
+            f"WHERE id % {rows // 100} = 0"
+        )
+
+
+def contestants(spark: SparkSession, query: str) -> Mapping[str, Callable[[], object]]:
+    """The query on the tables of each catalog."""
+
+    def run(catalog: str) -> object:
+        spark.catalog.setCurrentCatalog(catalog)
+        spark.catalog.setCurrentDatabase("bench")
+        try:
+            return spark.sql(query).collect()
+        finally:
+            spark.catalog.setCurrentCatalog("spark_catalog")
+
+    return {"ours": partial(run, "lake"), "jvm": partial(run, "java_hadoop")}
+
+
+def table_of_best(title: str, lines: Sequence[Line], mean: float | None) -> TextTable:
+    """Lines by their best times; with `mean` a last line of the geometric mean, at most that."""
+    text = TextTable("line", title=title)
+    for column in ("ours s", "JVM s", "ours/JVM", "at most"):
+        text.add_column(column, justify="right")
+    ratios = []
+    for line in lines:
+        ours, jvm = min(line.seconds["ours"]), min(line.seconds["jvm"])
+        ratios.append(ours / jvm)
+        limit = "" if line.limit is None else f"{line.limit}"
+        text.add_row(line.name, f"{ours:.2f}", f"{jvm:.2f}", f"{ours / jvm:.2f}", limit)
+    if mean is not None and ratios:
+        found = statistics.geometric_mean(ratios)
+        text.add_row("geometric mean", "", "", f"{found:.2f}", f"{mean}")
+    return text
+
+
+def compare(
+    scale: float = 1.0, runs: int = RUNS, only: Sequence[str] | None = None
+) -> list[TextTable]:
+    """Measure everything; the tables to show."""
+
+    def asked(name: str) -> bool:
+        return only is None or name in only
+
+    with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
+        oracle = start_oracle(Path(scratch), {**JVM, **_SETTINGS})
+        try:
+            with native_lake(oracle):
+                oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.bench")
+                make_tpch_tables(oracle, scale)
+                queries = [
+                    race(name, contestants(oracle.spark, query), runs=runs, limit=MOST_OF_ONE)
+                    for name, query in tpch_queries().items()
+                    if asked(name)
+                ]
+                lines = []
+                if any(asked(name) for name in _LINES):
+                    make_line_tables(oracle, scale)
+                    lines = [
+                        race(name, contestants(oracle.spark, query), runs=runs, limit=MOST)
+                        for name, query in _LINES.items()
+                        if asked(name)
+                    ]
+        finally:
+            oracle.spark.stop()
+    of = f"SF{scale:g}, local[2], best of {runs}"
+    return [
+        table_of_best(f"TPC-H on tables by months and years: {of}", queries, MOST_OF_ALL),
+        table_of_best(f"what a scan tells Spark: {of}", lines, None),
+    ]
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="tests.bench.query_bench")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--only", help="names of lines, by commas")
+    arguments = parser.parse_args()
+    only = None if arguments.only is None else arguments.only.split(",")
+    for table in compare(arguments.scale, arguments.runs, only):
+        Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()
