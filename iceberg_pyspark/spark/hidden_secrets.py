@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.redaction import HIDDEN, SPARK_KEYS_REGEX, SPARK_TEXT_REGEX, is_secret_key
+from iceberg_pyspark.spark.bridge.features import HIDDEN_IN_EVENTS
 from iceberg_pyspark.storage.library_logs import RedactingFilter, redact_logs_of
 
 if TYPE_CHECKING:
@@ -41,11 +42,10 @@ def hide_secrets(spark: SparkSession, bridge: Bridge) -> None:
         elif pattern not in known:
             spark.conf.set(name, f"{known}|{pattern}")
     failed = bridge.hide_in_events(SPARK_KEYS_REGEX)
-    if failed is not None:
+    # what the release lacks was said when Iceberg was installed
+    if failed is not None and bridge.has(HIDDEN_IN_EVENTS):
         _log.warning(
-            "the event log of this application shows settings of catalogs, passwords too (%s); "
-            "give those in .pyiceberg.yaml or in the environment",
-            failed,
+            "secrets are not hidden in the event log (%s): %s", failed, HIDDEN_IN_EVENTS.otherwise
         )
 
 

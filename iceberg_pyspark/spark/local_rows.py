@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.types import from_spark_schema
 
 _MOST_ROWS = 1000
@@ -24,12 +25,11 @@ _PLAIN = (
 )
 
 
-def local_rows(frame: DataFrame) -> pa.Table | None:
+def local_rows(bridge: Bridge, frame: DataFrame) -> pa.Table | None:
     """All rows of a DataFrame if they are such; None if a job must make them."""
     if not all(isinstance(f.dataType, _PLAIN) for f in frame.schema.fields):
         return None
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    if plan.nodeName() != "LocalRelation" or plan.data().size() > _MOST_ROWS:
+    if not bridge.holds_rows(frame, _MOST_ROWS):
         return None
     rows = frame.collect()
     schema = to_arrow_schema(from_spark_schema(frame.schema))

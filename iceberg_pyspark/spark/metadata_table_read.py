@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -23,6 +23,10 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.metadata_table_rows import KnownRows, MetadataTable, MetadataTableReader
 from iceberg_pyspark.table.metadata_tables import metadata_table
 from iceberg_pyspark.table.table_storage import table_io
+
+if TYPE_CHECKING:
+    # executors import this module, and have no bridge
+    from iceberg_pyspark.spark.bridge.jvm import Bridge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +133,7 @@ class ReadTasks:
             yield to_spark(batch)
 
 
-def metadata_table_frame(
-    spark: SparkSession, table: MetadataTable, wanted: StructType
-) -> DataFrame:
+def metadata_table_frame(bridge: Bridge, table: MetadataTable, wanted: StructType) -> DataFrame:
     """The wanted columns of a metadata table as a DataFrame; with none wanted, of any one."""
     chosen = project_like(table.schema, wanted)
     if not chosen.fields:
@@ -143,10 +145,10 @@ def metadata_table_frame(
     if isinstance(table.reader, KnownRows):
         known = [batch for task in tasks for batch in read.rows(task)]
         if known:
-            return spark.createDataFrame(pa.Table.from_batches(known), schema)
-    partitions = max(len(tasks) // _TASKS_OF_A_PARTITION, spark.sparkContext.defaultParallelism)
-    partitions = min(partitions, _MOST_PARTITIONS)
-    return shipped_tasks(spark, tasks, read.rows, schema, most_partitions=partitions)
+            return bridge.spark.createDataFrame(pa.Table.from_batches(known), schema)
+    cores = bridge.spark.sparkContext.defaultParallelism
+    partitions = min(max(len(tasks) // _TASKS_OF_A_PARTITION, cores), _MOST_PARTITIONS)
+    return shipped_tasks(bridge, tasks, read.rows, schema, most_partitions=partitions)
 
 
 # A task of Spark's takes a tenth of a second in Python before it reads, a small manifest 5 ms.

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -179,8 +178,8 @@ def kept_name(field_id: int) -> str:
     return f"__ice_key_{field_id}"
 
 
-def anti_join(spark: SparkSession, rows: DataFrame, deleted: DeletedKeys) -> Any:
-    """The analysed anti-join of rows with deleted keys; rows have `kept_name` columns."""
+def anti_join(spark: SparkSession, rows: DataFrame, deleted: DeletedKeys) -> DataFrame:
+    """The anti-join of rows with deleted keys; rows have `kept_name` columns."""
     table = deleted.keys
     shipped = [spark_types.StructField(_DELETED_AGE, spark_types.LongType())]
     if _DELETED_SCOPE in table.column_names:
@@ -194,8 +193,7 @@ def anti_join(spark: SparkSession, rows: DataFrame, deleted: DeletedKeys) -> Any
     schema = spark_types.StructType(shipped)
     keys = spark.createDataFrame(table.select([f.name for f in shipped]), schema)
     condition = reduce(Column.__and__, _matching(deleted, ids))
-    joined = rows.join(keys, condition, "left_anti")
-    return joined._jdf.queryExecution().analyzed()
+    return rows.join(keys, condition, "left_anti")
 
 
 def _matching(deleted: DeletedKeys, ids: Sequence[int]) -> Iterator[Column]:

@@ -25,6 +25,7 @@ from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskG
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark import native_bitmaps
 from iceberg_pyspark.spark.batches import compile_to_spark
+from iceberg_pyspark.spark.bridge.features import NATIVE_SCAN
 from iceberg_pyspark.spark.misread_files import misread_files
 from iceberg_pyspark.spark.native_bitmaps import (
     bitmap_bytes,
@@ -167,7 +168,7 @@ class NativeScan:
     def _columns_of(
         self, constants: frozenset[int], hidden: Collection[int] = ()
     ) -> NativeColumns | None:
-        if not is_exact(self._filter):
+        if not (self._bridge.has(NATIVE_SCAN) and is_exact(self._filter)):
             return None
         return native_columns(self._scan, {*hidden, *columns_of(self._filter)}, constants)
 
@@ -261,7 +262,9 @@ class NativeScan:
         return Part(
             plan=plan,
             live=self._live(plan, bitmaps) if any(bitmaps) else None,
-            anti_joins=tuple(anti_join(self._spark, made, d) for d in deleted),
+            anti_joins=tuple(
+                self._bridge.analysed(anti_join(self._spark, made, d)) for d in deleted
+            ),
         )
 
     def _relation(
@@ -343,7 +346,7 @@ class NativeScan:
         schema = to_spark_schema(context.projection)
         groups = pack_tasks(tasks, self._scan.split)
         read = _GroupRows(context, self._scan.io)
-        plan = self._bridge.analysed(shipped_tasks(self._spark, groups, read, schema))
+        plan = self._bridge.analysed(shipped_tasks(self._bridge, groups, read, schema))
         return Part(plan=self._bridge.sized(plan, _rows_said(tasks)))
 
 

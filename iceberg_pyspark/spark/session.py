@@ -17,11 +17,16 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, LocationRefusedError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.spark.bridge.captured_errors import (
+    say_errors_as_before,
+    say_our_errors_first,
+    thrown_in,
+)
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.filters import predicate_of
-from iceberg_pyspark.spark.captured_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.commit_write import commit_write
 from iceberg_pyspark.spark.data_source import IcebergDataSource
+from iceberg_pyspark.spark.described_session import describe_session
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.hidden_secrets import hide_secrets, show_as_before
 from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
@@ -76,7 +81,7 @@ def install(spark: SparkSession) -> IcebergSession:
         bridge = _open_bridge(spark)
     except BridgeUnavailableError as e:
         _log.warning("no native scans in this session, the portable path serves: %s", e)
-        return IcebergSession(spark, None)
+        return IcebergSession(spark, None, portable_because=str(e))
     handle = bridge.session_handle
     if handle not in _sessions:
         bridge.answer_with(_answer)
@@ -122,15 +127,23 @@ def _open_bridge(spark: SparkSession) -> Bridge:
 class IcebergSession:
     """A session in which Iceberg is installed."""
 
-    def __init__(self, spark: SparkSession, bridge: Bridge | None) -> None:
+    def __init__(
+        self, spark: SparkSession, bridge: Bridge | None, *, portable_because: str = ""
+    ) -> None:
+        """`portable_because` says why there is no bridge."""
         self.spark = spark
         self.bridge = bridge
+        self._portable_because = portable_because
         self.catalogs = CatalogAnswers()
 
     @property
     def is_native(self) -> bool:
         """Whether scans are Spark's own."""
         return self.bridge is not None
+
+    def describe(self) -> str:
+        """Release, Java and features of the session: which are native, which portable, and why."""
+        return describe_session(self.spark, self.bridge, self._portable_because)
 
     def table(self, name: str) -> SparkTable:
         """The table of that name, as SQL writes it, or path; raises `NoSuchTableError`."""
@@ -207,7 +220,7 @@ def _as_answer(error: BaseException) -> Any:
     found = iceberg_error_in(str(error))
     if found is not None:
         return "error\n{}\n{}".format(*found)
-    thrown = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    thrown = thrown_in(error)
     if thrown is not None:
         return thrown
     _log.error("a question of Spark's could not be answered", exc_info=error)
@@ -269,13 +282,14 @@ def _plan_table(
 ) -> Any:
     state = _state_of(handle)
     if state.metadata_table is not None:
+        assert session.bridge is not None, "only the bridge asks for plans"
         opened = metadata_table(
             state.loaded,
             _io_of(state, session.spark),
             state.metadata_table,
             selector=state.selector,
         )
-        return session.parts_of_frame(metadata_table_frame(session.spark, opened, struct))
+        return session.parts_of_frame(metadata_table_frame(session.bridge, opened, struct))
     scan = _scan_of(state, session.spark, struct, condition)
     return session.parts_of(scan, key, state.loaded.config)
 
@@ -338,10 +352,12 @@ def _truncate(handle: str, session: Mapping[str, str], application: Mapping[str,
 def _change_rows(session_handle: str, plan: Any) -> None:
     """DELETE, UPDATE and MERGE: the statement as Spark's optimized plan."""
     session = _session(session_handle)
+    row_level = session.row_level()
+    row_level.check()
     statement = read_statement(session.bridge, plan)
     state = _state_of(statement.handle)
     request = Request(
-        session=session.row_level(),
+        session=row_level,
         catalog=_catalog_of(state),
         table=state.loaded,
         branch=branch_to_change(state),

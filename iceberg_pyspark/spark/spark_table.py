@@ -99,17 +99,23 @@ class SparkTable(Table):
         There the table is `t`, and the source `s` unless it has an alias:
         `table.merge_into(df, "t.id = s.id").whenMatched().updateAll().merge()`.
         """
+        session = self._row_level()
         steps = MergeTable(
             columns=lambda: tuple(f.name for f in self.schema.fields),
+            has_alias=session.bridge.has_alias,
             evolve=self._add_columns_of,
-            run=lambda merge: self._merge(merge, branch, snapshot_properties),
+            run=lambda merge: self._merge(session, merge, branch, snapshot_properties),
         )
         return MergeBuilder(steps, source, condition)
 
     def _merge(
-        self, merge: Merge, branch: str | None, snapshot_properties: Mapping[str, str] | None
+        self,
+        session: RowLevelSession,
+        merge: Merge,
+        branch: str | None,
+        snapshot_properties: Mapping[str, str] | None,
     ) -> RowChanges:
-        if self._session is not None and self._session.bridge.reads_iceberg(merge.source):
+        if session.bridge.reads_iceberg(merge.source):
             # of a state that stays: with a newer one of this table it would mix two
             merge = replace(merge, may_run_again=False)
         return self._change(merge, branch, snapshot_properties)
@@ -146,19 +152,23 @@ class SparkTable(Table):
     def _request(
         self, branch: str | None, snapshot_properties: Mapping[str, str] | None
     ) -> Request:
+        return Request(
+            session=self._row_level(),
+            catalog=self.catalog,
+            table=self.loaded,
+            branch=branch,
+            snapshot_properties=snapshot_properties or {},
+        )
+
+    def _row_level(self) -> RowLevelSession:
         if self._session is None:
             raise UnsupportedFeatureError(
                 f"rows of {self.name} can be changed in a classic Spark session only, in which "
                 "iceberg_pyspark is installed natively; rewrite them with "
                 "df.write.format('iceberg-py').mode('overwrite')"
             )
-        return Request(
-            session=self._session,
-            catalog=self.catalog,
-            table=self.loaded,
-            branch=branch,
-            snapshot_properties=snapshot_properties or {},
-        )
+        self._session.check()
+        return self._session
 
 
 def spark_table(

@@ -26,7 +26,6 @@ _SPARK_BY_ICEBERG: dict[type[ice.PrimitiveType], Callable[[], spark_types.DataTy
     ice.FloatType: spark_types.FloatType,
     ice.DoubleType: spark_types.DoubleType,
     ice.DateType: spark_types.DateType,
-    ice.TimeType: lambda: spark_types.TimeType(6),
     ice.TimestampType: spark_types.TimestampNTZType,
     ice.TimestamptzType: spark_types.TimestampType,
     ice.StringType: spark_types.StringType,
@@ -46,7 +45,6 @@ _ICEBERG_BY_SPARK: dict[type[spark_types.DataType], Callable[[], ice.PrimitiveTy
     spark_types.FloatType: ice.FloatType,
     spark_types.DoubleType: ice.DoubleType,
     spark_types.DateType: ice.DateType,
-    spark_types.TimeType: ice.TimeType,
     spark_types.TimestampType: ice.TimestamptzType,
     spark_types.TimestampNTZType: ice.TimestampType,
     spark_types.StringType: ice.StringType,
@@ -56,6 +54,11 @@ _ICEBERG_BY_SPARK: dict[type[spark_types.DataType], Callable[[], ice.PrimitiveTy
     spark_types.NullType: ice.UnknownType,
     spark_types.VariantType: ice.VariantType,
 }
+
+# Spark 4.0 has no such type
+if hasattr(spark_types, "TimeType"):
+    _SPARK_BY_ICEBERG[ice.TimeType] = lambda: spark_types.TimeType(6)
+    _ICEBERG_BY_SPARK[spark_types.TimeType] = ice.TimeType
 
 
 def to_spark_schema(schema: Schema) -> spark_types.StructType:

@@ -21,6 +21,7 @@ from iceberg_pyspark.commits.schema_changes import SchemaChanges
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles, DeleteFiles, SnapshotAction
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
+from iceberg_pyspark.spark.bridge.features import NATIVE_WRITE, WRITE_LAYOUT
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.local_rows import local_rows
@@ -159,13 +160,15 @@ def write_laid_out(
     while enclosing := {schema.parent_by_id.get(i, i) for i in needed} - needed:
         needed |= enclosing
     top = {f.field_id: f.name.lower() for f in schema.fields}
-    if not {top[i] for i in needed if i in top} <= present:
+    if not (bridge.has(WRITE_LAYOUT) and {top[i] for i in needed if i in top} <= present):
         # columns that are left out are null in every row
         layout = as_they_come(schema, layout.spec)
         context = replace(context, sort_order_id=UNSORTED.order_id)
-    if not layout.sorts_rows and (rows := local_rows(frame)) is not None:
+    if not layout.sorts_rows and (rows := local_rows(bridge, frame)) is not None:
         return write_data_files(context, rows.to_batches(), io, partition_id=0, task_id=0)
-    files = write_natively(bridge, frame, context, layout, io)
+    files = None
+    if bridge.has(NATIVE_WRITE):
+        files = write_natively(bridge, frame, context, layout, io)
     return write_frame(lay_out(bridge, frame, layout), context, io) if files is None else files
 
 

@@ -124,7 +124,7 @@ def distributed(
         ]
     if layout.mode == "none" or not by:
         return frame
-    at_least = _bytes_of(frame, _SPARK_ADVISORY_SIZE)
+    at_least = bridge.bytes_of(_SPARK_ADVISORY_SIZE, "64MB")
     return bridge.rebalanced(frame, by, max(layout.partition_bytes or 0, at_least))
 
 
@@ -220,11 +220,3 @@ def column_of(field_id: int, schema: Schema) -> Column:
         path.insert(0, schema.field_by_id[parent].name)
         parent = schema.parent_by_id.get(parent)
     return F.col(".".join("`" + name.replace("`", "``") + "`" for name in path))
-
-
-def _bytes_of(frame: DataFrame, setting: str) -> int:
-    """A setting of the session that Spark takes with a unit, as bytes."""
-    text = str(frame.sparkSession.conf.get(setting, "64MB"))
-    jvm = frame.sparkSession.sparkContext._jvm
-    assert jvm is not None, "only a classic session lays rows out"
-    return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(text))

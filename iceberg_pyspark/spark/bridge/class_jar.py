@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-KEPT = 16
-"""How many jars stay, those used last: a release of Spark and of this package makes two."""
+KEPT = 40
+"""How many jars stay, those used last: a release of Spark and of this package makes five."""
 
 _UNFINISHED = ".unfinished"
 _UNFINISHED_SECONDS = 3600

@@ -3,23 +3,26 @@
 Janino knows the Java of long ago: raw types, casts and no lambdas. The sources pass questions on
 and hold no rule of Iceberg's.
 
-The classes go to a jar that is added to the class loader Spark's driver resolves names with, so
-that the catalog class is found by its name however late a catalog is configured. What changes of
-rows need is compiled when the first is made: many sessions only read.
+The classes go to jars, one for each lot, that are added to the class loader Spark's driver resolves
+names with, so that the catalog class is found by its name however late a catalog is configured. All
+lots are compiled when Iceberg is installed: what a release cannot do is known from then on.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JJavaError
 
 from iceberg_pyspark.spark.bridge.class_jar import class_jar
+from iceberg_pyspark.spark.bridge.lots import BUILDS_ON, CORE, classes_of, source_of
 from iceberg_pyspark.storage.user_folder import user_folder
 
-_BRIDGE = "main"
-_CHANGES = "changes"
 _OF_EACH_JAR = (
     "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan",
     "org.apache.spark.sql.classic.SparkSession",
@@ -27,47 +30,79 @@ _OF_EACH_JAR = (
 )
 """A class of every jar that decides what is compiled."""
 
-_MARKER = "IcebergPyBridge"
-_CHANGES_MARKER = "IcebergPyRowLevel"
+_failures: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+"""Of a gateway: why lots do not compile, which takes as long to find out as compiling them."""
 
 
 class BridgeUnavailableError(Exception):
     """The bridge cannot be installed in this JVM; the message says why."""
 
 
-def load_bridge(gateway: Any) -> Any:
-    """The class loader that knows what sessions, catalogs and scans need."""
+@dataclass(frozen=True)
+class Lots:
+    """What a JVM knows of the sources: the class loader, and why lots are missing in it."""
+
+    loader: Any
+    failures: Mapping[str, str]
+
+
+def load_lots(gateway: Any) -> Lots:
+    """Have the JVM know every lot that compiles; raises `BridgeUnavailableError` without `core`."""
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    if not _knows(loader, _MARKER):
-        if not any(m.getName() == "addURL" for m in loader.getClass().getMethods()):
-            raise BridgeUnavailableError(
-                f"the driver's class loader is a {loader.getClass().getName()}, "
+    failures = _failures.setdefault(gateway, {})
+    compiler = _Compiler(gateway.jvm, loader)
+    for lot in BUILDS_ON:
+        if lot not in failures and not compiler.knows(lot):
+            failure = compiler.add(lot)
+            if failure is None:
+                continue
+            if lot == CORE:
+                raise BridgeUnavailableError(f"Spark {_release(gateway.jvm)}: {failure}")
+            failures[lot] = failure
+    # a session's own loader may stand before the one that the classes were added to
+    return Lots(loader.loadClass(_marker(CORE)).getClassLoader(), failures)
+
+
+class _Compiler:
+    """One class loader, and what is compiled for it."""
+
+    def __init__(self, jvm: Any, loader: Any) -> None:
+        self._jvm = jvm
+        self._loader = loader
+        self._compiled_with = ""
+
+    def knows(self, lot: str) -> bool:
+        """Whether the loader has the lot's classes."""
+        # asked as a resource: a missing class would be an exception, and a costly one through py4j
+        return self._loader.getResource(f"{_marker(lot)}.class") is not None
+
+    def add(self, lot: str) -> str | None:
+        """Compile a lot, or find its classes kept, and have the loader know it; or why not."""
+        if not any(m.getName() == "addURL" for m in self._loader.getClass().getMethods()):
+            return (
+                f"the driver's class loader is a {self._loader.getClass().getName()}, "
                 "which takes no classes"
             )
-        _add_classes(gateway, loader, _MARKER, _BRIDGE, known=None)
-    # a session's own loader may stand before the one that the classes were added to
-    return loader.loadClass(_MARKER).getClassLoader()
+        jvm = self._jvm
+        source = source_of(lot)
+        self._compiled_with = self._compiled_with or _compiled_with(jvm, self._loader)
+        built_on = [source_of(other) for other in BUILDS_ON[lot]]
+        made_of = "\n".join((self._compiled_with, *built_on, source))
+        # another session may remove a jar that was kept before the JVM has opened it
+        for parent in (user_folder("iceberg-pyspark-bridge"), None):
+            try:
+                with class_jar(parent, made_of, lambda: self._classes(source)) as jar:
+                    self._loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+                    if self.knows(lot):
+                        return None
+            except Py4JJavaError as e:
+                return _first_line(e)
+        return "the driver's class loader does not find the classes it was given"
 
-
-def load_changes(gateway: Any, loader: Any) -> None:
-    """Have the loader of the bridge know what changes of rows need besides."""
-    if not _knows(loader, _CHANGES_MARKER):
-        _add_classes(gateway, loader, _CHANGES_MARKER, _CHANGES, known=_BRIDGE)
-
-
-def _knows(loader: Any, name: str) -> bool:
-    # asked as a resource: a missing class would be an exception, and a costly one through py4j
-    return loader.getResource(f"{name}.class") is not None
-
-
-def _add_classes(gateway: Any, loader: Any, marker: str, lot: str, known: str | None) -> None:
-    """Compile sources, or find their classes kept; `known` is the lot they build on."""
-    jvm = gateway.jvm
-    source = _source(lot)
-
-    def compiled() -> dict[str, bytes]:
+    def _classes(self, source: str) -> dict[str, bytes]:
+        jvm = self._jvm
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(loader)
+        compiler.setParentClassLoader(self._loader)
         compiler.setSourceVersion(8)
         compiler.setTargetVersion(8)
         compiler.cook(source)
@@ -77,23 +112,30 @@ def _add_classes(gateway: Any, loader: Any, marker: str, lot: str, known: str | 
         )
         return {name: base64.b64decode(code) for name, code in json.loads(text).items()}
 
-    built_on = "" if known is None else _source(known)
-    made_of = "\n".join((_compiled_with(jvm, loader), built_on, source))
-    # another session may remove a jar that was kept before the JVM has opened it
-    for parent in (user_folder("iceberg-pyspark-bridge"), None):
-        with class_jar(parent, made_of, compiled) as jar:
-            loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
-            if _knows(loader, marker):
-                return
-    raise BridgeUnavailableError("the driver's class loader does not find the classes it was given")
+
+def _marker(lot: str) -> str:
+    return classes_of(lot)[0]
+
+
+def _first_line(error: Py4JJavaError) -> str:
+    """What the JVM says, without its frames."""
+    said = str(error.java_exception.toString()).partition("\n")[0]
+    return said.removeprefix("org.codehaus.commons.compiler.CompileException: ")
+
+
+def _release(jvm: Any) -> str:
+    return str(_spark_package(jvm).SPARK_VERSION())
+
+
+def _spark_package(jvm: Any) -> Any:
+    return getattr(getattr(jvm.org.apache.spark, "package$"), "MODULE$")
 
 
 def _compiled_with(jvm: Any, loader: Any) -> str:
     """Which Spark, compiler and Java: their versions, and the files that they lie in."""
-    spark = getattr(getattr(jvm.org.apache.spark, "package$"), "MODULE$")
     said = [
-        spark.SPARK_VERSION(),
-        spark.SPARK_REVISION(),
+        _release(jvm),
+        _spark_package(jvm).SPARK_REVISION(),
         *(jvm.java.lang.System.getProperty(f"java.{p}") for p in ("version", "vendor", "home")),
     ]
     for name in _OF_EACH_JAR:
@@ -103,11 +145,3 @@ def _compiled_with(jvm: Any, loader: Any) -> str:
         file = jvm.java.io.File(where.getLocation().getPath())
         said += [where.getLocation().toString(), file.length(), file.lastModified()]
     return " ".join(map(str, said))
-
-
-def _source(lot: str) -> str:
-    """The sources of a folder as the one file that Janino takes: it wants the imports first."""
-    files = sorted((Path(__file__).parent / "java" / lot).glob("*.java"))
-    lines = [line for f in files for line in f.read_text("utf-8").splitlines()]
-    imports = sorted({line for line in lines if line.startswith("import ")})
-    return "\n".join([*imports, *(line for line in lines if not line.startswith("import "))])

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.types import DataType, StructType, _parse_datatype_json_string
+from pyspark.sql.types import BinaryType, DataType, StructType, _parse_datatype_json_string
 
 from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
-from iceberg_pyspark.spark.bridge.compiler import load_bridge, load_changes
+from iceberg_pyspark.spark.bridge.compiler import load_lots
+from iceberg_pyspark.spark.bridge.features import CLOSED_CATALOGS, Feature, missing_features
 from iceberg_pyspark.spark.bridge.java_lists import items
 
 # the reader finds columns by field id, and only in the relations that say so
 _READ_BY_FIELD_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
+_log = logging.getLogger(__name__)
+_missing: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
+"""Of a gateway: which features its release of Spark cannot have, and why."""
+
 _callbacks: WeakKeyDictionary[Any, tuple[CallbackPort, Any]] = WeakKeyDictionary()
 """Of a gateway: the port on which its JVM asks, and the JVM's client of it."""
 
@@ -30,38 +36,70 @@ class Bridge:
         gateway: Any = spark.sparkContext._gateway
         self._spark = spark
         self._gateway: Any = gateway
-        self._loader = load_bridge(gateway)
+        lots = load_lots(gateway)
+        self._loader = lots.loader
         self._plans = self._made("IcebergPyPlans")
         self._sizes = self._made("IcebergPySizes")
+        if gateway not in _missing:
+            lacking = json.loads(self._plans.lacking(spark._jsparkSession))
+            _missing[gateway] = missing_features(lots.failures, lacking)
+            for feature, why in _missing[gateway].items():
+                _log.warning(
+                    "%s: not on Spark %s (%s); %s",
+                    feature.name,
+                    spark.version,
+                    why,
+                    feature.otherwise,
+                )
 
     def _made(self, name: str) -> Any:
         none = self._gateway.new_array(self._gateway.jvm.java.lang.Class, 0)
         nothing = self._gateway.new_array(self._gateway.jvm.java.lang.Object, 0)
         return self._loader.loadClass(name).getDeclaredConstructor(none).newInstance(nothing)
 
-    def _made_for_changes(self, name: str) -> Any:
-        load_changes(self._gateway, self._loader)
-        return self._made(name)
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+        return self._spark
+
+    @property
+    def missing(self) -> Mapping[Feature, str]:
+        """The features that this release of Spark cannot have, and why."""
+        return _missing[self._gateway]
+
+    def has(self, feature: Feature) -> bool:
+        """Whether this release of Spark has a feature."""
+        return feature not in self.missing
+
+    @cached_property
+    def _scans(self) -> Any:
+        return self._made("IcebergPyParquetScans")
 
     @cached_property
     def _rows(self) -> Any:
-        return self._made_for_changes("IcebergPyRowLevel")
+        return self._made("IcebergPyRowLevel")
 
     @cached_property
     def _joins(self) -> Any:
-        return self._made_for_changes("IcebergPyJoins")
+        return self._made("IcebergPyJoins")
 
     @cached_property
     def _changes(self) -> Any:
-        return self._made_for_changes("IcebergPyChanges")
+        return self._made("IcebergPyChanges")
 
     @cached_property
     def _layout(self) -> Any:
-        return self._made_for_changes("IcebergPyLayout")
+        return self._made("IcebergPyLayout")
 
     @cached_property
     def _parquet(self) -> Any:
-        return self._made_for_changes("IcebergPyParquetWrites")
+        return self._made("IcebergPyParquetWrites")
+
+    @property
+    def java_version(self) -> str:
+        """The version of Java that the session runs on, and whose it is."""
+        property_of = self._gateway.jvm.java.lang.System.getProperty
+        return f"{property_of('java.version')} ({property_of('java.vendor')})"
 
     def hide_in_events(self, pattern: str) -> str | None:
         """Have Spark's events and environment page hide what a pattern finds; says what failed."""
@@ -95,7 +133,8 @@ class Bridge:
 
     def forget_catalogs(self) -> None:
         """Let the session open its catalogs of ours anew when they are next named."""
-        self._plans.forgetCatalogs(self._spark._jsparkSession)
+        if self.has(CLOSED_CATALOGS):
+            self._plans.forgetCatalogs(self._spark._jsparkSession)
 
     def open_catalog(self, name: str) -> None:
         """Have Spark load a catalog, as a query that names it would."""
@@ -128,7 +167,7 @@ class Bridge:
 
         `options` are Hadoop's, for these files alone; `rows` is how many they hold.
         """
-        frame = self._plans.parquetRelation(
+        frame = self._scans.parquetRelation(
             self._spark._jsparkSession,
             key,
             root,
@@ -144,6 +183,36 @@ class Bridge:
         """`selectExpr` in one call of the JVM."""
         made = self._plans.selectedFrame(frame._jdf, json.dumps(list(expressions)))
         return DataFrame(made, self._spark)
+
+    def binary_rows(self, rows: Sequence[tuple[bytes]], name: str, partitions: int) -> DataFrame:
+        """A DataFrame of one binary column, whose rows the JVM unpickles.
+
+        What `createDataFrame` does with an RDD, but for its step in Python workers, which looks at
+        each row and takes as long as ours.
+        """
+        serde = self._gateway.jvm.SerDeUtil
+        pickled = self._spark.sparkContext.parallelize(rows, partitions)._jrdd
+        made = self._spark._jsparkSession.applySchemaToPythonRDD(
+            serde.toJavaArray(serde.pythonToJava(pickled, True)).rdd(),
+            StructType().add(name, BinaryType(), nullable=False).json(),
+        )
+        return DataFrame(made, self._spark)
+
+    def holds_rows(self, frame: DataFrame, most: int) -> bool:
+        """Whether a frame's plan has all of its rows in it, and no more than that."""
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        return bool(plan.nodeName() == "LocalRelation" and plan.data().size() <= most)
+
+    def has_alias(self, frame: DataFrame) -> bool:
+        """Whether a frame was given a name."""
+        plan = frame._jdf.queryExecution().analyzed()
+        return bool(plan.getClass().getSimpleName() == "SubqueryAlias")
+
+    def bytes_of(self, setting: str, default: str) -> int:
+        """A setting of the session that Spark takes with a unit."""
+        text = str(self._spark.conf.get(setting, default))
+        units = self._gateway.jvm.org.apache.spark.network.util.JavaUtils
+        return int(units.byteStringAsBytes(text))
 
     def analysed(self, frame: DataFrame) -> Any:
         """The analysed plan of a frame."""
@@ -162,10 +231,10 @@ class Bridge:
     def live_rows(self, plan: Any, packed: bytes, wide: bool) -> Any:
         """The condition on a plan's rows that no bitmap of their file holds them."""
         digest = hashlib.sha256(packed).hexdigest()
-        held = self._plans.liveRowsHeld(plan, digest, wide)
+        held = self._scans.liveRowsHeld(plan, digest, wide)
         if held is not None:
             return held
-        return self._plans.liveRows(self._spark._jsparkSession, plan, digest, packed, wide)
+        return self._scans.liveRows(self._spark._jsparkSession, plan, digest, packed, wide)
 
     def table_frame(self, facts: dict[str, Any], like: Any = None) -> DataFrame:
         """The rows of the table that facts name; columns that `like` has keep the ids they have."""

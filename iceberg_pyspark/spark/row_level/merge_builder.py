@@ -26,9 +26,13 @@ SOURCE_ALIAS = "s"
 
 @dataclass(frozen=True, kw_only=True)
 class MergeTable:
-    """What a builder needs of its table: its columns now, how to widen it, how to run a merge."""
+    """What a builder needs of its table: its columns now, how to widen it, how to run a merge.
+
+    `has_alias` tells whether a source was given a name.
+    """
 
     columns: Callable[[], tuple[str, ...]]
+    has_alias: Callable[[DataFrame], bool]
     evolve: Callable[[DataFrame], None]
     run: Callable[[Merge], RowChanges]
 
@@ -78,7 +82,9 @@ class MergeBuilder:
             raise InvalidRequestError("a merge needs a clause: whenMatched().updateAll(), ...")
         if self._evolves:
             self._table.evolve(self._new_columns())
-        source = aliased(self._source)
+        source = self._source
+        if not self._table.has_alias(source):
+            source = source.alias(SOURCE_ALIAS)
         return self._table.run(
             Merge(
                 source=source,
@@ -168,10 +174,3 @@ class NotMatchedClause(_Clause):
     def insertAll(self) -> MergeBuilder:
         """Insert the source's row, columns by name."""
         return self._add(Op.INSERT, None)
-
-
-def aliased(source: DataFrame) -> DataFrame:
-    """The source by the name `s`, unless it has one."""
-    plan = source._jdf.queryExecution().analyzed()
-    has_alias = plan.getClass().getSimpleName() == "SubqueryAlias"
-    return source if has_alias else source.alias(SOURCE_ALIAS)

@@ -20,6 +20,7 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import or_
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
 from iceberg_pyspark.spark.types import shown_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.write_settings import WriteSettings
@@ -52,6 +53,15 @@ class RowLevelSession:
     spark: SparkSession
     bridge: Any
     states: TableStates
+
+    def check(self) -> None:
+        """Raise `UnsupportedFeatureError` where this release of Spark lets no rows be changed."""
+        why = self.bridge.missing.get(ROW_CHANGES)
+        if why is not None:
+            raise UnsupportedFeatureError(
+                f"{ROW_CHANGES.name}: not on Spark {self.spark.version} ({why}); "
+                f"{ROW_CHANGES.otherwise}"
+            )
 
 
 @dataclass(kw_only=True)

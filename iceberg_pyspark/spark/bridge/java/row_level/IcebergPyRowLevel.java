@@ -232,7 +232,7 @@ public class IcebergPyRowLevel {
         if (leaf instanceof LogicalRelation
             && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation
             && ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location()
-                    instanceof IcebergPyFileIndex)
+                    instanceof IcebergPyFiles)
           return true;
       }
     }

@@ -27,7 +27,7 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** Files chosen by Python, each a partition of its own whose values are facts about the file. */
-public class IcebergPyFileIndex implements FileIndex {
+public class IcebergPyFileIndex implements FileIndex, IcebergPyFiles {
   private final String key, root;
   private final String[] paths;
   private final long[] sizes;

@@ -48,6 +48,11 @@ def say_our_errors_first() -> None:
     captured.convert_exception = converted
 
 
+def thrown_in(error: BaseException) -> Any:
+    """The JVM's own exception in one of py4j's or pyspark's; None if there is none."""
+    return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+
+
 def say_errors_as_before() -> None:
     """Leave pyspark's conversion as it was, unless somebody has put another on top."""
     captured.convert_exception = getattr(

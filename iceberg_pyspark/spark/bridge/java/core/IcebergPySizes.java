@@ -20,18 +20,15 @@ public class IcebergPySizes {
   }
 
   /** The plan with its size said, if it stands on an RDD. */
-  public Object sized(Object plan, long count) throws ReflectiveOperationException {
+  public Object sized(Object plan, long count) {
     LogicalPlan top = (LogicalPlan) plan;
     if (top.children().size() != 1 || !(top.children().head() instanceof LogicalRDD)) return plan;
     LogicalRDD rows = (LogicalRDD) top.children().head();
     Object statistics = new org.apache.spark.sql.catalyst.plans.logical.Statistics(
         scala.math.BigInt.apply(estimate(count, top.schema())), scala.Option.empty(),
         AttributeMap$.MODULE$.empty(), false);
-    List arguments = new ArrayList(CollectionConverters.asJava(rows.productIterator().toSeq()));
-    int session = arguments.size();
-    arguments.addAll(CollectionConverters.asJava(rows.otherCopyArgs()));
-    arguments.set(session + 1, scala.Option.apply(statistics));
-    Object made = LogicalRDD.class.getConstructors()[0].newInstance(arguments.toArray());
+    Object made = IcebergPyInternals.sizedRows(rows, statistics);
+    if (made == rows) return plan;
     // not by withNewChildren: an RDD equals itself, whatever its size
     List parts = new ArrayList(CollectionConverters.asJava(top.productIterator().toSeq()));
     parts.set(parts.indexOf(rows), made);

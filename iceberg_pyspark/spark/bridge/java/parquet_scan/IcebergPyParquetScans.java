@@ -1,6 +1,4 @@
 import java.util.ArrayList;
-import java.util.Iterator;
-import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -20,16 +18,12 @@ import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.sql.types.StructType;
 
-/** What Python builds plans with. */
-public class IcebergPyPlans {
+/**
+ * What Python makes of data files for Spark's own Parquet reader: relations, and conditions that
+ * keep live rows.
+ */
+public class IcebergPyParquetScans {
   private final IcebergPyBroadcasts held = new IcebergPyBroadcasts();
-
-  /** What asks Python at a port: see `IcebergPyCallback`. */
-  public IcebergPyCallback callback(Object server, String address, int port, String secrets)
-      throws java.io.IOException {
-    return new IcebergPyCallback(server, address, port, secrets);
-  }
-  public void askBy(IcebergPyCallback python) { IcebergPyBridge.python = python; }
 
   /**
    * A DataFrame over chosen Parquet files; the reader finds columns by field id, set for this
@@ -51,39 +45,6 @@ public class IcebergPyPlans {
                 scala.jdk.javaapi.CollectionConverters.asScala(options)),
             spark);
     return spark.baseRelationToDataFrame(relation);
-  }
-
-  /** SQL expressions over a DataFrame at once: each call from Python costs a millisecond. */
-  public Object selectedFrame(Object frame, String expressionsJson)
-      throws com.fasterxml.jackson.core.JsonProcessingException {
-    return ((org.apache.spark.sql.classic.Dataset) frame)
-        .selectExpr(IcebergPyBridge.seq(
-            (List) IcebergPyBridge.JSON.readValue(expressionsJson, List.class)));
-  }
-  public LogicalPlan analysed(Object frame) {
-    return (LogicalPlan) (Object) ((org.apache.spark.sql.classic.Dataset) frame)
-        .queryExecution()
-        .analyzed();
-  }
-  public List newList() { return new ArrayList(); }
-  public List newPart(Object plan, Object live, List antiJoins) {
-    return IcebergPyBridge.list(
-        new Object[] {plan, live, antiJoins == null ? new ArrayList() : antiJoins});
-  }
-
-  /** Whether the session knows a file system for a scheme, and its class is there. */
-  public boolean hasFileSystem(Object session, String scheme) {
-    try {
-      return org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme,
-                 ((org.apache.spark.sql.classic.SparkSession) session)
-                     .sessionState()
-                     .newHadoopConf())
-          != null;
-    } catch (Exception e) {
-      return false;
-    } catch (LinkageError e) {
-      return false;
-    }
   }
 
   /**
@@ -163,65 +124,4 @@ public class IcebergPyPlans {
         IcebergPyBridge.seq(IcebergPyBridge.list(arguments)), IcebergPyBridge.seq(new ArrayList()),
         true, true, true);
   }
-
-  /** Add the rule and the strategy to a session once; tells whether they were added. */
-  public boolean addRule(Object session) {
-    org.apache.spark.sql.ExperimentalMethods methods =
-        ((org.apache.spark.sql.classic.SparkSession) session).experimental();
-    scala.collection.immutable.Seq rules = methods.extraOptimizations();
-    scala.collection.Iterator it = rules.iterator();
-    while (it.hasNext())
-      if (it.next() instanceof IcebergPyRule) return false;
-    methods.extraOptimizations_$eq(
-        (scala.collection.immutable.Seq) rules.appended(new IcebergPyRule()));
-    methods.extraStrategies_$eq((scala.collection.immutable.Seq) methods.extraStrategies().appended(
-        new IcebergPyStrategy()));
-    return true;
-  }
-  public void removeRule(Object session) {
-    org.apache.spark.sql.ExperimentalMethods methods =
-        ((org.apache.spark.sql.classic.SparkSession) session).experimental();
-    methods.extraOptimizations_$eq(withoutOurs(methods.extraOptimizations()));
-    methods.extraStrategies_$eq(withoutOurs(methods.extraStrategies()));
-  }
-  private static scala.collection.immutable.Seq withoutOurs(scala.collection.immutable.Seq all) {
-    List kept = new ArrayList();
-    scala.collection.Iterator it = all.iterator();
-    while (it.hasNext()) {
-      Object one = it.next();
-      if (!(one instanceof IcebergPyRule || one instanceof IcebergPyStrategy)) kept.add(one);
-    }
-    return IcebergPyBridge.seq(kept);
-  }
-  /** The session of that name that asked something, if it is still there. */
-  public Object sessionNamed(String id) { return IcebergPyBridge.sessionNamed(id); }
-  /** Have a session forget its catalogs of ours, so that they are opened anew when next named. */
-  public void forgetCatalogs(Object session) throws ReflectiveOperationException {
-    Object manager =
-        ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
-    for (Class c = manager.getClass(); c != null; c = c.getSuperclass()) {
-      java.lang.reflect.Field[] fields = c.getDeclaredFields();
-      for (int i = 0; i < fields.length; i++) {
-        if (!scala.collection.mutable.Map.class.isAssignableFrom(fields[i].getType())) continue;
-        fields[i].setAccessible(true);
-        Map catalogs = scala.jdk.javaapi.CollectionConverters.asJava(
-            (scala.collection.mutable.Map) fields[i].get(manager));
-        List ours = new ArrayList();
-        Iterator names = catalogs.keySet().iterator();
-        while (names.hasNext()) {
-          Object name = names.next();
-          if (catalogs.get(name) instanceof iceberg_pyspark) ours.add(name);
-        }
-        for (int n = 0; n < ours.size(); n++) catalogs.remove(ours.get(n));
-      }
-    }
-  }
-  /** Load a catalog by its configured name, as a query that names it would. */
-  public void openCatalog(Object session, String name) {
-    ((org.apache.spark.sql.classic.SparkSession) session)
-        .sessionState()
-        .catalogManager()
-        .catalog(name);
-  }
-  public String sessionHandle(Object session) { return IcebergPyBridge.handleOf(session); }
 }

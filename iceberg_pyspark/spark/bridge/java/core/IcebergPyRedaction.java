@@ -1,6 +1,5 @@
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
-import org.apache.spark.scheduler.EventLoggingListener;
 
 /**
  * What Spark records of an application (event log, UI) without the secrets of catalogs;
@@ -21,10 +20,7 @@ public class IcebergPyRedaction {
       if (known.indexOf(pattern) < 0) conf.set("spark.redaction.regex", known + "|" + pattern);
       scala.Option log = context.eventLogger();
       if (log.isEmpty()) return null;
-      java.lang.reflect.Field held = EventLoggingListener.class.getDeclaredField("sparkConf");
-      held.setAccessible(true);
-      if (!(held.get(log.get()) instanceof IcebergPyRedactedConf))
-        held.set(log.get(), new IcebergPyRedactedConf(conf));
+      IcebergPyInternals.askSettings(log.get(), new IcebergPyRedactedConf(conf));
       return null;
     } catch (Exception e) {
       return e.toString();

@@ -8,7 +8,6 @@ import org.apache.spark.internal.io.HadoopMapReduceCommitProtocol;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.execution.datasources.FileFormatWriter$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -47,9 +46,8 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
     org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec target =
         new org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec(
             folder, none, IcebergPyBridge.seq(output));
-    return FileFormatWriter$.MODULE$.write(session, plan, new ParquetFileFormat(), committer,
-        target, hadoop, IcebergPyBridge.seq(partitions), scala.Option.empty(),
-        IcebergPyBridge.seq(new ArrayList()), given, 0,
-        FileFormatWriter$.MODULE$.write$default$12());
+    return IcebergPyInternals.writeFiles(new Object[] {session, plan, new ParquetFileFormat(),
+        committer, target, hadoop, IcebergPyBridge.seq(partitions), scala.Option.empty(),
+        IcebergPyBridge.seq(new ArrayList()), given, Integer.valueOf(0)});
   }
 }

@@ -107,7 +107,7 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces 
     }
     List defaults = new ArrayList();
     for (int i = 0; i < columns.length; i++)
-      defaults.add(defaultOf(sql(columns[i].defaultValue())));
+      defaults.add(defaultOf(IcebergPyInternals.defaultText(columns[i].defaultValue())));
     List transforms = new ArrayList();
     for (int i = 0; i < partitions.length; i++) transforms.add(partitions[i].describe());
     return with(
@@ -150,17 +150,6 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces 
         IcebergPyBridge.askMap("table.alter", with(on(identifier), "changes", described)));
   }
 
-  /** The text of a default; its class has other parents in every release. */
-  private static String sql(Object defaultValue) {
-    if (defaultValue == null) return null;
-    try {
-      java.lang.reflect.Method getSql = defaultValue.getClass().getMethod("getSql", new Class[0]);
-      getSql.setAccessible(true);
-      return (String) getSql.invoke(defaultValue, new Object[0]);
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException(e);
-    }
-  }
   /** A default's text and, where it is a literal, its value; no text means no default. */
   private static Map defaultOf(String sql) {
     if (sql == null || sql.trim().isEmpty()) return null;
@@ -202,10 +191,11 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces 
           "op", "remove_property", "key", ((TableChange.RemoveProperty) c).property()});
     if (c instanceof TableChange.AddColumn) {
       TableChange.AddColumn a = (TableChange.AddColumn) c;
-      return IcebergPyBridge.arguments(new Object[] {"op", "add_column", "path",
-          IcebergPyBridge.list(a.fieldNames()), "type", a.dataType().json(), "nullable",
-          Boolean.valueOf(a.isNullable()), "comment", a.comment(), "position",
-          position(a.position()), "default", defaultOf(sql(a.defaultValue()))});
+      return IcebergPyBridge.arguments(
+          new Object[] {"op", "add_column", "path", IcebergPyBridge.list(a.fieldNames()), "type",
+              a.dataType().json(), "nullable", Boolean.valueOf(a.isNullable()), "comment",
+              a.comment(), "position", position(a.position()), "default",
+              defaultOf(IcebergPyInternals.defaultText(a.defaultValue()))});
     }
     if (c instanceof TableChange.DeleteColumn)
       return IcebergPyBridge.arguments(new Object[] {"op", "delete_column", "path",

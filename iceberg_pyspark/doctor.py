@@ -1,0 +1,35 @@
+"""`python -m iceberg_pyspark.doctor`: what Iceberg has in a Spark session made here, and why.
+
+Run it with the Python, the environment and the settings of the application (`spark-submit --conf
+... doctor.py` takes them too): it makes a session as they say, installs Iceberg and describes it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Describe a session; 0 where everything is native, 1 where something is not, 2 without one."""
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - it may not be there: that is said
+    except ImportError as e:
+        print(f"no Spark here: {e}; pip install 'iceberg-pyspark[spark]'", file=sys.stderr)
+        return 2
+    from iceberg_pyspark.spark.session import install  # noqa: PLC0415 - needs pyspark
+
+    try:
+        spark = SparkSession.builder.appName("iceberg-pyspark doctor").getOrCreate()
+    except Exception as e:  # noqa: BLE001 - whatever keeps Spark from starting is the answer
+        print(f"Spark does not start: {e}", file=sys.stderr)
+        return 2
+    try:
+        session = install(spark)
+        print(session.describe())
+        return 0 if session.bridge is not None and not session.bridge.missing else 1
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""What `install()` brings, feature by feature, and what serves where a release cannot have one.
+
+A feature needs lots that compile (`lots.py`) and internals that the release has, by the names that
+`IcebergPyInternals` knows them by. Which are missing is found once for a JVM, when Iceberg is first
+installed in it, and logged then; users of a feature ask `Bridge.has`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iceberg_pyspark.spark.bridge.lots import LAYOUT, PARQUET_SCAN, PARQUET_WRITE, ROW_LEVEL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """`otherwise` is a sentence: what happens without it."""
+
+    name: str
+    lots: tuple[str, ...] = ()
+    internals: tuple[str, ...] = ()
+    otherwise: str
+
+
+NATIVE_SCAN = Feature(
+    name="native scans",
+    lots=(PARQUET_SCAN,),
+    otherwise="Python reads the files of tables",
+)
+NATIVE_SOURCE = Feature(
+    name='native scans of format("iceberg-py")',
+    internals=("python_source",),
+    otherwise="its Python data source reads",
+)
+SIZED_ROWS = Feature(
+    name="sizes of rows that Python reads",
+    internals=("sized_rows",),
+    otherwise="Spark takes them for too large to broadcast",
+)
+WRITE_LAYOUT = Feature(
+    name="distribution of writes",
+    lots=(LAYOUT,),
+    otherwise="rows are written by the tasks they are in, unsorted",
+)
+NATIVE_WRITE = Feature(
+    name="native Parquet writer",
+    lots=(PARQUET_WRITE, LAYOUT),
+    internals=("parquet_writer",),
+    otherwise="pyarrow writes the files",
+)
+ROW_CHANGES = Feature(
+    name="DELETE, UPDATE and MERGE",
+    lots=(ROW_LEVEL, LAYOUT),
+    otherwise="they are refused; replace rows by df.write.format('iceberg-py').mode('overwrite') "
+    "with the option overwrite-filter",
+)
+COLUMN_DEFAULTS = Feature(
+    name="DEFAULT of columns in SQL",
+    internals=("column_default",),
+    otherwise="it is refused; give defaults by session.table(name).update_schema()",
+)
+HIDDEN_IN_EVENTS = Feature(
+    name="secrets hidden in the event log",
+    internals=("event_log_settings",),
+    otherwise="the event log shows settings of catalogs, passwords too; give those in "
+    ".pyiceberg.yaml or in the environment",
+)
+CLOSED_CATALOGS = Feature(
+    name="catalogs closed by uninstall()",
+    internals=("open_catalogs",),
+    otherwise="the session keeps them, and they answer no more",
+)
+
+FEATURES = (
+    NATIVE_SCAN,
+    NATIVE_SOURCE,
+    SIZED_ROWS,
+    WRITE_LAYOUT,
+    NATIVE_WRITE,
+    ROW_CHANGES,
+    COLUMN_DEFAULTS,
+    HIDDEN_IN_EVENTS,
+    CLOSED_CATALOGS,
+)
+
+
+def missing_features(
+    lots: Mapping[str, str], internals: Mapping[str, str | None]
+) -> dict[Feature, str]:
+    """Those that cannot be had, and why: lots that do not compile, and what internals lack."""
+    missing: dict[Feature, str] = {}
+    for feature in FEATURES:
+        whys = [f"java/{lot} does not compile: {lots[lot]}" for lot in feature.lots if lot in lots]
+        for name in feature.internals:
+            # an internal that the probe does not know counts as missing: its name is wrong here
+            why = internals.get(name, "nothing looks for it")
+            if why is not None:
+                whys.append(f"{name}: {why}")
+        if whys:
+            missing[feature] = "; ".join(whys)
+    return missing

@@ -1,0 +1,2 @@
+/** Files of a table of ours, as a relation of Spark's has them. */
+public interface IcebergPyFiles {}

@@ -1,0 +1,244 @@
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.SparkConf;
+import org.apache.spark.internal.io.FileCommitProtocol;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * All of Spark that is private, or is called otherwise from release to release: one method for
+ * each, which looks for what the release has. The rest of the sources is held by the compiler.
+ */
+public class IcebergPyInternals {
+  private static final String PYTHON = "org.apache.spark.sql.execution.datasources.v2.python.";
+  private static final String WRITER =
+      "org.apache.spark.sql.execution.datasources.FileFormatWriter";
+  private static final Class[] WRITER_TAKES =
+      new Class[] {org.apache.spark.sql.classic.SparkSession.class, SparkPlan.class,
+          FileFormat.class, FileCommitProtocol.class, null, Configuration.class,
+          scala.collection.immutable.Seq.class, scala.Option.class,
+          scala.collection.immutable.Seq.class, scala.collection.immutable.Map.class, Integer.TYPE};
+
+  /** Why the release lacks an internal, by its name (features.py); null where it has it. */
+  public static Map probe(Object session) {
+    Map found = new LinkedHashMap();
+    String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
+        "open_catalogs", "column_default", "parquet_writer"};
+    for (int i = 0; i < names.length; i++) found.put(names[i], lacks(names[i], session));
+    return found;
+  }
+  private static String lacks(String name, Object session) {
+    try {
+      if (name.equals("python_source")) pickledBy(pythonSource().getType());
+      if (name.equals("event_log_settings")) eventLogSettings();
+      if (name.equals("sized_rows")) placeOfStatistics(sizedRows());
+      if (name.equals("open_catalogs") && session != null) openCatalogs(session);
+      if (name.equals("column_default"))
+        defaultText(org.apache.spark.sql.connector.catalog.ColumnDefaultValue.class);
+      if (name.equals("parquet_writer")) parquetWriter();
+      return null;
+    } catch (Exception e) {
+      return e.getMessage() == null ? e.toString() : e.getMessage();
+    } catch (LinkageError e) {
+      return e.toString();
+    }
+  }
+
+  // ---- python_source: what Spark's own Python data source has made in Python
+
+  static boolean isPythonTable(Object table) {
+    return table.getClass().getName().equals(PYTHON + "PythonTable");
+  }
+  static boolean isPythonScan(Object scan) {
+    return scan.getClass().getName().equals(PYTHON + "PythonScan");
+  }
+
+  /** The pickled Python object of a relation, null if there is none yet. */
+  static Object pickledSource(
+      Object table, CaseInsensitiveStringMap options, String name, StructType schema) {
+    try {
+      Field held = pythonSource();
+      held.setAccessible(true);
+      Method make = pickledBy(held.getType());
+      Object made =
+          make.invoke(held.get(table), new Object[] {name, options, scala.Option.apply(schema)});
+      return made.getClass().getMethod("dataSource", new Class[0]).invoke(made, new Object[0]);
+    } catch (ReflectiveOperationException e) {
+      return null;
+    }
+  }
+  private static Field pythonSource() throws ReflectiveOperationException {
+    known(PYTHON + "PythonScan");
+    return declared(known(PYTHON + "PythonTable"), "ds");
+  }
+  private static Method pickledBy(Class source) throws ReflectiveOperationException {
+    Method make = method(source, "getOrCreateDataSourceInPython",
+        new Class[] {String.class, CaseInsensitiveStringMap.class, scala.Option.class});
+    method(make.getReturnType(), "dataSource", new Class[0]);
+    return make;
+  }
+
+  // ---- event_log_settings: what the event log asks what to hide
+
+  /** Have an event log ask these settings instead of its own. */
+  static void askSettings(Object eventLog, SparkConf settings) throws ReflectiveOperationException {
+    Field held = eventLogSettings();
+    held.setAccessible(true);
+    if (held.get(eventLog).getClass() != settings.getClass()) held.set(eventLog, settings);
+  }
+  private static Field eventLogSettings() throws ReflectiveOperationException {
+    return declared(known("org.apache.spark.scheduler.EventLoggingListener"), "sparkConf");
+  }
+
+  // ---- sized_rows: the constructor of a plan over an RDD, which grows from release to release
+
+  /** Equal rows of an RDD, of which Spark knows the size; `rows` where it cannot be said. */
+  static Object sizedRows(LogicalRDD rows, Object statistics) {
+    try {
+      Constructor make = sizedRows();
+      List arguments = new ArrayList(CollectionConverters.asJava(rows.productIterator().toSeq()));
+      arguments.addAll(CollectionConverters.asJava(rows.otherCopyArgs()));
+      arguments.set(placeOfStatistics(make), scala.Option.apply(statistics));
+      return make.newInstance(arguments.toArray());
+    } catch (ReflectiveOperationException e) {
+      return rows;
+    } catch (IllegalArgumentException e) {
+      return rows;
+    }
+  }
+  private static Constructor sizedRows() throws ReflectiveOperationException {
+    Constructor[] all = LogicalRDD.class.getConstructors();
+    if (all.length != 1)
+      throw new NoSuchMethodException("LogicalRDD has " + all.length + " constructors");
+    return all[0];
+  }
+  /** The statistics come behind the session. */
+  private static int placeOfStatistics(Constructor make) throws ReflectiveOperationException {
+    Class[] takes = make.getParameterTypes();
+    for (int i = 0; i + 1 < takes.length; i++)
+      if (org.apache.spark.sql.SparkSession.class.isAssignableFrom(takes[i])
+          && takes[i + 1] == scala.Option.class)
+        return i + 1;
+    throw new NoSuchMethodException("LogicalRDD takes no statistics behind its session");
+  }
+
+  // ---- open_catalogs: those that a session has loaded
+
+  /** The catalogs of a session by name, as maps that can be changed. */
+  static List openCatalogs(Object session) throws ReflectiveOperationException {
+    Object manager =
+        ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
+    List found = new ArrayList();
+    for (Class c = manager.getClass(); c != null; c = c.getSuperclass()) {
+      Field[] fields = c.getDeclaredFields();
+      for (int i = 0; i < fields.length; i++) {
+        if (!scala.collection.mutable.Map.class.isAssignableFrom(fields[i].getType())) continue;
+        fields[i].setAccessible(true);
+        found.add(
+            CollectionConverters.asJava((scala.collection.mutable.Map) fields[i].get(manager)));
+      }
+    }
+    if (found.isEmpty())
+      throw new NoSuchFieldException(manager.getClass().getName() + " holds no map of catalogs");
+    return found;
+  }
+
+  // ---- column_default: its text, by a class that has other parents in every release
+
+  /** The text of a column's default, null without one. */
+  static String defaultText(Object value) {
+    if (value == null) return null;
+    try {
+      Method text = defaultText(value.getClass());
+      text.setAccessible(true);
+      return (String) text.invoke(value, new Object[0]);
+    } catch (ReflectiveOperationException e) {
+      throw new IcebergPyUnsupported("DEFAULT of a column in SQL: not on this release of Spark ("
+          + e.getMessage() + "); give it by session.table(name).update_schema()");
+    }
+  }
+  private static Method defaultText(Class value) throws ReflectiveOperationException {
+    return method(value, "getSql", new Class[0]);
+  }
+
+  // ---- parquet_writer: FileFormatWriter.write, of 11 arguments and newer ones with defaults
+
+  /** The job that writes files of a format, with the first eleven of its arguments. */
+  static Object writeFiles(Object[] given) {
+    try {
+      Method write = parquetWriter();
+      Object writer = module(WRITER);
+      Object[] all = new Object[write.getParameterTypes().length];
+      for (int i = 0; i < all.length; i++)
+        all[i] = i < given.length ? given[i] : defaultOf(write, i).invoke(writer, new Object[0]);
+      return write.invoke(writer, all);
+    } catch (InvocationTargetException e) {
+      Platform.throwException(e.getCause());
+      return null;
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+  private static Method parquetWriter() throws ReflectiveOperationException {
+    Method[] all = known(WRITER + "$").getMethods();
+    for (int i = 0; i < all.length; i++) {
+      if (!all[i].getName().equals("write") || Modifier.isStatic(all[i].getModifiers())) continue;
+      Class[] takes = all[i].getParameterTypes();
+      boolean known = takes.length >= WRITER_TAKES.length;
+      for (int p = 0; known && p < WRITER_TAKES.length; p++)
+        known = WRITER_TAKES[p] == null || takes[p].isAssignableFrom(WRITER_TAKES[p]);
+      for (int p = WRITER_TAKES.length; known && p < takes.length; p++) defaultOf(all[i], p);
+      if (known) return all[i];
+    }
+    throw new NoSuchMethodException(WRITER + ".write of the arguments known here");
+  }
+  private static Method defaultOf(Method method, int argument) throws ReflectiveOperationException {
+    return method(
+        method.getDeclaringClass(), method.getName() + "$default$" + (argument + 1), new Class[0]);
+  }
+
+  // ---- how they are looked up; what is missing is said in full
+
+  private static Object module(String name) throws ReflectiveOperationException {
+    return known(name + "$").getField("MODULE$").get(null);
+  }
+  /** A class without what its first use starts. */
+  private static Class known(String name) throws ReflectiveOperationException {
+    try {
+      return Class.forName(name, false, IcebergPyInternals.class.getClassLoader());
+    } catch (ClassNotFoundException e) {
+      throw new ClassNotFoundException("there is no class " + name);
+    }
+  }
+  private static Field declared(Class owner, String name) throws ReflectiveOperationException {
+    try {
+      return owner.getDeclaredField(name);
+    } catch (NoSuchFieldException e) {
+      throw new NoSuchFieldException(owner.getName() + " has no field " + name);
+    }
+  }
+  private static Method method(Class owner, String name, Class[] takes)
+      throws ReflectiveOperationException {
+    try {
+      return owner.getMethod(name, takes);
+    } catch (NoSuchMethodException e) {
+      throw new NoSuchMethodException(
+          owner.getName() + " has no method " + name + " of " + takes.length + " arguments");
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+
+/** Relations of `spark.read.format("iceberg-py")`: Spark's own Python data source. */
+class IcebergPySource {
+  static boolean isOurs(DataSourceV2ScanRelation relation) {
+    return IcebergPyInternals.isPythonScan(relation.scan())
+        && isOurs((DataSourceV2Relation) (Object) relation.relation());
+  }
+  static boolean isOurs(DataSourceV2Relation relation) {
+    if (IcebergPyBridge.python == null || !IcebergPyInternals.isPythonTable(relation.table()))
+      return false;
+    return relation.table().name().equalsIgnoreCase("iceberg-py")
+        && !"false".equalsIgnoreCase(relation.options().get("native"));
+  }
+  /**
+   * The Python object that Spark made and pickled for the relation: it holds the pinned snapshot.
+   * Null if there is none yet.
+   */
+  static Object pickled(DataSourceV2ScanRelation scan) {
+    DataSourceV2Relation relation = (DataSourceV2Relation) (Object) scan.relation();
+    return IcebergPyInternals.pickledSource(
+        relation.table(), relation.options(), relation.table().name(), relation.table().schema());
+  }
+}

@@ -1,0 +1,41 @@
+"""What a session has of Iceberg, in words for people: `IcebergSession.describe()`."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.spark.bridge.features import FEATURES
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.bridge.jvm import Bridge
+
+
+def describe_session(spark: SparkSession, bridge: Bridge | None, portable_because: str) -> str:
+    """Lines: the versions, then each feature with what serves it, and why that is not native."""
+    java = "not reached" if bridge is None else bridge.java_version
+    lines = [
+        f"iceberg-pyspark {_own_version()}",
+        f"Spark {spark.version}, Java {java}",
+        f"Python {platform.python_version()}, pyarrow {pa.__version__}",
+    ]
+    if bridge is None:
+        lines.append(f'portable, by format("iceberg-py") alone: {portable_because}')
+        return "\n".join(lines)
+    width = max(len(f.name) for f in FEATURES)
+    for feature in FEATURES:
+        why = bridge.missing.get(feature)
+        said = "native" if why is None else f"portable: {feature.otherwise} ({why})"
+        lines.append(f"{feature.name:<{width}}  {said}")
+    return "\n".join(lines)
+
+
+def _own_version() -> str:
+    try:
+        return metadata.version("iceberg-pyspark")
+    except metadata.PackageNotFoundError:
+        return "(not installed as a package)"
