@@ -100,6 +100,9 @@ class NativeColumns:
     hidden: Mapping[int, str] = field(default_factory=dict)
     """What each column beyond the projection is called in the relation, by field id."""
 
+    names: Mapping[int, str] = field(default_factory=dict)
+    """What each column of the table is called in the relation, by field id."""
+
     def schema(self, *, positions: bool) -> spark_types.StructType:
         """The columns to read: with each row's position where an expression or a delete asks."""
         if not positions and not any(ROW_INDEX in e for e in self.expressions):
@@ -192,6 +195,7 @@ def native_columns(
         expressions=tuple(expressions),
         constants=known,
         hidden={field_id: names[field_id] for field_id in further},
+        names=names,
     )
 
 

@@ -25,7 +25,7 @@ from iceberg_pyspark.spec.types import (
     walk_fields,
 )
 
-_CONSTANT_TYPES = (
+CONSTANT_TYPES = (
     BooleanType,
     IntegerType,
     LongType,
@@ -46,7 +46,7 @@ def why_not_constant(fields: Iterable[NestedField], specs: Iterable[PartitionSpe
     """Why files may lack values of the fields that cannot be given to Spark as facts."""
     partitioned = {i for spec in specs for i in identity_source_ids(spec)}
     for f in fields:
-        if f.field_id in partitioned and not isinstance(f.type, _CONSTANT_TYPES):
+        if f.field_id in partitioned and not isinstance(f.type, CONSTANT_TYPES):
             return f"it is partitioned by {f.name} of type {f.type}"
         if any(inner.field_id in partitioned for inner in walk_fields(f.type)):
             return f"it is partitioned by a field of column {f.name}"

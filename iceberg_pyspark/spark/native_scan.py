@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -56,6 +57,7 @@ from iceberg_pyspark.spark.native_equality import (
 from iceberg_pyspark.spark.native_filter import condition_of, is_exact
 from iceberg_pyspark.spark.native_storage import NativeStorage
 from iceberg_pyspark.spark.read_names import quoted
+from iceberg_pyspark.spark.runtime_filters import telling_columns
 from iceberg_pyspark.spark.shipped_tasks import shipped_tasks
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec.metadata_columns import DELETED
@@ -129,6 +131,7 @@ class NativeScan:
         self._filter = row_filter
         self._columns = self._columns_of(frozenset())
         self._scopes = PartitionScopes()
+        self._planned: Mapping[str, int] = {}
         self._storage = NativeStorage(bridge.has_file_system, storage or {})
         projected = scan.context.projection.as_struct
         self._marks_deleted = projected.field(DELETED.field_id) is not None
@@ -175,7 +178,9 @@ class NativeScan:
     def _sorted_files(self) -> _Files:
         files = _Files()
         taken = said = 0
-        for planned in self._scan.plan().files():
+        started = monotonic()
+        plan = self._scan.plan()
+        for planned in plan.files():
             with_deletes: list[ScanTask] = []
             misread = misread_files(self._scan.io, planned.entries)
             for task in tasks_of(planned):
@@ -203,6 +208,14 @@ class NativeScan:
                     files.plain.append(task)
                 else:
                     files.with_positions.append((task, bitmap))
+        found = plan.statistics
+        self._planned = {
+            "skippedDataFiles": found.data_files - found.data_files_kept,
+            "scannedDataManifests": found.manifests_kept,
+            "skippedDataManifests": found.manifests - found.manifests_kept,
+            "indexedDeleteFiles": found.delete_files,
+            "totalPlanningDuration": round((monotonic() - started) * 1000),
+        }
         return files
 
     def _is_readable(self, task: ScanTask) -> bool:
@@ -294,17 +307,36 @@ class NativeScan:
             for i, t in enumerate(tasks)
         )
         relation: DataFrame = self._bridge.parquet_relation(
+            table=self._scan.context.table,
             key=f"{self._key}#{part}#{sorted(constants)}",
-            root=self._scan.metadata.location,
             files=lines,
             facts=schema,
             columns=columns.schema(positions=ORDINAL in facts),
             options={**self._storage.options, **self._verification()},
             rows=_rows_said(tasks),
+            filtered=self._filtered(columns),
+            planned=self._numbers(),
         )
         if isinstance(self._filter, AlwaysTrue):
             return relation
         return relation.where(condition_of(self._filter, columns.hidden))
+
+    def _numbers(self) -> Mapping[str, int]:
+        """What planning found, once for all parts, by the names of Iceberg's own metrics."""
+        found, self._planned = self._planned, {}
+        return found
+
+    def _filtered(self, columns: NativeColumns) -> Mapping[str, str]:
+        """Columns read that tell files apart, each with the name that the selected schema has."""
+        selected = self._scan.context.schemas[0].as_struct
+        known = {
+            f.field_id: selected.field(f.field_id) for f in telling_columns(self._scan.metadata)
+        }
+        return {
+            columns.names[i]: f.name
+            for i, f in known.items()
+            if f is not None and i in columns.names and columns.names[i] not in columns.constants
+        }
 
     def _verification(self) -> Mapping[str, str]:
         """Parquet's own property, for the reader of this relation alone.

@@ -33,12 +33,14 @@ from iceberg_pyspark.spark.location_options import as_session_reads, session_set
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
 from iceberg_pyspark.spark.native_filter import is_exact
 from iceberg_pyspark.spark.native_scan import NativeScan, Part
+from iceberg_pyspark.spark.native_storage import NativeStorage
 from iceberg_pyspark.spark.pickled_source import state_in
 from iceberg_pyspark.spark.prepare_write import prepare_write
 from iceberg_pyspark.spark.read_job import ReadJob
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, branch_to_change
+from iceberg_pyspark.spark.runtime_filters import kept_locations
 from iceberg_pyspark.spark.spark_table import SparkTable, spark_table
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
 from iceberg_pyspark.spark.staged_tables import write_staged
@@ -187,6 +189,11 @@ class IcebergSession:
         parts = NativeScan(self.spark, self.bridge, scan, key, row_filter, storage).parts()
         return self.bridge.java_list([self._java_part(p) for p in parts])
 
+    def kept_of(self, scan: TableScan, storage: Mapping[str, str]) -> str:
+        """Where the JVM finds the data files of a pruned scan."""
+        assert self.bridge is not None, "only the bridge asks for files"
+        return kept_locations(scan, NativeStorage(self.bridge.has_file_system, storage).location)
+
     def parts_of_frame(self, frame: DataFrame) -> Any:
         """A DataFrame as the only part, as the JVM takes it."""
         assert self.bridge is not None, "only the bridge asks for parts"
@@ -273,6 +280,34 @@ def _count_source(session: str, source: str, wanted: spark_types.StructType) -> 
     return None if job is None else job.scan_of(wanted).known_count()
 
 
+def _runtime_filter(
+    session: str,
+    wanted: str,
+    condition: Any,
+    filters: list[Any],
+    handle: str | None = None,
+    source: str | None = None,
+) -> str | None:
+    """Which files of a planned scan are left by filters known while it runs; None for all."""
+    del wanted  # files do not depend on the columns
+    asked = {"op": "and", "args": [c for c in (condition, *filters) if c is not None]}
+    found = _session(session)
+    nothing = spark_types.StructType()
+    try:
+        if handle is None:
+            job = _read_job(found.spark, source or "")
+            if job is None:
+                return None
+            scan, loaded = job.scan_of(nothing), job.loaded
+        else:
+            state = _state_of(handle)
+            scan, loaded = _whole_scan(state, found.spark, nothing), state.loaded
+        return found.kept_of(_pruned(scan, asked), loaded.config)
+    except IcebergError as e:
+        _log.info("no file is skipped by a filter of the running query: %s", e)
+        return None
+
+
 def _plan_table(
     session: IcebergSession,
     struct: spark_types.StructType,
@@ -301,15 +336,20 @@ def _io_of(state: TableState, spark: SparkSession) -> FileIO:
 def _scan_of(
     state: TableState, spark: SparkSession, struct: spark_types.StructType, condition: Any
 ) -> TableScan:
-    scan = scan_table(
+    pruned = _pruned(_whole_scan(state, spark, struct), condition)
+    return pruned if state.reads is None else state.reads.noted(pruned)
+
+
+def _whole_scan(
+    state: TableState, spark: SparkSession, struct: spark_types.StructType
+) -> TableScan:
+    return scan_table(
         str(state.loaded.identifier),
         state.loaded.metadata,
         _io_of(state, spark),
         selector=state.selector,
         projection=lambda schema: _projected(schema, struct, partition_of(state.loaded.metadata)),
     )
-    pruned = _pruned(scan, condition)
-    return pruned if state.reads is None else state.reads.noted(pruned)
 
 
 def _run_write(session_handle: str, described: str, frame: Any) -> None:
@@ -448,6 +488,7 @@ def _projected(
 _OF_VALUES: Mapping[str, Callable[..., Any]] = {
     "scan.plan": _plan,
     "scan.count": _count,
+    "scan.runtime_filter": _runtime_filter,
     "table.truncate": _truncate,
 }
 """Questions whose arguments are JSON; those to catalogs: `CatalogAnswers`."""

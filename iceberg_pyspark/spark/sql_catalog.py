@@ -21,6 +21,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spark.alter_table import alter_table
 from iceberg_pyspark.spark.column_defaults import with_defaults
+from iceberg_pyspark.spark.runtime_filters import telling_columns
 from iceberg_pyspark.spark.shown_table import shown_partitioning, shown_properties
 from iceberg_pyspark.spark.staged_tables import (
     StagedTables,
@@ -147,6 +148,7 @@ class CatalogAnswers:
             "properties": shown_properties(metadata),
             "partitioning": shown_partitioning(metadata),
             "size_in_bytes": size,
+            "filtered": [f.name for f in telling_columns(metadata)],
             "accept_any_schema": ACCEPT_ANY_SCHEMA.of(metadata.properties),
         }
 

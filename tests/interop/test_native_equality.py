@@ -26,7 +26,7 @@ def test_only_files_with_deletes_pay_and_rows_of_later_stay(lake: Oracle, versio
     lake.write_equality_deletes(table, ["id"], [(5,), (6,), (7,)])
     lake.sql(f"insert into {table} select 5L, 1, 'alive', 0.0")
     plan = same_rows(lake, "select * from {t}." + name)
-    assert plan.count("IcebergPyFileIndex") == 2
+    assert plan.count("IcebergPyParquetScan") == 2
     assert plan.count("BroadcastHashJoin") == 1
     assert "HashedRelationBroadcastMode(List(input[" in plan, "a long key, joined plainly"
     assert "coalesce" not in plan
@@ -116,7 +116,7 @@ def test_keys_that_spark_compares_otherwise_are_read_portably(lake: Oracle) -> N
     lake.sql(f"insert into {table} values (4, 0.0)")
     plan = same_rows(lake, "select * from {t}." + name)
     assert "MapInArrow" in plan
-    assert "IcebergPyFileIndex" in plan, "files without deletes do not pay"
+    assert "IcebergPyParquetScan" in plan, "files without deletes do not pay"
     same_rows(lake, "select count(*) from {t}." + name)
 
 

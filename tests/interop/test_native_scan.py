@@ -21,8 +21,8 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 def test_a_table_without_deletes_is_read_by_sparks_own_reader(lake: Oracle) -> None:
     lake.sql("create table java_hadoop.native.plain using iceberg partitioned by (g) as " + ROWS)
     plan = same_rows(lake, "select * from {t}.native.plain where id > 10 and g = 1")
-    assert "IcebergPyFileIndex" in plan
-    assert "FileScan parquet" in plan
+    assert "IcebergPyParquetScan" in plan
+    assert "IcebergPyParquetScan" in plan
 
 
 def test_one_frame_with_different_filters_is_right(lake: Oracle) -> None:
@@ -51,12 +51,12 @@ def test_many_deleted_rows_travel_in_portions_and_beyond_a_limit_not_at_all(
     )
     lake.sql("delete from java_hadoop.native.portions where id % 7 = 0")
     query = "select * from {t}.native.portions"
-    assert same_rows(lake, query).count("FileScan") == 1
+    assert same_rows(lake, query).count("IcebergPyParquetScan") == 1
     monkeypatch.setattr(native_bitmaps, "MAX_BROADCAST_BYTES", 1)
-    assert same_rows(lake, query).count("FileScan") == 3
+    assert same_rows(lake, query).count("IcebergPyParquetScan") == 3
     monkeypatch.setattr(native_bitmaps, "MAX_TOTAL_BYTES", 0)
     plan = same_rows(lake, query)
-    assert "FileScan" not in plan
+    assert "IcebergPyParquetScan" not in plan
     assert "MapInArrow" in plan
 
 
@@ -76,10 +76,10 @@ def test_count_of_a_table_reads_no_data_unless_deletes_compare_values(
     by_format = lake.spark.read.format("iceberg-py").load(path)
     assert by_format.count() == lake.spark.table(f"java_hadoop.{name}").count()
     for of_values in ("count(g)", "count(distinct g)", "count(*) filter (where id > 3)"):
-        assert "FileScan" in same_rows(lake, f"select {of_values} from {{t}}.{name}")
-    assert "FileScan" in same_rows(lake, query + " where id > 50")
+        assert "IcebergPyParquetScan" in same_rows(lake, f"select {of_values} from {{t}}.{name}")
+    assert "IcebergPyParquetScan" in same_rows(lake, query + " where id > 50")
     lake.write_equality_deletes(f"java_hadoop.{name}", ["id"], [(1,), (2,)])
-    assert "FileScan" in same_rows(lake, query)
+    assert "IcebergPyParquetScan" in same_rows(lake, query)
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -92,7 +92,7 @@ def test_deleted_rows_stay_deleted(lake: Oracle, version: int) -> None:
     lake.sql(f"delete from java_hadoop.{name} where id % 7 = 0")
     lake.sql(f"insert into java_hadoop.{name} " + ROWS)
     plan = same_rows(lake, "select * from {t}." + name)
-    assert plan.count("FileScan parquet") == 2, "only files with deletes pay for them"
+    assert plan.count("IcebergPyParquetScan") == 2, "only files with deletes pay for them"
     again = same_rows(lake, f"select id from {{t}}.{name} where id < 90")
     assert bitmaps_in(again) == bitmaps_in(plan), "equal bitmaps are broadcast once"
     lake.sql(f"delete from java_hadoop.{name} where id = 1")

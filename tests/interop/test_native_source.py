@@ -37,7 +37,7 @@ def assert_alike(lake: Oracle, name: str, query: str, **options: str) -> str:
         plans.append(plan_of(frame))
         rows.append(spark_rows(frame.collect()))
     assert rows[0] == rows[1]
-    assert "IcebergPyFileIndex" not in plans[1]
+    assert "IcebergPyParquetScan" not in plans[1]
     return plans[0]
 
 
@@ -58,7 +58,7 @@ def test_columns_are_pruned_and_the_portable_path_gives_the_same(lake: Oracle) -
         "d:decimal(23,1)"
     ]
     assert read_schemas(assert_alike(lake, name, "select sum(d) from {t}")) == ["d:decimal(23,1)"]
-    assert "IcebergPyFileIndex" in assert_alike(lake, name, "select * from {t}")
+    assert "IcebergPyParquetScan" in assert_alike(lake, name, "select * from {t}")
     # the filter of the query prunes files, what is above two relations stays above them
     assert len(load(lake, name).filter("g = 1").inputFiles()) == 1
     joined = "select a.s, b.d from {t} a join {t} b on a.id = b.id where a.g = 2 or b.id < 5"
@@ -81,7 +81,7 @@ def test_a_frame_keeps_its_snapshot_and_options_choose_one(lake: Oracle) -> None
     lake.sql(f"insert into {table}.branch_side values (3)")
     lake.sql(f"insert into {table} values (2)")
     for query in (frame, frame.filter("id < 5"), frame.select("id")):
-        assert "IcebergPyFileIndex" in plan_of(query)
+        assert "IcebergPyParquetScan" in plan_of(query)
         assert [r.id for r in query.collect()] == [1]
     assert load(lake, name).count() == 2
     assert load(lake, name, snapshot_id=str(first[0])).count() == 1
@@ -135,7 +135,7 @@ def test_the_filter_option_selects_rows(lake: Oracle) -> None:
     for first, second in pairs:
         filter_ = f"{first} or {second}"
         plan = assert_alike(lake, name, "select v, m from {t}", filter=filter_)
-        native += "IcebergPyFileIndex" in plan
+        native += "IcebergPyParquetScan" in plan
     assert native == len(pairs) - 1, "nested and binary columns have no exact condition"
     lake.sql(f"alter table {table} rename column v to w")
     lake.sql(f"alter table {table} add column v string")
@@ -150,12 +150,12 @@ def test_columns_and_other_options(lake: Oracle) -> None:
     lake.sql(f"create table {table} using iceberg as select id, named_struct('a', id, 'b', 'x') n, "
              "'s' S from range(10)")  # fmt: skip
     plan = assert_alike(lake, name, "select * from {t}", columns="n.a,id,_file,_pos,_spec_id")
-    assert "IcebergPyFileIndex" in plan
+    assert "IcebergPyParquetScan" in plan
     assert_alike(lake, name, "select _pos from {t} where id = 3", columns="n.a,id,_pos")
     assert_alike(lake, name, "select s from {t}", split_size="1", case_sensitive="false")
     chosen = lake.spark.read.format("iceberg-py").schema("s string, id bigint")
     frame = chosen.load(str(lake.warehouse / "source/options"))
-    assert "IcebergPyFileIndex" in plan_of(frame)
+    assert "IcebergPyParquetScan" in plan_of(frame)
     assert frame.columns == ["s", "id"]
     assert sorted(r.id for r in frame.collect()) == list(range(10))
 

@@ -304,7 +304,7 @@ def test_new_sessions_have_the_catalogs_that_their_configuration_names(lake: Ora
     other.conf.set("spark.sql.catalog.second.warehouse", str(lake.warehouse))
     found = other.sql("select id from second.both.sessions where id > 1")
     assert found.count() == 2
-    assert "IcebergPyFileIndex" in found._jdf.queryExecution().executedPlan().toString()
+    assert "IcebergPyParquetScan" in found._jdf.queryExecution().executedPlan().toString()
     theirs = install(other)
     assert theirs.is_native
     assert theirs is install(other)

@@ -49,7 +49,7 @@ def test_variants_are_read_on_both_paths(lake: Oracle, shredded: bool) -> None:
     lake.sql(f"INSERT INTO java_hadoop.{name} {VALUES}")
     lake.sql(f"INSERT INTO java_hadoop.{name} VALUES (10, null), (11, parse_json('null'))")
     plan = same_rows(lake, "SELECT id, to_json(v) FROM {t}." + name)
-    assert "FileScan parquet" in plan
+    assert "IcebergPyParquetScan" in plan
     java = lake.spark.table(f"java_hadoop.{name}")
     found = portably(lake, name)
     for frame in (lake.spark.table(f"lake.{name}"), found):
@@ -127,7 +127,7 @@ def test_deleted_rows_are_returned_where_the_query_asks_which_they_are(
         "SELECT id FROM {t}." + name,
     ):
         plan = same_rows(lake, query)
-        assert "FileScan parquet" in plan, "files without deletes are still Spark's own"
+        assert "IcebergPyParquetScan" in plan, "files without deletes are still Spark's own"
 
 
 def test_conditions_on_metadata_columns_select_rows(lake: Oracle) -> None:

@@ -30,7 +30,7 @@ for query in sys.argv[1:]:
     frame = spark.sql(query)
     plan = frame._jdf.queryExecution().executedPlan().toString()
     rows = sorted([list(row) for row in frame.collect()])
-    found[query] = ["IcebergPyFileIndex" in plan, "MapInArrow" in plan, rows]
+    found[query] = ["IcebergPyParquetScan" in plan, "MapInArrow" in plan, rows]
 print(json.dumps([spark.sparkContext.master, found]))
 """
 

@@ -162,7 +162,7 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
     with caplog.at_level(logging.WARNING):
         frame = session.spark.table("stores.db.mixed").filter("id > 0")
         plan = plan_of(frame)
-        assert plan.count("IcebergPyFileIndex") == 1
+        assert plan.count("IcebergPyParquetScan") == 1
         assert plan.count("MapInArrow") == 1
         assert found(frame) == [2, 3, 5, 6, 7]
         reader = session.spark.read.format("iceberg-py").option(ALLOW_OUTSIDE_LOCATIONS, "true")
@@ -184,7 +184,7 @@ def test_a_scheme_that_the_jvm_knows_and_no_table_may_name_is_refused(
     added = DataFile(file_path="ftp://127.0.0.1:9/f.parquet", record_count=1, file_size_in_bytes=9)
     commit_append(table.catalog, table.loaded, table.io, [added])
     frame = session.spark.table("stores.db.ftp")
-    assert "IcebergPyFileIndex" not in plan_of(frame)
+    assert "IcebergPyParquetScan" not in plan_of(frame)
     error, text = refusal(frame.collect)
     assert error == "StorageError"
     assert "scheme 'ftp' is none of those that locations may have" in text

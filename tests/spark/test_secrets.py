@@ -64,7 +64,7 @@ def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
     assert "spark.sql.catalog.lake.s3.sse.key" in events
     assert "spark.sql.catalog.atstart.adls.connection-string" in events
     assert any("spark.sql.catalog.atstart.uri" in t for n, t in shown.items() if "environment" in n)
-    assert "IcebergPyFileIndex" in shown["lake read explained extended"]
+    assert "IcebergPyParquetScan" in shown["lake read explained extended"]
     assert "spark.sql.catalog.lake.token" in shown["SET"]
     assert "nonsense" in shown["error unknown option"]
     assert len(shown) > 100

@@ -62,7 +62,7 @@ def read_natively(
 def is_native(frame: DataFrame) -> bool:
     """Whether Spark's own Parquet reader reads, and no Python worker."""
     plan = str(frame._jdf.queryExecution().executedPlan().toString())
-    return "IcebergPyFileIndex" in plan and "MapInArrow" not in plan
+    return "IcebergPyParquetScan" in plan and "MapInArrow" not in plan
 
 
 def _has_no_native_plan(options: Mapping[str, Any]) -> bool:

@@ -155,27 +155,34 @@ class Bridge:
     def parquet_relation(
         self,
         *,
+        table: str,
         key: str,
-        root: str,
         files: str,
         facts: StructType,
         columns: StructType,
         options: Mapping[str, str],
         rows: int,
+        filtered: Mapping[str, str],
+        planned: Mapping[str, int],
     ) -> DataFrame:
         """A DataFrame over chosen files: `columns` by field id, and `facts` about each file.
 
-        `options` are Hadoop's, for these files alone; `rows` is how many they hold.
+        It is to build a plan with that the rule of the session takes. `options` are Hadoop's, for
+        these files alone; `rows` is how many they hold; `filtered` says of columns that filters
+        known while a query runs may be about what the table calls them; `planned` are numbers of
+        the plan for Spark's UI to show.
         """
-        frame = self._scans.parquetRelation(
+        frame = self._scans.relation(
             self._spark._jsparkSession,
+            table,
             key,
-            root,
             files,
             facts.json(),
             columns.json(),
             json.dumps({**options, **_READ_BY_FIELD_ID}),
             rows,
+            json.dumps(dict(filtered)),
+            json.dumps(dict(planned)),
         )
         return DataFrame(frame, self._spark)
 

@@ -1,2 +1,17 @@
-/** Files of a table of ours, as a relation of Spark's has them. */
-public interface IcebergPyFiles {}
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.read.Scan;
+
+/** Files of a table of ours that Spark's own reader reads, as Python chose them. */
+public interface IcebergPyFiles extends Table {
+  /** Where the files are. */
+  String[] paths();
+  /** Whether a column is read from the files, and not a fact about each of them. */
+  boolean isRead(String column);
+  /** Whether the reader takes filters on fields of structs. */
+  boolean readsNestedFilters();
+  /**
+   * The scan of them; `filters` are what the reader may skip rows by, and `question` what Python
+   * was asked, to which filters that are known while the query runs may be added.
+   */
+  Scan scan(org.apache.spark.sql.sources.Filter[] filters, java.util.Map question);
+}

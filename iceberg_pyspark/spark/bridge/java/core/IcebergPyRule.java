@@ -89,7 +89,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
   LogicalPlan rewritten(LogicalPlan plan) { return rewrite(plan, null); }
 
-  private static Set ids(AttributeSet attributes) {
+  static Set ids(AttributeSet attributes) {
     Set ids = new HashSet();
     scala.collection.Iterator it = attributes.iterator();
     while (it.hasNext()) ids.add(((Attribute) it.next()).exprId());
@@ -181,8 +181,12 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     for (int i = 0; i < parts.size(); i++) {
       List part = (List) parts.get(i);
       // the first branch keeps the relation's own ids, which the union above then has too
-      branches.add(branch((LogicalPlan) part.get(0), (Expression) part.get(1), (List) part.get(2),
-          ours, condition, i > 0));
+      LogicalPlan made = (LogicalPlan) part.get(0);
+      boolean scanned = IcebergPyParts.isScanned(made);
+      LogicalPlan branch = branch(made, (Expression) part.get(1), (List) part.get(2), ours,
+          scanned ? condition : IcebergPyParts.withoutPruning(condition), i > 0);
+      branches.add(
+          scanned ? IcebergPyParts.scanned(branch, relation, question, new ArrayList()) : branch);
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
     return new Union(IcebergPyBridge.seq(branches), false, false);

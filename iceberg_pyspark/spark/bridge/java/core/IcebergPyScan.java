@@ -1,11 +1,17 @@
-import org.apache.spark.sql.connector.read.Scan;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Stands in the optimized plan until `IcebergPyRule` puts the plan Python made in its place. */
-public class IcebergPyScan implements Scan, SupportsReportStatistics {
+public class IcebergPyScan implements SupportsRuntimeV2Filtering, SupportsReportStatistics {
   final IcebergPyTable table;
   final CaseInsensitiveStringMap options;
   private final StructType schema;
@@ -16,7 +22,17 @@ public class IcebergPyScan implements Scan, SupportsReportStatistics {
   }
   public StructType readSchema() { return schema; }
   public String description() { return "iceberg-py " + table.name(); }
-  public Statistics estimateStatistics() { return new IcebergPyStatistics(table.sizeInBytes()); }
+  public Statistics estimateStatistics() { return new IcebergPyStatistics(table.sizeInBytes(), 0); }
+  /** The columns by whose values files can be skipped, as far as they are read. */
+  public NamedReference[] filterAttributes() {
+    List known = table.filtered(), read = Arrays.asList(schema.fieldNames()), out = new ArrayList();
+    for (int i = 0; i < known.size(); i++)
+      if (read.contains(known.get(i)))
+        out.add(Expressions.column("`" + ((String) known.get(i)).replace("`", "``") + "`"));
+    return (NamedReference[]) out.toArray(new NamedReference[0]);
+  }
+  /** Never asked: what the rule puts in this place is filtered. */
+  public void filter(Predicate[] predicates) {}
   public boolean equals(Object other) {
     return other instanceof IcebergPyScan && ((IcebergPyScan) other).table.equals(table)
         && ((IcebergPyScan) other).schema.equals(schema)

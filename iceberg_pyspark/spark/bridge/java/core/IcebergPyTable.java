@@ -1,3 +1,4 @@
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
@@ -96,6 +97,10 @@ public class IcebergPyTable
   public boolean canRenameConflictingMetadataColumns() { return true; }
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new IcebergPyScanBuilder(this, options);
+  }
+  /** The columns that tell files apart: Spark may filter by their values while a query runs. */
+  List filtered() {
+    return facts.containsKey("filtered") ? (List) facts.get("filtered") : new ArrayList();
   }
   long sizeInBytes() { return ((Number) facts.get("size_in_bytes")).longValue(); }
   public boolean equals(Object other) {

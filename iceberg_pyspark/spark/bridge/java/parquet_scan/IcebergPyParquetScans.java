@@ -9,9 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.IntegerType$;
@@ -26,25 +24,22 @@ public class IcebergPyParquetScans {
   private final IcebergPyBroadcasts held = new IcebergPyBroadcasts();
 
   /**
-   * A DataFrame over chosen Parquet files; the reader finds columns by field id, set for this
-   * relation alone.
+   * A DataFrame over chosen Parquet files, to build plans with: `IcebergPyRule` puts scans in the
+   * place of its relation, which itself reads nothing.
    */
-  public Object parquetRelation(Object session, String key, String root, String files,
-      String factsJson, String columnsJson, String optionsJson, long rows)
+  public Object relation(Object session, String table, String key, String files, String factsJson,
+      String columnsJson, String optionsJson, long rows, String filteredJson, String plannedJson)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
     StructType facts = (StructType) DataType.fromJson(factsJson);
-    StructType columns = (StructType) DataType.fromJson(columnsJson);
-    Map options = (Map) IcebergPyBridge.JSON.readValue(optionsJson, Map.class);
-    FileIndex index =
-        new IcebergPyFileIndex(key, root, files, facts, IcebergPySizes.estimate(rows, columns));
-    HadoopFsRelation relation =
-        new HadoopFsRelation(index, facts, columns, scala.Option.empty(), new ParquetFileFormat(),
-            (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
-                scala.jdk.javaapi.CollectionConverters.asScala(options)),
-            spark);
-    return spark.baseRelationToDataFrame(relation);
+    IcebergPyParquetFiles made = new IcebergPyParquetFiles(spark, table, key,
+        IcebergPyPlannedFiles.of(files, facts), (StructType) DataType.fromJson(columnsJson),
+        (Map) IcebergPyBridge.JSON.readValue(optionsJson, Map.class), rows,
+        (Map) IcebergPyBridge.JSON.readValue(filteredJson, Map.class),
+        (Map) IcebergPyBridge.JSON.readValue(plannedJson, Map.class));
+    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark,
+        DataSourceV2Relation$.MODULE$.create(made, scala.Option.empty(), scala.Option.empty()));
   }
 
   /**

@@ -186,7 +186,8 @@ public class IcebergPyJoins {
     if (leaf instanceof LogicalRelation)
       return ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation;
     if (leaf instanceof DataSourceV2ScanRelation)
-      return ((DataSourceV2ScanRelation) leaf).scan() instanceof FileScan;
+      return ((DataSourceV2ScanRelation) leaf).scan() instanceof FileScan
+          || ((DataSourceV2ScanRelation) leaf).relation().table() instanceof IcebergPyFiles;
     return leaf instanceof LocalRelation || leaf instanceof Range || leaf instanceof OneRowRelation
         || leaf instanceof InMemoryRelation || leaf instanceof LogicalRDD;
   }

@@ -26,8 +26,6 @@ import org.apache.spark.sql.catalyst.plans.logical.UpdateAction;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.LogicalRDD;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -226,14 +224,9 @@ public class IcebergPyRowLevel {
         Object relation = leaf instanceof DataSourceV2ScanRelation
             ? (Object) ((DataSourceV2ScanRelation) leaf).relation()
             : leaf;
-        if (relation instanceof DataSourceV2Relation
-            && ((DataSourceV2Relation) relation).table() instanceof IcebergPyTable)
-          return true;
-        if (leaf instanceof LogicalRelation
-            && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation
-            && ((HadoopFsRelation) ((LogicalRelation) leaf).relation()).location()
-                    instanceof IcebergPyFiles)
-          return true;
+        if (!(relation instanceof DataSourceV2Relation)) continue;
+        Object table = ((DataSourceV2Relation) relation).table();
+        if (table instanceof IcebergPyTable || table instanceof IcebergPyFiles) return true;
       }
     }
     return false;

@@ -1,0 +1,134 @@
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** One part of a scan, as Python planned it, on its way into the query's plan. */
+class IcebergPyParts {
+  /** Whether Spark's own reader reads the part, by a scan that may be filtered while it runs. */
+  static boolean isScanned(LogicalPlan plan) {
+    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
+    while (leaves.hasNext())
+      if (isFiles((LogicalPlan) leaves.next())) return true;
+    return false;
+  }
+  private static boolean isFiles(LogicalPlan leaf) {
+    return leaf instanceof DataSourceV2Relation
+        && ((DataSourceV2Relation) leaf).table() instanceof IcebergPyFiles;
+  }
+
+  /**
+   * The plan with a scan for its relation of files. `conditions` are those above the plan: what
+   * the reader understands of them and of the plan's own it may skip rows by.
+   */
+  static LogicalPlan scanned(
+      LogicalPlan plan, DataSourceV2ScanRelation like, Map question, List conditions) {
+    if (plan instanceof Project) {
+      Map made = new HashMap();
+      scala.collection.Iterator it = ((Project) plan).projectList().iterator();
+      while (it.hasNext()) {
+        Object e = it.next();
+        if (e instanceof Alias)
+          made.put(((Alias) e).exprId(), (Expression) (Object) ((Alias) e).child());
+      }
+      List below = new ArrayList();
+      for (int i = 0; i < conditions.size(); i++)
+        below.add(IcebergPyRule.substituted((Expression) conditions.get(i), made));
+      LogicalPlan child = (LogicalPlan) (Object) ((Project) plan).child();
+      return new IcebergPyFilesRead(
+          ((Project) plan).projectList(), scanned(child, like, question, below));
+    }
+    if (plan instanceof Filter) {
+      List below = conjuncts((Expression) (Object) ((Filter) plan).condition());
+      below.addAll(conditions);
+      LogicalPlan child = (LogicalPlan) (Object) ((Filter) plan).child();
+      return new Filter(
+          (Expression) (Object) ((Filter) plan).condition(), scanned(child, like, question, below));
+    }
+    if (plan instanceof Join) {
+      // what deletes take away: a row that is left was one of the left side
+      LogicalPlan left = (LogicalPlan) (Object) ((Join) plan).left();
+      return (LogicalPlan) plan.withNewChildren(
+          IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {
+              scanned(left, like, question, conditions), (Object) ((Join) plan).right()})));
+    }
+    return isFiles(plan) ? scan((DataSourceV2Relation) plan, like, question, conditions) : plan;
+  }
+
+  /** Its constructor has one more argument in each release: a copy of what is there. */
+  private static LogicalPlan scan(
+      DataSourceV2Relation relation, DataSourceV2ScanRelation like, Map question, List conditions) {
+    IcebergPyFiles files = (IcebergPyFiles) relation.table();
+    List arguments = new ArrayList(CollectionConverters.asJava(like.productIterator().toSeq()));
+    arguments.set(0, relation);
+    arguments.set(1, files.scan(understood(relation, files, conditions), question));
+    arguments.set(2, relation.output());
+    for (int i = 3; i < arguments.size(); i++) {
+      if (arguments.get(i) instanceof scala.Option) arguments.set(i, scala.Option.empty());
+      if (arguments.get(i) instanceof scala.collection.immutable.Seq)
+        arguments.set(i, IcebergPyBridge.seq(new ArrayList()));
+    }
+    return (LogicalPlan) like.makeCopy(arguments.toArray());
+  }
+
+  /** The conditions on what is read, as Spark's reader of files takes them. */
+  private static org.apache.spark.sql.sources.Filter[] understood(
+      DataSourceV2Relation relation, IcebergPyFiles files, List conditions) {
+    Set read = new HashSet();
+    scala.collection.Iterator it = relation.output().iterator();
+    while (it.hasNext()) {
+      Attribute a = (Attribute) it.next();
+      if (files.isRead(a.name())) read.add(a.exprId());
+    }
+    List out = new ArrayList();
+    for (int i = 0; i < conditions.size(); i++) {
+      Expression e = (Expression) conditions.get(i);
+      if (!e.deterministic() || SubqueryExpression$.MODULE$.hasSubquery(e)
+          || !read.containsAll(IcebergPyRule.ids(e.references())))
+        continue;
+      scala.Option filter =
+          DataSourceStrategy$.MODULE$.translateFilter(e, files.readsNestedFilters());
+      if (filter.isDefined()) out.add(filter.get());
+    }
+    return (org.apache.spark.sql.sources.Filter[]) out.toArray(
+        new org.apache.spark.sql.sources.Filter[0]);
+  }
+
+  static List conjuncts(Expression condition) {
+    List out = new ArrayList();
+    if (condition instanceof And) {
+      out.addAll(conjuncts((Expression) (Object) ((And) condition).left()));
+      out.addAll(conjuncts((Expression) (Object) ((And) condition).right()));
+    } else if (condition != null)
+      out.add(condition);
+    return out;
+  }
+
+  /** What is left of a condition where no scan takes filters while it runs; null for nothing. */
+  static Expression withoutPruning(Expression condition) {
+    List all = conjuncts(condition);
+    Expression left = null;
+    for (int i = 0; i < all.size(); i++) {
+      Expression one = (Expression) all.get(i);
+      if (one instanceof DynamicPruning) continue;
+      left = left == null ? one : new And(left, one);
+    }
+    return left;
+  }
+}

@@ -1,0 +1,83 @@
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.VariantExtraction;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Chosen files as tasks of Spark's own: its classes alone travel to executors, which know none of
+ * ours.
+ */
+class IcebergPyParquetBatch implements Batch {
+  private final IcebergPyParquetScan scan;
+  private final IcebergPyPlannedFiles files;
+  IcebergPyParquetBatch(IcebergPyParquetScan scan, IcebergPyPlannedFiles files) {
+    this.scan = scan;
+    this.files = files;
+  }
+
+  /** That of Spark's own scan of Parquet files, which itself is no part of the plan. */
+  public PartitionReaderFactory createReaderFactory() {
+    org.apache.spark.sql.classic.SparkSession spark = scan.table.session;
+    Configuration conf = spark.sessionState().newHadoopConfWithOptions(
+        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
+            CollectionConverters.asScala(scan.table.options)));
+    scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
+    return new ParquetScan(spark, conf, null, scan.table.columns, scan.table.columns,
+        files.factSchema, scan.filters, CaseInsensitiveStringMap.empty(), scala.Option.empty(),
+        none, none, new VariantExtraction[0])
+        .createReaderFactory();
+  }
+
+  /** Cut and packed as Spark does it for files of its own, the largest pieces first. */
+  public InputPartition[] planInputPartitions() {
+    org.apache.spark.sql.classic.SparkSession spark = scan.table.session;
+    long most = mostBytes(spark);
+    List pieces = new ArrayList();
+    for (int i = 0; i < files.paths.length; i++) addPieces(i, most, pieces);
+    Collections.sort(pieces, new IcebergPyLargestFirst());
+    return (InputPartition[]) CollectionConverters
+        .asJava(FilePartition.getFilePartitions(spark, IcebergPyBridge.seq(pieces), most))
+        .toArray(new InputPartition[0]);
+  }
+
+  /** What a task reads at most: as much as keeps all cores busy. */
+  private long mostBytes(org.apache.spark.sql.classic.SparkSession spark) {
+    SQLConf conf = spark.sessionState().conf();
+    long total = 0;
+    for (int i = 0; i < files.sizes.length; i++)
+      total += files.sizes[i] + conf.filesOpenCostInBytes();
+    scala.Option least = conf.filesMinPartitionNum();
+    int tasks =
+        least.isDefined() ? ((Integer) least.get()).intValue() : spark.leafNodeDefaultParallelism();
+    return Math.min(
+        conf.filesMaxPartitionBytes(), Math.max(conf.filesOpenCostInBytes(), total / tasks));
+  }
+
+  private void addPieces(int file, long most, List pieces) {
+    // by way of Hadoop's path, which knows what of a location is to be escaped
+    SparkPath path = SparkPath.fromPath(new Path(files.paths[file]));
+    long size = files.sizes[file];
+    for (long start = 0; start < size; start += most)
+      pieces.add(new PartitionedFile(files.facts[file], path, start, Math.min(most, size - start),
+          new String[0], 0L, size, scala.collection.immutable.Map$.MODULE$.empty()));
+  }
+
+  /** As its scan, whatever files run-time filters left: Spark compares those filters itself. */
+  public boolean equals(Object other) {
+    return other instanceof IcebergPyParquetBatch
+        && ((IcebergPyParquetBatch) other).scan.equals(scan);
+  }
+  public int hashCode() { return scan.hashCode(); }
+}

@@ -1,0 +1,76 @@
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Parquet files that Python chose: a table of the columns to read and of the facts about each
+ * file.
+ */
+public class IcebergPyParquetFiles implements IcebergPyFiles {
+  private static final String NESTED_FILTERS =
+      "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources";
+  final org.apache.spark.sql.classic.SparkSession session;
+  final String table;
+  /** Equal for equal files, columns and facts. */
+  final String key;
+  final IcebergPyPlannedFiles files;
+  /** What to read of the files, each column with its field id. */
+  final StructType columns;
+  /** Hadoop's options, for these files alone. */
+  final Map options;
+  final long rows;
+  /** Of the columns that run-time filters may skip files by, what the table calls them. */
+  final Map filtered;
+  /** What planning found, in numbers by name. */
+  final Map planned;
+  IcebergPyParquetFiles(org.apache.spark.sql.classic.SparkSession session, String table, String key,
+      IcebergPyPlannedFiles files, StructType columns, Map options, long rows, Map filtered,
+      Map planned) {
+    this.session = session;
+    this.table = table;
+    this.key = key;
+    this.files = files;
+    this.columns = columns;
+    this.options = options;
+    this.rows = rows;
+    this.filtered = filtered;
+    this.planned = planned;
+  }
+  public String name() { return table; }
+  /** Spark's reader gives facts after all that it reads. */
+  public StructType schema() {
+    StructType all = columns;
+    StructField[] facts = files.factSchema.fields();
+    for (int i = 0; i < facts.length; i++) all = all.add(facts[i]);
+    return all;
+  }
+  /** Without the metadata of fields, which is for the reader alone. */
+  public Column[] columns() {
+    StructField[] fields = schema().fields();
+    Column[] out = new Column[fields.length];
+    for (int i = 0; i < out.length; i++)
+      out[i] = Column.create(fields[i].name(), fields[i].dataType(), fields[i].nullable());
+    return out;
+  }
+  public Set capabilities() { return EnumSet.of(TableCapability.BATCH_READ); }
+  public String[] paths() { return files.paths; }
+  public boolean isRead(String column) { return columns.getFieldIndex(column).isDefined(); }
+  public boolean readsNestedFilters() {
+    String formats = session.conf().get(NESTED_FILTERS, "parquet,orc");
+    return Arrays.asList(formats.toLowerCase().split(",")).contains("parquet");
+  }
+  public Scan scan(org.apache.spark.sql.sources.Filter[] filters, Map question) {
+    return new IcebergPyParquetScan(this, filters, question);
+  }
+  public boolean equals(Object other) {
+    return other instanceof IcebergPyParquetFiles
+        && ((IcebergPyParquetFiles) other).key.equals(key);
+  }
+  public int hashCode() { return key.hashCode(); }
+}

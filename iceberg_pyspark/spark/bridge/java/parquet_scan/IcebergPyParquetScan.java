@@ -1,0 +1,189 @@
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.LiteralValue;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/** Parquet files as Spark scans them, fewer of them once a filter is known while a query runs. */
+public class IcebergPyParquetScan
+    implements Scan, SupportsRuntimeV2Filtering, SupportsReportStatistics {
+  private static final int MOST_VALUES = 10000;
+  final IcebergPyParquetFiles table;
+  final org.apache.spark.sql.sources.Filter[] filters;
+  private final Map question;
+  private volatile IcebergPyPlannedFiles chosen;
+  IcebergPyParquetScan(
+      IcebergPyParquetFiles table, org.apache.spark.sql.sources.Filter[] filters, Map question) {
+    this.table = table;
+    this.filters = filters;
+    this.question = question;
+    this.chosen = table.files;
+  }
+  public StructType readSchema() { return table.schema(); }
+  public String description() {
+    return "IcebergPyParquetScan(" + table.files.paths.length + " files)"
+        + ", PushedFilters: " + Arrays.toString(filters)
+        + ", ReadSchema: " + table.columns.catalogString();
+  }
+  /** A batch never changes: Spark asks again once it has given run-time filters. */
+  public Batch toBatch() { return new IcebergPyParquetBatch(this, chosen); }
+  public Statistics estimateStatistics() {
+    return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.columns), table.rows);
+  }
+
+  public CustomMetric[] supportedCustomMetrics() {
+    return (CustomMetric[]) metrics().toArray(new CustomMetric[0]);
+  }
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return (CustomTaskMetric[]) metrics().toArray(new CustomTaskMetric[0]);
+  }
+  /** Names and texts are those of Iceberg's own scans, as far as they have the same. */
+  private List metrics() {
+    IcebergPyPlannedFiles now = chosen;
+    List out = new ArrayList();
+    long bytes = 0;
+    for (int i = 0; i < now.sizes.length; i++) bytes += now.sizes[i];
+    out.add(
+        new IcebergPyMetric("resultDataFiles", "number of result data files", now.paths.length));
+    out.add(new IcebergPyMetric("totalDataFileSize", "total data file size (bytes)", bytes));
+    out.add(new IcebergPyMetric("runtimeSkippedDataFiles",
+        "number of data files skipped by run-time filters",
+        table.files.paths.length - now.paths.length));
+    String[][] known = {{"skippedDataFiles", "number of skipped data files"},
+        {"scannedDataManifests", "number of scanned manifests"},
+        {"skippedDataManifests", "number of skipped manifests"},
+        {"indexedDeleteFiles", "number of indexed delete files"},
+        {"totalPlanningDuration", "total planning duration (ms)"}};
+    for (int i = 0; i < known.length; i++)
+      if (table.planned.containsKey(known[i][0]))
+        out.add(new IcebergPyMetric(
+            known[i][0], known[i][1], ((Number) table.planned.get(known[i][0])).longValue()));
+    return out;
+  }
+
+  public NamedReference[] filterAttributes() {
+    List out = new ArrayList();
+    String[] facts = table.files.factSchema.fieldNames();
+    for (int i = 0; i < facts.length; i++) out.add(Expressions.column("`" + facts[i] + "`"));
+    String[] columns = table.columns.fieldNames();
+    for (int i = 0; i < columns.length; i++)
+      if (table.filtered.containsKey(columns[i]))
+        out.add(Expressions.column("`" + columns[i].replace("`", "``") + "`"));
+    return (NamedReference[]) out.toArray(new NamedReference[0]);
+  }
+
+  /** From the planned files each time, whatever an earlier run of the query left of them. */
+  public void filter(Predicate[] predicates) {
+    IcebergPyPlannedFiles planned = table.files;
+    boolean[] kept = new boolean[planned.paths.length];
+    Arrays.fill(kept, true);
+    List asked = new ArrayList();
+    for (int p = 0; p < predicates.length; p++) {
+      List values = valuesOf(predicates[p]);
+      if (values == null) continue;
+      String column = ((NamedReference) predicates[p].children()[0]).fieldNames()[0];
+      scala.Option fact = planned.factSchema.getFieldIndex(column);
+      if (fact.isDefined())
+        keepFacts(planned, ((Integer) fact.get()).intValue(), values, kept);
+      else if (table.filtered.containsKey(column))
+        asked.add(described((String) table.filtered.get(column), values));
+    }
+    if (!asked.isEmpty() && any(kept)) keepAsked(planned, asked, kept);
+    chosen = planned.only(kept);
+  }
+  /** What a column is to be one of, of a filter that says so; null for any other. */
+  private static List valuesOf(Predicate predicate) {
+    List all = new ArrayList(Arrays.asList(predicate.children()));
+    if (!predicate.name().equals("IN") || !(all.get(0) instanceof NamedReference)) return null;
+    if (((NamedReference) all.remove(0)).fieldNames().length != 1) return null;
+    List values = new ArrayList();
+    for (int i = 0; i < all.size(); i++) {
+      if (!(all.get(i) instanceof LiteralValue)) return null;
+      // a null equals nothing
+      if (((LiteralValue) all.get(i)).value() != null) values.add(all.get(i));
+    }
+    return values;
+  }
+  private static boolean any(boolean[] kept) {
+    for (int i = 0; i < kept.length; i++)
+      if (kept[i]) return true;
+    return false;
+  }
+
+  private static void keepFacts(
+      IcebergPyPlannedFiles planned, int fact, List literals, boolean[] kept) {
+    DataType type = planned.factSchema.fields()[fact].dataType();
+    Set values = new HashSet();
+    for (int i = 0; i < literals.size(); i++) {
+      if (!((LiteralValue) literals.get(i)).dataType().equals(type)) return;
+      values.add(((LiteralValue) literals.get(i)).value());
+    }
+    for (int i = 0; i < kept.length; i++) {
+      InternalRow facts = planned.facts[i];
+      kept[i] &= !facts.isNullAt(fact) && values.contains(facts.get(fact, type));
+    }
+  }
+
+  /** The filter as the rule describes conditions; of very many values only their bounds. */
+  private static Map described(String name, List literals) {
+    Object column = IcebergPyBridge.arguments(
+        new Object[] {"column", IcebergPyBridge.list(new Object[] {name})});
+    List args = new ArrayList();
+    args.add(column);
+    if (literals.size() <= MOST_VALUES) {
+      for (int i = 0; i < literals.size(); i++) args.add(described(literals.get(i)));
+      return IcebergPyFilters.node("in", args.toArray());
+    }
+    Object least = literals.get(0), most = literals.get(0);
+    for (int i = 1; i < literals.size(); i++) {
+      if (compared(literals.get(i), least) < 0) least = literals.get(i);
+      if (compared(literals.get(i), most) > 0) most = literals.get(i);
+    }
+    return IcebergPyFilters.node("and",
+        new Object[] {
+            IcebergPyFilters.node("GreaterThanOrEqual", new Object[] {column, described(least)}),
+            IcebergPyFilters.node("LessThanOrEqual", new Object[] {column, described(most)})});
+  }
+  private static Map described(Object literal) {
+    return IcebergPyFilters.literal(
+        ((LiteralValue) literal).value(), ((LiteralValue) literal).dataType());
+  }
+  private static int compared(Object a, Object b) {
+    return ((Comparable) ((LiteralValue) a).value()).compareTo(((LiteralValue) b).value());
+  }
+
+  /** Python plans again, with what it was asked at first and these conditions besides. */
+  private void keepAsked(IcebergPyPlannedFiles planned, List asked, boolean[] kept) {
+    Map again = new java.util.LinkedHashMap(question);
+    again.put("filters", asked);
+    String answer =
+        (String) IcebergPyBridge.ask("scan.runtime_filter", IcebergPyBridge.json(again));
+    if (answer == null) return;
+    String[] lines = answer.split("\n");
+    Set wanted = new HashSet();
+    for (int i = 0; i < lines.length; i++) wanted.add(IcebergPyPlannedFiles.unescaped(lines[i]));
+    for (int i = 0; i < kept.length; i++) kept[i] &= wanted.contains(planned.paths[i]);
+  }
+
+  public boolean equals(Object other) {
+    return other instanceof IcebergPyParquetScan
+        && ((IcebergPyParquetScan) other).table.equals(table)
+        && Arrays.equals(((IcebergPyParquetScan) other).filters, filters);
+  }
+  public int hashCode() { return table.hashCode(); }
+}
