@@ -7,7 +7,7 @@ side (projections, metrics) never meet a `Not`. All of it is exact in three-valu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from iceberg_pyspark.expressions.predicates import (
     AlwaysTrue,
     And,
     BoundColumn,
+    BoundLeaf,
     BoundLiteral,
     BoundSet,
     BoundUnary,
@@ -154,19 +155,25 @@ def _negated(predicate: Predicate) -> Predicate:
             return replace(predicate, op=_OPPOSITE_MEMBERSHIP[predicate.op])
 
 
-def columns_of(predicate: Predicate) -> set[int]:
-    """Field ids of the columns a bound predicate looks at."""
+def leaves_of(predicate: Predicate) -> Iterator[BoundLeaf]:
+    """The leaves of a bound predicate."""
     match predicate:
         case And(left, right) | Or(left, right):
-            return columns_of(left) | columns_of(right)
+            yield from leaves_of(left)
+            yield from leaves_of(right)
         case Not(child):
-            return columns_of(child)
-        case BoundUnary(column=column) | BoundLiteral(column=column) | BoundSet(column=column):
-            return {column.field_id}
+            yield from leaves_of(child)
+        case BoundUnary() | BoundLiteral() | BoundSet():
+            yield predicate
         case AlwaysTrue() | AlwaysFalse():
-            return set()
+            return
         case _:
             raise not_bound(predicate)
+
+
+def columns_of(predicate: Predicate) -> set[int]:
+    """Field ids of the columns a bound predicate looks at."""
+    return {leaf.column.field_id for leaf in leaves_of(predicate)}
 
 
 def not_bound(leaf: UnboundLeaf) -> InvalidRequestError:

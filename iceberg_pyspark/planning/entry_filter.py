@@ -27,7 +27,7 @@ from iceberg_pyspark.expressions.predicates import (
     Or,
     Predicate,
 )
-from iceberg_pyspark.expressions.rewriting import not_bound, push_not
+from iceberg_pyspark.expressions.rewriting import leaves_of, not_, not_bound, or_, push_not
 from iceberg_pyspark.expressions.value_ranges import in_java_uuid_order
 from iceberg_pyspark.planning.bound_values import arrow_literal, decode_bounds, java_uuid_keys
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
@@ -77,6 +77,18 @@ def matching_metrics(table: pa.Table, predicate: Predicate) -> Mask:
     # a negative count, of old writers' imported files, is unknown
     not_empty = _mask(pc.not_equal(table["record_count"], 0))
     return not_empty & _MetricsFilter(table).matches(push_not(predicate))
+
+
+def proven_by_metrics(table: pa.Table, predicate: Predicate) -> Mask:
+    """Of which files every row makes a bound row predicate true: none makes it false or unknown.
+
+    The table must have been read with the metrics of the predicate's columns.
+    """
+    columns: dict[int, BoundColumn] = {}
+    for leaf in leaves_of(predicate):
+        columns[leaf.column.field_id] = leaf.column
+    unknown = [BoundUnary("is_null", c) for c in columns.values()]
+    return ~matching_metrics(table, or_(not_(predicate), *unknown))
 
 
 class _MetricsFilter:

@@ -89,10 +89,12 @@ class ScanPlan:
         predicate: Predicate,
         read_entries: ReadEntries,
         only_files: Collection[str] | None = None,
+        metrics: Collection[int] = (),
     ) -> None:
         """`predicate` is a row predicate bound to the scan's schema.
 
-        `only_files` are the locations of the data files to plan; None for all.
+        `only_files` are the locations of the data files to plan; None for all. `metrics` are ids of
+        columns whose metrics the entries of data files are to have, besides the predicate's.
         """
         self._metadata = metadata
         self._filters = SpecFilters(metadata, predicate)
@@ -100,6 +102,7 @@ class ScanPlan:
         self._read_entries = read_entries
         self._manifests = list(manifests)
         self._only = None if only_files is None else pa.array(sorted(only_files), pa.string())
+        self._metrics = frozenset(metrics)
         self.statistics = PlanStatistics(manifests=len(self._manifests))
 
     def files(self) -> Iterator[PlannedFiles]:
@@ -116,7 +119,8 @@ class ScanPlan:
         )
         index, compared = self._index(deletes)
         self._count(delete_files=index.count)
-        metrics = self._filter_columns().union(c.field_id for c in compared)
+        asked = self._filter_columns() | self._metrics
+        metrics = asked.union(c.field_id for c in compared)
         for manifest, (table, known) in self._read(data, metrics):
             spec_filter = self._filters.of(manifest)
             if manifest.added_files_count is None or manifest.existing_files_count is None:

@@ -59,8 +59,12 @@ def constant_ids(spec: PartitionSpec) -> frozenset[int]:
 
 
 def constant_cell(spec: PartitionSpec, task: ScanTask, field_id: int) -> str:
-    """A file's value of such a column, as the bridge takes facts: empty for null."""
-    value: Any = task.partition[identity_source_ids(spec)[field_id]]
+    """A file's value of such a column, as the bridge takes facts."""
+    return value_cell(task.partition[identity_source_ids(spec)[field_id]])
+
+
+def value_cell(value: Any) -> str:
+    """A value in the physical form of `spec/values.py`, as the bridge takes it: empty for null."""
     match value:
         case None:
             return ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, islice
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.arrow.read_task import read_group
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import columns_of
-from iceberg_pyspark.planning.scan_plan import tasks_of
+from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan, tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark import native_bitmaps
@@ -118,17 +119,21 @@ class NativeScan:
         key: str,
         row_filter: Predicate = _EVERY_ROW,
         storage: Mapping[str, str] | None = None,
+        *,
+        limit: int | None = None,
     ) -> None:
         """`bridge` makes the JVM's side of it; `key` is equal for equal scans.
 
         Rows are selected by `row_filter`, whatever else the scan's predicate prunes files by;
-        `storage` are Iceberg's properties of the table's store.
+        `storage` are Iceberg's properties of the table's store. With a `limit` files enough for so
+        many rows will do, if every row of the scan is selected.
         """
         self._spark = spark
         self._bridge = bridge
         self._scan = scan
         self._key = key
         self._filter = row_filter
+        self._limit = limit if isinstance(row_filter, AlwaysTrue) else None
         self._columns = self._columns_of(frozenset())
         self._scopes = PartitionScopes()
         self._planned: Mapping[str, int] = {}
@@ -180,10 +185,10 @@ class NativeScan:
         taken = said = 0
         started = monotonic()
         plan = self._scan.plan()
-        for planned in plan.files():
+        for planned, tasks in self._needed(plan):
             with_deletes: list[ScanTask] = []
             misread = misread_files(self._scan.io, planned.entries)
-            for task in tasks_of(planned):
+            for task in tasks:
                 if task.file_path in misread or not self._is_readable(task):
                     files.portable.append(task)
                     continue
@@ -217,6 +222,21 @@ class NativeScan:
             "totalPlanningDuration": round((monotonic() - started) * 1000),
         }
         return files
+
+    def _needed(self, plan: ScanPlan) -> Iterator[tuple[PlannedFiles, list[ScanTask]]]:
+        """The files of each manifest, until there are rows enough for the limit."""
+        rows = 0
+        for planned in plan.files():
+            tasks = tasks_of(planned)
+            if self._limit is None:
+                yield planned, tasks
+                continue
+            known = accumulate((_live_rows_said(t) for t in tasks), initial=rows)
+            needed = sum(1 for before in islice(known, len(tasks)) if before < self._limit)
+            rows += sum(map(_live_rows_said, tasks))
+            yield planned, tasks[:needed]
+            if rows >= self._limit:
+                return
 
     def _is_readable(self, task: ScanTask) -> bool:
         """Whether Spark's reader reads the file, whatever its deletes are."""
@@ -380,6 +400,11 @@ class NativeScan:
         read = _GroupRows(context, self._scan.io)
         plan = self._bridge.analysed(shipped_tasks(self._bridge, groups, read, schema))
         return Part(plan=self._bridge.sized(plan, _rows_said(tasks)))
+
+
+def _live_rows_said(task: ScanTask) -> int:
+    """How many rows a file has at least after its deletes."""
+    return 0 if task.deletes else max(task.record_count, 0)
 
 
 def _rows_said(tasks: Sequence[ScanTask]) -> int:

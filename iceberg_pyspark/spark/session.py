@@ -31,6 +31,7 @@ from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.hidden_secrets import hide_secrets, show_as_before
 from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
+from iceberg_pyspark.spark.native_aggregates import aggregate_lines
 from iceberg_pyspark.spark.native_filter import is_exact
 from iceberg_pyspark.spark.native_scan import NativeScan, Part
 from iceberg_pyspark.spark.native_storage import NativeStorage
@@ -183,10 +184,12 @@ class IcebergSession:
         key: str,
         storage: Mapping[str, str],
         row_filter: Predicate = _EVERY_ROW,
+        limit: int | None = None,
     ) -> Any:
         """A scan's parts, as the JVM takes them; of the rows that `row_filter` selects."""
         assert self.bridge is not None, "only the bridge asks for parts"
-        parts = NativeScan(self.spark, self.bridge, scan, key, row_filter, storage).parts()
+        native = NativeScan(self.spark, self.bridge, scan, key, row_filter, storage, limit=limit)
+        parts = native.parts()
         return self.bridge.java_list([self._java_part(p) for p in parts])
 
     def kept_of(self, scan: TableScan, storage: Mapping[str, str]) -> str:
@@ -251,45 +254,66 @@ def _session(handle: str) -> IcebergSession:
 
 
 def _plan(
-    session: str, wanted: str, condition: Any, handle: str | None = None, source: str | None = None
+    session: str,
+    wanted: str,
+    condition: Any,
+    limit: int | None,
+    handle: str | None = None,
+    source: str | None = None,
 ) -> Any:
-    """The parts of a scan of a catalog's table or of `spark.read.format("iceberg-py")`."""
+    """The parts of a scan of a catalog's table or of `spark.read.format("iceberg-py")`.
+
+    Of so many rows as `limit` says any will do.
+    """
     struct = spark_types.StructType.fromJson(json.loads(wanted))
-    key = f"{handle or sha256(str(source).encode()).hexdigest()}{wanted}{json.dumps(condition)}"
+    read = handle or sha256(str(source).encode()).hexdigest()
+    key = f"{read}{wanted}{json.dumps(condition)}{limit}"
     if handle is None:
         return _left_to_portable(
-            lambda: _plan_source(_session(session), struct, condition, source or "", key)
+            lambda: _plan_source(_session(session), struct, condition, limit, source or "", key)
         )
-    return _plan_table(_session(session), struct, condition, handle, key)
+    return _plan_table(_session(session), struct, condition, limit, handle, key)
 
 
-def _count(session: str, handle: str | None = None, source: str | None = None) -> str | None:
-    """How many rows a table has, where metadata and positions of deletes tell; else None."""
-    wanted = spark_types.StructType()
+def _aggregate(
+    session: str,
+    columns: str,
+    groups: list[str],
+    aggregates: list[list[str | None]],
+    condition: Any,
+    handle: str | None = None,
+    source: str | None = None,
+) -> str | None:
+    """Aggregates of a scan, where metadata tell: how many rows, and each on a line; else None."""
+    found = _session(session)
+    struct = spark_types.StructType.fromJson(json.loads(columns))
     if handle is not None:
-        spark = _session(session).spark
         state = _state_of(handle)
-        rows = None if state.metadata_table else _scan_of(state, spark, wanted, None).known_count()
-    else:
-        rows = _left_to_portable(lambda: _count_source(session, source or "", wanted))
-    return None if rows is None else str(rows)
+        if state.metadata_table is not None or state.reads is not None:
+            return None
+        scan = _whole_scan(state, found.spark, struct)
+        return aggregate_lines(scan, struct, groups, aggregates, condition)
 
+    def of_source() -> str | None:
+        job = _read_job(found.spark, source or "")
+        if job is None:
+            return None
+        return aggregate_lines(job.scan_of(struct), struct, groups, aggregates, condition)
 
-def _count_source(session: str, source: str, wanted: spark_types.StructType) -> int | None:
-    job = _read_job(_session(session).spark, source)
-    return None if job is None else job.scan_of(wanted).known_count()
+    return _left_to_portable(of_source)
 
 
 def _runtime_filter(
     session: str,
     wanted: str,
     condition: Any,
+    limit: int | None,
     filters: list[Any],
     handle: str | None = None,
     source: str | None = None,
 ) -> str | None:
     """Which files of a planned scan are left by filters known while it runs; None for all."""
-    del wanted  # files do not depend on the columns
+    del wanted, limit  # which files may have such values does not depend on them
     asked = {"op": "and", "args": [c for c in (condition, *filters) if c is not None]}
     found = _session(session)
     nothing = spark_types.StructType()
@@ -312,6 +336,7 @@ def _plan_table(
     session: IcebergSession,
     struct: spark_types.StructType,
     condition: Any,
+    limit: int | None,
     handle: str,
     key: str,
 ) -> Any:
@@ -326,7 +351,7 @@ def _plan_table(
         )
         return session.parts_of_frame(metadata_table_frame(session.bridge, opened, struct))
     scan = _scan_of(state, session.spark, struct, condition)
-    return session.parts_of(scan, key, state.loaded.config)
+    return session.parts_of(scan, key, state.loaded.config, limit=limit)
 
 
 def _io_of(state: TableState, spark: SparkSession) -> FileIO:
@@ -424,6 +449,7 @@ def _plan_source(
     session: IcebergSession,
     struct: spark_types.StructType,
     condition: Any,
+    limit: int | None,
     source: str,
     key: str,
 ) -> Any:
@@ -436,7 +462,7 @@ def _plan_source(
     if not is_exact(scan.context.predicate) and not session_settings(session.spark):
         return None
     selected = scan.context.predicate
-    return session.parts_of(_pruned(scan, condition), key, job.loaded.config, selected)
+    return session.parts_of(_pruned(scan, condition), key, job.loaded.config, selected, limit=limit)
 
 
 def _left_to_portable(answer: Callable[[], T]) -> T | None:
@@ -487,7 +513,7 @@ def _projected(
 
 _OF_VALUES: Mapping[str, Callable[..., Any]] = {
     "scan.plan": _plan,
-    "scan.count": _count,
+    "scan.aggregate": _aggregate,
     "scan.runtime_filter": _runtime_filter,
     "table.truncate": _truncate,
 }

@@ -109,8 +109,11 @@ class TableScan:
         """The scan of these data files alone."""
         return replace(self, only_files=paths)
 
-    def plan(self) -> ScanPlan:
-        """The plan over the snapshot's manifests, worked out as it is iterated."""
+    def plan(self, metrics: Collection[int] = ()) -> ScanPlan:
+        """The plan over the snapshot's manifests, worked out as it is iterated.
+
+        Its entries have the metrics of the columns with those ids, besides the predicate's.
+        """
         manifests: list[ManifestFile] = []
         if self.snapshot is not None:
             with _damage_of(self.context.table):
@@ -121,6 +124,7 @@ class TableScan:
             predicate=self.context.predicate,
             read_entries=partial(_read_entries, self.context.table, self.io),
             only_files=self.only_files,
+            metrics=metrics,
         )
 
     def plan_files(self) -> Iterator[ScanTask]:

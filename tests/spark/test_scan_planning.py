@@ -175,3 +175,114 @@ def test_batches_are_columnar_in_generated_code(session: IcebergSession) -> None
     make(session, "columnar", "")
     plan = plan_of(session.spark.sql("select sum(id) from planned.db.columnar where g = 3"))
     assert re.search(r"\*\(1\) Filter.*\n.*\*\(1\) ColumnarToRow\n.*BatchScan", plan), plan
+
+
+AGGREGATES = (
+    "select count(*), count(g), min(id), max(id), min(t), max(t), min(d), max(d) from {t}",
+    "select max(id) + min(id) * 2 as both, count(*) c from {t}",
+    "select g, count(*), max(id), count(s) from {t} group by g",
+    "select g as h, min(t), g + 1 from {t} where g > 2 and g is not null group by g",
+    "select count(*), max(id) from {t} where g in (1, 2)",
+    "select distinct g from {t}",
+    "select count(*), min(g), max(id) from {t} where g = 100",
+    "select g, count(*) from {t} where g = 100 group by g",
+    "select max(n) from (select g, count(*) n from {t} group by g)",
+    "select id from {t} where id = (select max(id) from {t})",
+)
+READ = (
+    "select max(s), count(*) from {t}",
+    "select min(f) from {t}",
+    "select count(distinct g) from {t}",
+    "select sum(id) from {t}",
+    "select count(*) from {t} where id > 350",
+    "select g % 2, count(*) from {t} group by g % 2",
+    "select max(id) filter (where g = 1) from {t}",
+    "select count(*) from {t} where g = 1 or length(s) = 2",
+)
+VALUES = (
+    "select id, g, s, t, cast(id / 4 as decimal(10, 2)) d, cast(id as double) f from plain "
+    "where g is null or g <> 4"
+)
+
+
+@pytest.fixture(scope="module")
+def counted(session: IcebergSession) -> str:
+    """A table by `g`, of which one file has only nulls and one a null among others."""
+    spark = session.spark
+    spark.sql(VALUES).createOrReplaceTempView("values_plain")
+    nulls = (
+        "select * from values_plain union all select null, null, null, null, null, null "
+        "union all select 7000, null, 'x', null, -3.5, 0.0 "
+        "union all select null, 3, 'y', timestamp_ntz'1960-01-01 00:00:00.5', null, 0.0"
+    )
+    spark.sql(nulls).createOrReplaceTempView("counted_plain")
+    spark.sql(
+        "create table planned.db.counted using iceberg partitioned by (g) "
+        f"{MERGE_ON_READ} as {nulls}"
+    )
+    return "planned.db.counted"
+
+
+@pytest.mark.parametrize("query", AGGREGATES)
+def test_aggregates_come_from_metadata(session: IcebergSession, counted: str, query: str) -> None:
+    ours = session.spark.sql(query.format(t=counted))
+    plain = session.spark.sql(query.format(t="counted_plain"))
+    scans = plan_of(ours).count("IcebergPyParquetScan")
+    assert scans == (1 if query.startswith("select id") else 0), plan_of(ours)
+    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    assert ours.schema.simpleString() == plain.schema.simpleString()
+
+
+@pytest.mark.parametrize("query", READ)
+def test_aggregates_that_metadata_do_not_tell_are_read(
+    session: IcebergSession, counted: str, query: str
+) -> None:
+    ours = session.spark.sql(query.format(t=counted))
+    plain = session.spark.sql(query.format(t="counted_plain"))
+    assert "IcebergPyParquetScan" in plan_of(ours)
+    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+
+
+def test_deletes_and_a_setting_have_aggregates_read(session: IcebergSession, counted: str) -> None:
+    spark = session.spark
+    name = "planned.db.deleted_most"
+    spark.sql(
+        f"create table {name} using iceberg partitioned by (g) {MERGE_ON_READ} "
+        f"as select * from {counted}"
+    )
+    query = f"select max(id), min(id), count(id) from {name} where g = 2"
+    assert "IcebergPyParquetScan" not in plan_of(spark.sql(query))
+    spark.conf.set("spark.sql.iceberg.aggregate-push-down.enabled", "false")
+    assert "IcebergPyParquetScan" in plan_of(spark.sql(query))
+    spark.conf.unset("spark.sql.iceberg.aggregate-push-down.enabled")
+    spark.sql(f"delete from {name} where id in (2, 695)")
+    assert [tuple(r) for r in spark.sql(query).collect()] == [(688, 9, 98)]
+    assert "IcebergPyParquetScan" in plan_of(spark.sql(query))
+    other = f"select max(id), count(*) from {name} where g = 3"
+    assert "IcebergPyParquetScan" not in plan_of(spark.sql(other)), "these have no deletes"
+    by_rows = f"select count(*) from {name}"
+    assert "IcebergPyParquetScan" not in plan_of(spark.sql(by_rows))
+    assert spark.sql(by_rows).collect()[0][0] == len(spark.table(name).select("g").collect())
+
+
+def test_a_limit_takes_files_enough(session: IcebergSession) -> None:
+    make(session, "limited", f"partitioned by (g) {MERGE_ON_READ}")
+    spark = session.spark
+    few = spark.sql("select id, s from planned.db.limited limit 20")
+    assert len(few.collect()) == 20
+    assert number(few, "resultDataFiles") == 1
+    assert len(few.collect()) == 20
+    more = spark.sql("select id from planned.db.limited limit 150")
+    assert len(more.collect()) == 150
+    assert number(more, "resultDataFiles") == 2
+    assert len(spark.sql("select id from planned.db.limited limit 1000").collect()) == 700
+    assert len(spark.sql("select id from planned.db.limited limit 20 offset 690").collect()) == 10
+    assert spark.sql("select id from planned.db.limited order by id limit 2").collect() == [
+        (0,),
+        (1,),
+    ]
+    assert (
+        len(spark.sql("select id from planned.db.limited where id > 640 limit 59").collect()) == 59
+    )
+    spark.sql("delete from planned.db.limited where id < 690")
+    assert len(spark.sql("select id from planned.db.limited limit 10").collect()) == 10

@@ -56,6 +56,16 @@ def predicate_of(condition: Mapping[str, Any] | None, schema: Schema) -> Predica
     return _inclusive(condition, schema)
 
 
+def known_predicate_of(condition: Mapping[str, Any] | None, schema: Schema) -> Predicate | None:
+    """The bound predicate of just the rows that a condition selects; None where there is none."""
+    if condition is None:
+        return AlwaysTrue()
+    try:
+        return bind(_exact(condition, schema), schema)
+    except (_NotUnderstoodError, InvalidRequestError):
+        return None
+
+
 def exact_predicate_of(condition: Mapping[str, Any], schema: Schema) -> Predicate:
     """The predicate that selects just the rows of the condition; raises `InvalidRequestError`."""
     try:

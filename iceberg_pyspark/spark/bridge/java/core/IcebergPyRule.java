@@ -12,10 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
-import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
@@ -23,9 +20,9 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
-import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
@@ -41,10 +38,13 @@ import org.apache.spark.sql.types.StructType;
 public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   public IcebergPyRule() { super(); }
 
-  public TreeNode apply(TreeNode plan) { return rewrite((LogicalPlan) plan, null); }
+  public TreeNode apply(TreeNode plan) { return rewritten((LogicalPlan) plan); }
 
-  /** `needed` has the ids of the columns that the plan's parent refers to; null for all. */
-  private LogicalPlan rewrite(LogicalPlan plan, Set needed) {
+  /**
+   * `needed` has the ids of the columns that the plan's parent refers to, null for all; of so many
+   * rows as `limit` says any are as good, null for all.
+   */
+  private LogicalPlan rewrite(LogicalPlan plan, Set needed, Integer limit) {
     if (plan instanceof DeleteFromTable || plan instanceof UpdateTable
         || plan instanceof MergeIntoTable)
       return plan;
@@ -57,21 +57,24 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       below = withSubqueries((LogicalPlan) (Object) ((Filter) below).child());
     }
     if (isOurs(below)) {
-      LogicalPlan made = replaced((DataSourceV2ScanRelation) below, condition, needed);
+      LogicalPlan made = replaced(
+          (DataSourceV2ScanRelation) below, condition, needed, condition == null ? limit : null);
       return made == null ? plan : made;
     }
     if (plan instanceof Aggregate) {
-      LogicalPlan made = counted((Aggregate) plan);
+      LogicalPlan made = IcebergPyAggregates.known((Aggregate) plan);
       if (made != null) return made;
     }
     // Spark's Python data source always gives all columns: what is above it says which are used
     Set used = plan instanceof Project || plan instanceof Aggregate ? ids(plan.references()) : null;
+    Integer few = plan instanceof Project ? limit : null;
+    if (plan instanceof LocalLimit) few = limitOf((LocalLimit) plan);
     List children = new ArrayList();
     boolean changed = false;
     scala.collection.Iterator it = plan.children().iterator();
     while (it.hasNext()) {
       LogicalPlan child = (LogicalPlan) it.next();
-      LogicalPlan next = rewrite(child, used);
+      LogicalPlan next = rewrite(child, used, few);
       changed |= next != child;
       children.add(next);
     }
@@ -87,7 +90,14 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
         ? plan
         : (LogicalPlan) (Object) plan.transformExpressions(new IcebergPySubqueries(this));
   }
-  LogicalPlan rewritten(LogicalPlan plan) { return rewrite(plan, null); }
+  LogicalPlan rewritten(LogicalPlan plan) { return rewrite(plan, null, null); }
+
+  private static Integer limitOf(LocalLimit plan) {
+    Object rows = plan.limitExpr();
+    return rows instanceof Literal && ((Literal) rows).value() instanceof Integer
+        ? (Integer) ((Literal) rows).value()
+        : null;
+  }
 
   static Set ids(AttributeSet attributes) {
     Set ids = new HashSet();
@@ -96,14 +106,14 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return ids;
   }
 
-  private static boolean isOurs(LogicalPlan plan) {
+  static boolean isOurs(LogicalPlan plan) {
     if (!(plan instanceof DataSourceV2ScanRelation)) return false;
     Scan scan = ((DataSourceV2ScanRelation) plan).scan();
     return scan instanceof IcebergPyScan || IcebergPySource.isOurs((DataSourceV2ScanRelation) plan);
   }
 
   /** Which table is meant, of the catalog or of a data source; null where there is none yet. */
-  private static Map question(DataSourceV2ScanRelation relation) {
+  static Map question(DataSourceV2ScanRelation relation) {
     Map question = IcebergPyBridge.arguments(new Object[] {"session", IcebergPyBridge.session()});
     if (relation.scan() instanceof IcebergPyScan) {
       question.put("handle", ((IcebergPyScan) relation.scan()).table.handle);
@@ -115,51 +125,9 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return question;
   }
 
-  /** COUNT(*) of a whole table, as Python knows it from metadata; null for all else. */
-  private static LogicalPlan counted(Aggregate plan) {
-    if (!plan.groupingExpressions().isEmpty()) return null;
-    List aliases = new ArrayList();
-    scala.collection.Iterator it = plan.aggregateExpressions().iterator();
-    while (it.hasNext()) {
-      Object e = it.next();
-      if (!(e instanceof Alias) || !isRowCount((Expression) (Object) ((Alias) e).child()))
-        return null;
-      aliases.add(e);
-    }
-    LogicalPlan below = (LogicalPlan) (Object) plan.child();
-    while (below instanceof Project) below = (LogicalPlan) (Object) ((Project) below).child();
-    if (aliases.isEmpty() || !isOurs(below)) return null;
-    Map question = question((DataSourceV2ScanRelation) below);
-    Object rows =
-        question == null ? null : IcebergPyBridge.ask("scan.count", IcebergPyBridge.json(question));
-    if (rows == null) return null;
-    List counts = new ArrayList();
-    for (int i = 0; i < aliases.size(); i++) {
-      Alias a = (Alias) aliases.get(i);
-      counts.add(new Alias(
-          (Expression) (Object) Literal$.MODULE$.apply(Long.valueOf((String) rows)), a.name(),
-          a.exprId(), a.qualifier(), scala.Option.empty(), IcebergPyBridge.seq(new ArrayList())));
-    }
-    return new Project(IcebergPyBridge.seq(counts), new OneRowRelation());
-  }
-
-  private static boolean isRowCount(Expression e) {
-    if (!(e instanceof AggregateExpression)) return false;
-    AggregateExpression aggregate = (AggregateExpression) e;
-    Object function = aggregate.aggregateFunction();
-    if (!(function instanceof Count) || aggregate.isDistinct() || aggregate.filter().isDefined())
-      return false;
-    scala.collection.Iterator it = ((Count) function).children().iterator();
-    while (it.hasNext()) {
-      Object child = it.next();
-      if (!(child instanceof Literal) || ((Literal) child).value() == null) return false;
-    }
-    return true;
-  }
-
   /** What Python makes of a scan; null where the scan is to stay. */
   private static LogicalPlan replaced(
-      DataSourceV2ScanRelation relation, Expression condition, Set needed) {
+      DataSourceV2ScanRelation relation, Expression condition, Set needed, Integer limit) {
     List ours = new ArrayList();
     StructType wanted = new StructType();
     Set filtered = condition == null ? new HashSet() : ids(condition.references());
@@ -175,6 +143,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     if (question == null) return null;
     question.put("wanted", wanted.json());
     question.put("condition", condition == null ? null : IcebergPyFilters.describe(condition));
+    question.put("limit", limit);
     List parts = (List) IcebergPyBridge.ask("scan.plan", IcebergPyBridge.json(question));
     if (parts == null) return null;
     List branches = new ArrayList();

@@ -176,7 +176,7 @@ public class IcebergPyParquetScan
     if (answer == null) return;
     String[] lines = answer.split("\n");
     Set wanted = new HashSet();
-    for (int i = 0; i < lines.length; i++) wanted.add(IcebergPyPlannedFiles.unescaped(lines[i]));
+    for (int i = 0; i < lines.length; i++) wanted.add(IcebergPyCells.text(lines[i]));
     for (int i = 0; i < kept.length; i++) kept[i] &= wanted.contains(planned.paths[i]);
   }
 

@@ -2,17 +2,8 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DateType;
-import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimestampNTZType;
-import org.apache.spark.sql.types.TimestampType;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /** Files chosen by Python, each with facts about it that are constants of all its rows. */
 class IcebergPyPlannedFiles {
@@ -37,10 +28,11 @@ class IcebergPyPlannedFiles {
     StructField[] fields = factSchema.fields();
     for (int i = 0; i < lines.length; i++) {
       String[] cells = lines[i].split("\t", -1);
-      paths[i] = unescaped(cells[0]);
+      paths[i] = IcebergPyCells.text(cells[0]);
       sizes[i] = Long.parseLong(cells[1]);
       Object[] values = new Object[fields.length];
-      for (int f = 0; f < fields.length; f++) values[f] = fact(cells[f + 2], fields[f].dataType());
+      for (int f = 0; f < fields.length; f++)
+        values[f] = IcebergPyCells.value(cells[f + 2], fields[f].dataType());
       facts[i] = new GenericInternalRow(values);
     }
     return new IcebergPyPlannedFiles(factSchema, paths, sizes, facts);
@@ -62,31 +54,5 @@ class IcebergPyPlannedFiles {
       keptFacts[i] = facts[from];
     }
     return new IcebergPyPlannedFiles(factSchema, keptPaths, keptSizes, keptFacts);
-  }
-
-  static String unescaped(String cell) {
-    if (cell.indexOf('\\') < 0) return cell;
-    StringBuilder out = new StringBuilder();
-    for (int i = 0; i < cell.length(); i++) {
-      char c = cell.charAt(i);
-      if (c == '\\') {
-        c = cell.charAt(++i);
-        c = c == 't' ? '\t' : c == 'n' ? '\n' : c;
-      }
-      out.append(c);
-    }
-    return out.toString();
-  }
-  private static Object fact(String cell, DataType type) {
-    if (cell.length() == 0) return null;
-    if (type instanceof IntegerType || type instanceof DateType) return Integer.valueOf(cell);
-    if (type instanceof LongType || type instanceof TimestampType
-        || type instanceof TimestampNTZType)
-      return Long.valueOf(cell);
-    if (type instanceof BooleanType) return Boolean.valueOf(cell);
-    if (type instanceof DecimalType)
-      return org.apache.spark.sql.types.Decimal.apply(new java.math.BigDecimal(cell),
-          ((DecimalType) type).precision(), ((DecimalType) type).scale());
-    return UTF8String.fromString(unescaped(cell.substring(1)));
   }
 }

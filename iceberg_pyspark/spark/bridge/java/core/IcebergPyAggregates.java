@@ -1,0 +1,189 @@
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructType;
+
+/** Aggregates of a scan of ours that Python knows from metadata: their rows instead of the scan. */
+class IcebergPyAggregates {
+  private static final String SWITCH = "spark.sql.iceberg.aggregate-push-down.enabled";
+  private final Map defined = new HashMap();
+  private final List groups = new ArrayList(), aggregates = new ArrayList();
+  private final List outputs = new ArrayList();
+  /** What stands for a group's column, by its id, and for an aggregate, by its function. */
+  private final Map ofGroups = new HashMap(), ofAggregates = new HashMap();
+  private StructType columns = new StructType();
+
+  /** The plan in the place of an aggregation; null where rows must be read. */
+  static LogicalPlan known(Aggregate plan) {
+    org.apache.spark.sql.classic.SparkSession session =
+        (org.apache.spark.sql.classic.SparkSession)
+            org.apache.spark.sql.classic.SparkSession.active();
+    if (!session.conf().get(SWITCH, "true").equalsIgnoreCase("true")) return null;
+    LogicalPlan below = (LogicalPlan) (Object) plan.child();
+    while (below instanceof Project || below instanceof Filter)
+      below = (LogicalPlan) below.children().head();
+    return IcebergPyRule.isOurs(below)
+        ? new IcebergPyAggregates().answered(plan, (DataSourceV2ScanRelation) below)
+        : null;
+  }
+
+  private LogicalPlan answered(Aggregate plan, DataSourceV2ScanRelation relation) {
+    Expression condition = condition((LogicalPlan) (Object) plan.child());
+    scala.collection.Iterator it = plan.groupingExpressions().iterator();
+    while (it.hasNext())
+      if (!group((Expression) it.next())) return null;
+    List made = new ArrayList();
+    it = plan.aggregateExpressions().iterator();
+    while (it.hasNext()) {
+      Expression e = (Expression) it.next();
+      Expression found = answer(e);
+      if (found == null) return null;
+      // what had a name keeps its id
+      made.add(found == e || found instanceof Alias ? found : named((NamedExpression) e, found));
+    }
+    Map question = IcebergPyRule.question(relation);
+    if (question == null) return null;
+    question.put("columns", columns.json());
+    question.put("groups", groups);
+    question.put("aggregates", aggregates);
+    question.put("condition", condition == null ? null : IcebergPyFilters.describe(condition));
+    Object answer = IcebergPyBridge.ask("scan.aggregate", IcebergPyBridge.json(question));
+    if (answer == null) return null;
+    return new Project(IcebergPyBridge.seq(made),
+        new LocalRelation(IcebergPyBridge.seq(outputs), IcebergPyBridge.seq(rows((String) answer)),
+            false, scala.Option.empty()));
+  }
+
+  /** The conditions between the aggregation and the scan, of the scan's own columns. */
+  private Expression condition(LogicalPlan plan) {
+    if (plan instanceof Project) {
+      LogicalPlan child = (LogicalPlan) (Object) ((Project) plan).child();
+      Expression below = condition(child);
+      scala.collection.Iterator it = ((Project) plan).projectList().iterator();
+      while (it.hasNext()) {
+        Object e = it.next();
+        if (e instanceof Alias)
+          defined.put(((Alias) e).exprId(), inScan((Expression) (Object) ((Alias) e).child()));
+      }
+      return below;
+    }
+    if (!(plan instanceof Filter)) return null;
+    Expression below = condition((LogicalPlan) (Object) ((Filter) plan).child());
+    Expression own = inScan((Expression) (Object) ((Filter) plan).condition());
+    return below == null ? own : new And(below, own);
+  }
+  private Expression inScan(Expression e) { return IcebergPyRule.substituted(e, defined); }
+
+  /** The name of a column of the scan, noted; null for all else. */
+  private String column(Expression e) {
+    Expression found = inScan(e);
+    if (!(found instanceof Attribute)) return null;
+    Attribute a = (Attribute) found;
+    if (columns.getFieldIndex(a.name()).isEmpty())
+      columns = columns.add(a.name(), a.dataType(), a.nullable());
+    return a.name();
+  }
+
+  private boolean group(Expression e) {
+    String name = column(e);
+    if (name == null || !(e instanceof Attribute)) return false;
+    groups.add(name);
+    ofGroups.put(((Attribute) e).exprId(), output(name, e));
+    return true;
+  }
+
+  /** An expression with columns of the answer for its groups and aggregates; null without one. */
+  private Expression answer(Expression e) {
+    if (e instanceof AggregateExpression) return aggregate((AggregateExpression) e);
+    if (e instanceof Attribute) return (Expression) ofGroups.get(((Attribute) e).exprId());
+    if (!e.deterministic()) return null;
+    List children = new ArrayList();
+    scala.collection.Iterator it = e.children().iterator();
+    while (it.hasNext()) {
+      Expression child = answer((Expression) it.next());
+      if (child == null) return null;
+      children.add(child);
+    }
+    return children.isEmpty() ? e : (Expression) e.withNewChildren(IcebergPyBridge.seq(children));
+  }
+
+  private Expression aggregate(AggregateExpression e) {
+    if (e.filter().isDefined()) return null;
+    Expression function = (Expression) (Object) e.aggregateFunction();
+    Object key = function.canonicalized();
+    if (ofAggregates.containsKey(key)) return (Expression) ofAggregates.get(key);
+    String kind = null, name = null;
+    if (function instanceof Min || function instanceof Max) {
+      kind = function instanceof Min ? "min" : "max";
+      name = column((Expression) function.children().head());
+      if (name == null) return null;
+    } else if (function instanceof Count && !e.isDistinct()) {
+      if (countsRows((Count) function))
+        kind = "rows";
+      else if (function.children().size() == 1) {
+        kind = "count";
+        name = column((Expression) function.children().head());
+        if (name == null) return null;
+      }
+    }
+    if (kind == null) return null;
+    aggregates.add(IcebergPyBridge.list(new Object[] {kind, name}));
+    Expression made = output(kind, e);
+    ofAggregates.put(key, made);
+    return made;
+  }
+  private static boolean countsRows(Count function) {
+    scala.collection.Iterator it = function.children().iterator();
+    while (it.hasNext()) {
+      Object child = it.next();
+      if (!(child instanceof Literal) || ((Literal) child).value() == null) return false;
+    }
+    return true;
+  }
+
+  private Expression output(String name, Expression like) {
+    AttributeReference made =
+        new AttributeReference(name, like.dataType(), like.nullable(), Metadata.empty(),
+            NamedExpression$.MODULE$.newExprId(), IcebergPyBridge.seq(new ArrayList()));
+    outputs.add(made);
+    return made;
+  }
+  private static Alias named(NamedExpression like, Expression e) {
+    return new Alias(e, like.name(), like.exprId(), like.qualifier(), scala.Option.empty(),
+        IcebergPyBridge.seq(new ArrayList()));
+  }
+
+  private List rows(String answer) {
+    String[] lines = answer.split("\n", -1);
+    List rows = new ArrayList();
+    for (int i = 1; i <= Integer.parseInt(lines[0]); i++) {
+      String[] cells = lines[i].split("\t", -1);
+      Object[] values = new Object[outputs.size()];
+      for (int c = 0; c < values.length; c++)
+        values[c] = IcebergPyCells.value(cells[c], ((Expression) outputs.get(c)).dataType());
+      rows.add(new GenericInternalRow(values));
+    }
+    return rows;
+  }
+}
