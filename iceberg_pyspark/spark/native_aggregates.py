@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.spark.bridge.filters import known_predicate_of
+from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of
 from iceberg_pyspark.spark.native_constants import value_cell
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
@@ -43,7 +43,7 @@ def aggregate_lines(
         # positions of deleted rows can be counted too
         count = scan.known_count()
         return None if count is None else _lines([(count,) * len(wanted)])
-    predicate = known_predicate_of(condition, schema)
+    predicate = comparable_predicate_of(condition, schema)
     if predicate is None:
         return None
     by = [c for c in (columns[g] for g in groups) if c is not None]

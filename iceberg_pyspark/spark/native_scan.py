@@ -9,7 +9,7 @@ get wrong goes to the portable part.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
 from time import monotonic
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.arrow.read_task import read_group
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import columns_of
+from iceberg_pyspark.planning.proven_conditions import proven_conditions
 from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan, tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
@@ -100,6 +101,32 @@ class Part:
     anti_joins: tuple[Any, ...] = ()
 
 
+@dataclass(frozen=True, kw_only=True)
+class RowCondition:
+    """One of the conditions that a query has on the rows of a scan, all of which it evaluates."""
+
+    predicate: Predicate | None
+    """Bound, of just the rows that fulfil the condition; None where there is no such predicate."""
+
+    columns: frozenset[str]
+    """The columns of the scan that it needs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a query asks of a scan besides its files and columns."""
+
+    conditions: Sequence[RowCondition] = ()
+    needed: frozenset[str] | None = None
+    """The columns that are needed for more than conditions; None: all."""
+
+    limit: int | None = None
+    """Of so many rows any are as good."""
+
+
+_EVERY_COLUMN = Question()
+
+
 @dataclass(kw_only=True)
 class _Files:
     plain: list[ScanTask] = field(default_factory=list)
@@ -119,21 +146,23 @@ class NativeScan:
         key: str,
         row_filter: Predicate = _EVERY_ROW,
         storage: Mapping[str, str] | None = None,
-        *,
-        limit: int | None = None,
+        question: Question = _EVERY_COLUMN,
     ) -> None:
         """`bridge` makes the JVM's side of it; `key` is equal for equal scans.
 
         Rows are selected by `row_filter`, whatever else the scan's predicate prunes files by;
-        `storage` are Iceberg's properties of the table's store. With a `limit` files enough for so
-        many rows will do, if every row of the scan is selected.
+        `storage` are Iceberg's properties of the table's store.
         """
         self._spark = spark
         self._bridge = bridge
         self._scan = scan
         self._key = key
         self._filter = row_filter
-        self._limit = limit if isinstance(row_filter, AlwaysTrue) else None
+        self._question = question
+        self._limit = question.limit if isinstance(row_filter, AlwaysTrue) else None
+        self.proven: set[int] = set()
+        """Which of the conditions all rows fulfil, so that nobody need evaluate them."""
+
         self._columns = self._columns_of(frozenset())
         self._scopes = PartitionScopes()
         self._planned: Mapping[str, int] = {}
@@ -185,7 +214,9 @@ class NativeScan:
         taken = said = 0
         started = monotonic()
         plan = self._scan.plan()
-        for planned, tasks in self._needed(plan):
+        needed = list(self._needed(plan))
+        self._take_proven([planned for planned, _ in needed])
+        for planned, tasks in needed:
             with_deletes: list[ScanTask] = []
             misread = misread_files(self._scan.io, planned.entries)
             for task in tasks:
@@ -222,6 +253,22 @@ class NativeScan:
             "totalPlanningDuration": round((monotonic() - started) * 1000),
         }
         return files
+
+    def _take_proven(self, files: Sequence[PlannedFiles]) -> None:
+        """Find the conditions that need no evaluation, and read no column for them alone."""
+        conditions = self._question.conditions
+        known = [i for i, c in enumerate(conditions) if c.predicate is not None]
+        predicates = [c.predicate for c in conditions if c.predicate is not None]
+        self.proven = {known[i] for i in proven_conditions(files, predicates)}
+        if self._question.needed is None or not self.proven:
+            return
+        left = [c.columns for i, c in enumerate(conditions) if i not in self.proven]
+        read = self._question.needed.union(*left)
+        projection = self._scan.context.projection
+        fields = tuple(f for f in projection.fields if f.name in read)
+        context = replace(self._scan.context, projection=replace(projection, fields=fields))
+        self._scan = replace(self._scan, context=context)
+        self._columns = self._columns_of(frozenset())
 
     def _needed(self, plan: ScanPlan) -> Iterator[tuple[PlannedFiles, list[ScanTask]]]:
         """The files of each manifest, until there are rows enough for the limit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from hashlib import sha256
@@ -23,7 +23,7 @@ from iceberg_pyspark.spark.bridge.captured_errors import (
     thrown_in,
 )
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
-from iceberg_pyspark.spark.bridge.filters import predicate_of
+from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of, predicate_of
 from iceberg_pyspark.spark.commit_write import commit_write
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.described_session import describe_session
@@ -33,7 +33,7 @@ from iceberg_pyspark.spark.location_options import as_session_reads, session_set
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
 from iceberg_pyspark.spark.native_aggregates import aggregate_lines
 from iceberg_pyspark.spark.native_filter import is_exact
-from iceberg_pyspark.spark.native_scan import NativeScan, Part
+from iceberg_pyspark.spark.native_scan import NativeScan, Part, Question, RowCondition
 from iceberg_pyspark.spark.native_storage import NativeStorage
 from iceberg_pyspark.spark.pickled_source import state_in
 from iceberg_pyspark.spark.prepare_write import prepare_write
@@ -72,6 +72,7 @@ _log = logging.getLogger(__name__)
 _sessions: dict[str, IcebergSession] = {}
 _uninstalled: set[str] = set()
 _EVERY_ROW = AlwaysTrue()
+_ALL = Question()
 
 
 def install(spark: SparkSession) -> IcebergSession:
@@ -184,13 +185,12 @@ class IcebergSession:
         key: str,
         storage: Mapping[str, str],
         row_filter: Predicate = _EVERY_ROW,
-        limit: int | None = None,
+        question: Question = _ALL,
     ) -> Any:
-        """A scan's parts, as the JVM takes them; of the rows that `row_filter` selects."""
+        """Parts of a scan, of rows that `row_filter` selects, and which conditions are proven."""
         assert self.bridge is not None, "only the bridge asks for parts"
-        native = NativeScan(self.spark, self.bridge, scan, key, row_filter, storage, limit=limit)
-        parts = native.parts()
-        return self.bridge.java_list([self._java_part(p) for p in parts])
+        native = NativeScan(self.spark, self.bridge, scan, key, row_filter, storage, question)
+        return self._java_parts(native.parts(), sorted(native.proven))
 
     def kept_of(self, scan: TableScan, storage: Mapping[str, str]) -> str:
         """Where the JVM finds the data files of a pruned scan."""
@@ -200,8 +200,12 @@ class IcebergSession:
     def parts_of_frame(self, frame: DataFrame) -> Any:
         """A DataFrame as the only part, as the JVM takes it."""
         assert self.bridge is not None, "only the bridge asks for parts"
-        part = Part(plan=self.bridge.analysed(frame))
-        return self.bridge.java_list([self._java_part(part)])
+        return self._java_parts([Part(plan=self.bridge.analysed(frame))], [])
+
+    def _java_parts(self, parts: Sequence[Part], proven: Sequence[int]) -> Any:
+        assert self.bridge is not None, "only the bridge asks for parts"
+        java_list = self.bridge.java_list
+        return java_list([java_list([self._java_part(p) for p in parts]), java_list([*proven])])
 
     def _java_part(self, part: Part) -> Any:
         assert self.bridge is not None, "only the bridge asks for parts"
@@ -256,23 +260,48 @@ def _session(handle: str) -> IcebergSession:
 def _plan(
     session: str,
     wanted: str,
-    condition: Any,
+    conditions: list[Any],
+    needed: list[str] | None,
     limit: int | None,
     handle: str | None = None,
     source: str | None = None,
 ) -> Any:
     """The parts of a scan of a catalog's table or of `spark.read.format("iceberg-py")`.
 
-    Of so many rows as `limit` says any will do.
+    `conditions` are all the query's on its rows, each with the columns of `wanted` that it is on;
+    `needed` are those that the query needs besides, and of so many rows as `limit` says any will
+    do. The answer says which conditions no row of the parts can fail, too.
     """
     struct = spark_types.StructType.fromJson(json.loads(wanted))
     read = handle or sha256(str(source).encode()).hexdigest()
-    key = f"{read}{wanted}{json.dumps(condition)}{limit}"
+    key = f"{read}{wanted}{json.dumps([conditions, needed, limit])}"
+
+    def question(scan: TableScan) -> Question:
+        schema = scan.context.schemas[0]
+        return Question(
+            conditions=[
+                RowCondition(
+                    predicate=comparable_predicate_of(c["condition"], schema),
+                    columns=frozenset(c["columns"]),
+                )
+                for c in conditions
+            ],
+            needed=None if needed is None else frozenset(needed),
+            limit=limit,
+        )
+
+    found, condition = _session(session), _all_of(conditions)
     if handle is None:
         return _left_to_portable(
-            lambda: _plan_source(_session(session), struct, condition, limit, source or "", key)
+            lambda: _plan_source(found, struct, condition, question, source or "", key)
         )
-    return _plan_table(_session(session), struct, condition, limit, handle, key)
+    return _plan_table(found, struct, condition, question, handle, key)
+
+
+def _all_of(conditions: Sequence[Any]) -> Any:
+    """The described conditions as one, None without any."""
+    described = [c["condition"] for c in conditions]
+    return {"op": "and", "args": described} if described else None
 
 
 def _aggregate(
@@ -306,15 +335,16 @@ def _aggregate(
 def _runtime_filter(
     session: str,
     wanted: str,
-    condition: Any,
+    conditions: list[Any],
+    needed: list[str] | None,
     limit: int | None,
     filters: list[Any],
     handle: str | None = None,
     source: str | None = None,
 ) -> str | None:
     """Which files of a planned scan are left by filters known while it runs; None for all."""
-    del wanted, limit  # which files may have such values does not depend on them
-    asked = {"op": "and", "args": [c for c in (condition, *filters) if c is not None]}
+    del wanted, needed, limit  # which files may have such values does not depend on them
+    asked = {"op": "and", "args": [*(c["condition"] for c in conditions), *filters]}
     found = _session(session)
     nothing = spark_types.StructType()
     try:
@@ -336,7 +366,7 @@ def _plan_table(
     session: IcebergSession,
     struct: spark_types.StructType,
     condition: Any,
-    limit: int | None,
+    question: Callable[[TableScan], Question],
     handle: str,
     key: str,
 ) -> Any:
@@ -351,7 +381,7 @@ def _plan_table(
         )
         return session.parts_of_frame(metadata_table_frame(session.bridge, opened, struct))
     scan = _scan_of(state, session.spark, struct, condition)
-    return session.parts_of(scan, key, state.loaded.config, limit=limit)
+    return session.parts_of(scan, key, state.loaded.config, question=question(scan))
 
 
 def _io_of(state: TableState, spark: SparkSession) -> FileIO:
@@ -449,7 +479,7 @@ def _plan_source(
     session: IcebergSession,
     struct: spark_types.StructType,
     condition: Any,
-    limit: int | None,
+    question: Callable[[TableScan], Question],
     source: str,
     key: str,
 ) -> Any:
@@ -462,7 +492,9 @@ def _plan_source(
     if not is_exact(scan.context.predicate) and not session_settings(session.spark):
         return None
     selected = scan.context.predicate
-    return session.parts_of(_pruned(scan, condition), key, job.loaded.config, selected, limit=limit)
+    return session.parts_of(
+        _pruned(scan, condition), key, job.loaded.config, selected, question(scan)
+    )
 
 
 def _left_to_portable(answer: Callable[[], T]) -> T | None:

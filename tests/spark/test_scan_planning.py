@@ -286,3 +286,58 @@ def test_a_limit_takes_files_enough(session: IcebergSession) -> None:
     )
     spark.sql("delete from planned.db.limited where id < 690")
     assert len(spark.sql("select id from planned.db.limited limit 10").collect()) == 10
+
+
+def read_schema(plan: str) -> str:
+    (found,) = re.findall(r"ReadSchema: struct<(.*?)>", plan)
+    return str(found)
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ("t >= '2024-01-02' and t < '2024-01-04'", ""),
+        ("t >= '2024-01-02' and t < '2024-01-03 12:00:00'", "t"),
+        ("t >= '2024-01-02 00:00:00.000001' and t < '2024-01-04'", "t"),
+        ("t < '2024-01-03 23:00:01'", ""),
+        ("g > -1 and s is not null", ""),
+        ("g > 1", "g"),
+        ("t >= '2024-01-02' and length(s) > 1", "length"),
+        ("not (g < 0 or g > 6)", ""),
+        ("s > 's'", ""),
+        ("s <= 's3'", "s"),
+        ("g <=> 3 or id >= 0", ""),
+    ],
+)
+def test_conditions_that_no_row_can_fail_are_not_evaluated(
+    session: IcebergSession, condition: str, left: str
+) -> None:
+    spark = session.spark
+    rows = (
+        "select id, cast(id % 5 as int) g, concat('s', id % 5) s, timestampadd("
+        "HOUR, cast(id * 7 % 72 as int), timestamp_ntz'2024-01-01 00:00:00') t from range(700)"
+    )
+    spark.sql(rows).createOrReplaceTempView("hours")
+    if not spark.catalog.tableExists("planned.db.proven"):
+        spark.sql(f"create table planned.db.proven partitioned by (days(t)) as {rows}")
+    query = f"select sum(id), count(*) from {{}} where {condition}"
+    ours = spark.sql(query.format("planned.db.proven"))
+    assert spark_rows(ours.collect()) == spark_rows(spark.sql(query.format("hours")).collect())
+    plan = plan_of(ours)
+    found = re.findall(r"\) Filter (.*)", plan)
+    if left:
+        assert len(found) == 1
+        assert left in found[0]
+    else:
+        assert not found
+        assert read_schema(plan) == "id:bigint"
+
+
+def test_rows_of_a_file_with_a_null_are_looked_at(session: IcebergSession, counted: str) -> None:
+    """A null fails a condition that the bounds of the values fulfil."""
+    for condition in ("id >= 0", "not (id < 0)", "id is not null", "d > -100"):
+        query = f"select count(*), sum(id), max(f) from {{t}} where {condition}"
+        ours = session.spark.sql(query.format(t=counted))
+        plain = session.spark.sql(query.format(t="counted_plain"))
+        assert ") Filter " in plan_of(ours)
+        assert spark_rows(ours.collect()) == spark_rows(plain.collect())

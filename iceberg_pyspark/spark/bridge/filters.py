@@ -23,9 +23,19 @@ from iceberg_pyspark.expressions.predicates import (
     SetPredicate,
     UnaryPredicate,
 )
-from iceberg_pyspark.expressions.rewriting import and_, not_, or_
+from iceberg_pyspark.expressions.rewriting import and_, leaves_of, not_, or_
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import UUIDType
+from iceberg_pyspark.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    UUIDType,
+)
 
 _COMPARISONS: Mapping[str, Comparison] = {
     "EqualTo": "eq",
@@ -42,6 +52,18 @@ _MIRRORED: Mapping[Comparison, Comparison] = {
     "gt_eq": "lt_eq",
 }
 
+COMPARED_TYPES = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    DecimalType,
+    DateType,
+    TimestampType,
+    TimestamptzType,
+    StringType,
+)
+"""Types whose values Spark and Iceberg order alike, and take for equal alike."""
+
 _CANONICAL_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -56,14 +78,22 @@ def predicate_of(condition: Mapping[str, Any] | None, schema: Schema) -> Predica
     return _inclusive(condition, schema)
 
 
-def known_predicate_of(condition: Mapping[str, Any] | None, schema: Schema) -> Predicate | None:
-    """The bound predicate of just the rows that a condition selects; None where there is none."""
+def comparable_predicate_of(
+    condition: Mapping[str, Any] | None, schema: Schema
+) -> Predicate | None:
+    """The bound predicate of just the rows that a condition selects; None where there is none.
+
+    Only of types that Spark and Iceberg order alike: not of floats, bytes or uuids.
+    """
     if condition is None:
         return AlwaysTrue()
     try:
-        return bind(_exact(condition, schema), schema)
+        predicate = bind(_exact(condition, schema), schema)
     except (_NotUnderstoodError, InvalidRequestError):
         return None
+    leaves = leaves_of(predicate)
+    alike = all(isinstance(leaf.column.type, COMPARED_TYPES) for leaf in leaves)
+    return predicate if alike else None
 
 
 def exact_predicate_of(condition: Mapping[str, Any], schema: Schema) -> Predicate:

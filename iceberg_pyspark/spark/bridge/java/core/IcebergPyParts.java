@@ -122,13 +122,19 @@ class IcebergPyParts {
 
   /** What is left of a condition where no scan takes filters while it runs; null for nothing. */
   static Expression withoutPruning(Expression condition) {
-    List all = conjuncts(condition);
-    Expression left = null;
-    for (int i = 0; i < all.size(); i++) {
-      Expression one = (Expression) all.get(i);
-      if (one instanceof DynamicPruning) continue;
-      left = left == null ? one : new And(left, one);
+    List all = conjuncts(condition), left = new ArrayList();
+    for (int i = 0; i < all.size(); i++)
+      if (!(all.get(i) instanceof DynamicPruning)) left.add(all.get(i));
+    return together(left);
+  }
+
+  /** All of the conditions as one; null for none. */
+  static Expression together(List conditions) {
+    Expression all = null;
+    for (int i = 0; i < conditions.size(); i++) {
+      Expression one = (Expression) conditions.get(i);
+      all = all == null ? one : new And(all, one);
     }
-    return left;
+    return all;
   }
 }

@@ -128,24 +128,28 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   /** What Python makes of a scan; null where the scan is to stay. */
   private static LogicalPlan replaced(
       DataSourceV2ScanRelation relation, Expression condition, Set needed, Integer limit) {
-    List ours = new ArrayList();
+    List conditions = IcebergPyParts.conjuncts(condition);
     StructType wanted = new StructType();
-    Set filtered = condition == null ? new HashSet() : ids(condition.references());
-    scala.collection.Iterator it = relation.output().iterator();
-    while (it.hasNext()) {
-      Attribute a = (Attribute) it.next();
-      if (needed != null && !needed.contains(a.exprId()) && !filtered.contains(a.exprId()))
-        continue;
-      ours.add(a);
+    List read = columns(relation, needed, conditions);
+    for (int i = 0; i < read.size(); i++) {
+      Attribute a = (Attribute) read.get(i);
       wanted = wanted.add(a.name(), a.dataType(), a.nullable());
     }
     Map question = question(relation);
     if (question == null) return null;
     question.put("wanted", wanted.json());
-    question.put("condition", condition == null ? null : IcebergPyFilters.describe(condition));
+    question.put("conditions", described(relation, conditions));
+    question.put(
+        "needed", needed == null ? null : names(columns(relation, needed, new ArrayList())));
     question.put("limit", limit);
-    List parts = (List) IcebergPyBridge.ask("scan.plan", IcebergPyBridge.json(question));
-    if (parts == null) return null;
+    List answer = (List) IcebergPyBridge.ask("scan.plan", IcebergPyBridge.json(question));
+    if (answer == null) return null;
+    List parts = (List) answer.get(0), proven = (List) answer.get(1);
+    // the last first: those before keep their places
+    for (int i = proven.size() - 1; i >= 0; i--)
+      conditions.remove(((Number) proven.get(i)).intValue());
+    condition = IcebergPyParts.together(conditions);
+    List ours = columns(relation, needed, conditions);
     List branches = new ArrayList();
     for (int i = 0; i < parts.size(); i++) {
       List part = (List) parts.get(i);
@@ -159,6 +163,36 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
     return new Union(IcebergPyBridge.seq(branches), false, false);
+  }
+
+  /** The columns of a relation that are needed, or that conditions are on. */
+  private static List columns(DataSourceV2ScanRelation relation, Set needed, List conditions) {
+    Set filtered = new HashSet();
+    for (int i = 0; i < conditions.size(); i++)
+      filtered.addAll(ids(((Expression) conditions.get(i)).references()));
+    List out = new ArrayList();
+    scala.collection.Iterator it = relation.output().iterator();
+    while (it.hasNext()) {
+      Attribute a = (Attribute) it.next();
+      if (needed == null || needed.contains(a.exprId()) || filtered.contains(a.exprId()))
+        out.add(a);
+    }
+    return out;
+  }
+  private static List names(List attributes) {
+    List out = new ArrayList();
+    for (int i = 0; i < attributes.size(); i++) out.add(((Attribute) attributes.get(i)).name());
+    return out;
+  }
+  private static List described(DataSourceV2ScanRelation relation, List conditions) {
+    List out = new ArrayList();
+    for (int i = 0; i < conditions.size(); i++) {
+      List one = IcebergPyBridge.list(new Object[] {conditions.get(i)});
+      out.add(IcebergPyBridge.arguments(
+          new Object[] {"condition", IcebergPyFilters.describe((Expression) conditions.get(i)),
+              "columns", names(columns(relation, new HashSet(), one))}));
+    }
+    return out;
   }
 
   /**

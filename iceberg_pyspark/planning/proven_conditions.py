@@ -1,0 +1,32 @@
+"""Conditions that no row of the planned files can fail: by partitions, or by bounds of columns.
+
+The strict counterpart of pruning. What is proven for all files needs no evaluation per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.expressions.projection import project_strict
+from iceberg_pyspark.planning.entry_filter import matching_partitions, proven_by_metrics
+from iceberg_pyspark.planning.scan_plan import PlannedFiles
+
+
+def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predicate]) -> set[int]:
+    """Which of the conditions, by position, every row of all the files fulfils.
+
+    They are bound row predicates; the entries have the metrics of their columns.
+    """
+    left = dict(enumerate(conditions))
+    for planned in files:
+        for number, condition in list(left.items()):
+            strict = project_strict(condition, planned.spec, planned.partition_type)
+            proven = matching_partitions(planned.entries, strict)
+            if not proven.all():
+                proven |= proven_by_metrics(planned.entries, condition)
+            if not proven.all():
+                del left[number]
+        if not left:
+            break
+    return set(left)
