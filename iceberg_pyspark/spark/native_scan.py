@@ -57,6 +57,7 @@ from iceberg_pyspark.spark.native_equality import (
     read_deleted_keys,
 )
 from iceberg_pyspark.spark.native_filter import condition_of, is_exact
+from iceberg_pyspark.spark.native_grouping import key_cells, key_schema
 from iceberg_pyspark.spark.native_storage import NativeStorage
 from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.runtime_filters import telling_columns
@@ -123,6 +124,9 @@ class Question:
     limit: int | None = None
     """Of so many rows any are as good."""
 
+    grouped: bool = False
+    """Whether files of equal partition values are wanted together."""
+
 
 _EVERY_COLUMN = Question()
 
@@ -166,6 +170,7 @@ class NativeScan:
         self._columns = self._columns_of(frozenset())
         self._scopes = PartitionScopes()
         self._planned: Mapping[str, int] = {}
+        self._keys: list[list[str]] | None = None
         self._storage = NativeStorage(bridge.has_file_system, storage or {})
         projected = scan.context.projection.as_struct
         self._marks_deleted = projected.field(DELETED.field_id) is not None
@@ -173,6 +178,10 @@ class NativeScan:
     def parts(self) -> list[Part]:
         """At least one part, without a file if none survives."""
         files = self._sorted_files()
+        if self._question.grouped:
+            grouped = self._grouped(files)
+            if grouped is not None:
+                return [grouped]
         parts = []
         for name, files_with, part_of in (
             ("keys", files.with_keys, self._with_keys),
@@ -191,6 +200,21 @@ class NativeScan:
         for constants, plain in self._by_constants(files.plain, lambda task: task):
             parts.insert(0, self._plain(plain, constants))
         return parts or [self._plain([], frozenset())]
+
+    def _grouped(self, files: _Files) -> Part | None:
+        """All files as one part that knows the key of each; None where it takes several."""
+        if files.with_keys or files.portable:
+            return None
+        every = [*((task, BitMap64()) for task in files.plain), *files.with_positions]
+        kinds = self._by_constants(every, lambda file: file[0])
+        size = sum(bitmap_bytes(bitmap) for _, bitmap in files.with_positions)
+        if len(kinds) != 1 or size > native_bitmaps.MAX_BROADCAST_BYTES:
+            return None
+        self._keys = key_cells(self._scan.metadata, [task for task, _ in every])
+        ((constants, _),) = kinds
+        if files.with_positions:
+            return self._with_bitmaps(every, constants, "grouped")
+        return self._plain(files.plain, constants)
 
     def _by_constants(
         self, files: Sequence[T], task_of: Callable[[T], ScanTask]
@@ -369,13 +393,14 @@ class NativeScan:
                     fact_cell(self._storage.location(t.file_path) or t.file_path),
                     str(t.file_size_in_bytes),
                     *self._facts(i, t, facts, constants),
+                    *(() if self._keys is None else self._keys[i]),
                 )
             )
             for i, t in enumerate(tasks)
         )
         relation: DataFrame = self._bridge.parquet_relation(
             table=self._scan.context.table,
-            key=f"{self._key}#{part}#{sorted(constants)}",
+            key=f"{self._key}#{part}#{sorted(constants)}#{self._keys is not None}",
             files=lines,
             facts=schema,
             columns=columns.schema(positions=ORDINAL in facts),
@@ -383,6 +408,7 @@ class NativeScan:
             rows=_rows_said(tasks),
             filtered=self._filtered(columns),
             planned=self._numbers(),
+            keys=None if self._keys is None else key_schema(self._scan.metadata),
         )
         if isinstance(self._filter, AlwaysTrue):
             return relation

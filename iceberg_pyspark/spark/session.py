@@ -263,6 +263,7 @@ def _plan(
     conditions: list[Any],
     needed: list[str] | None,
     limit: int | None,
+    grouped: bool,
     handle: str | None = None,
     source: str | None = None,
 ) -> Any:
@@ -270,11 +271,12 @@ def _plan(
 
     `conditions` are all the query's on its rows, each with the columns of `wanted` that it is on;
     `needed` are those that the query needs besides, and of so many rows as `limit` says any will
-    do. The answer says which conditions no row of the parts can fail, too.
+    do; with `grouped` files of equal partition values are wanted together. The answer says which
+    conditions no row of the parts can fail, too.
     """
     struct = spark_types.StructType.fromJson(json.loads(wanted))
     read = handle or sha256(str(source).encode()).hexdigest()
-    key = f"{read}{wanted}{json.dumps([conditions, needed, limit])}"
+    key = f"{read}{wanted}{json.dumps([conditions, needed, limit, grouped])}"
 
     def question(scan: TableScan) -> Question:
         schema = scan.context.schemas[0]
@@ -288,6 +290,7 @@ def _plan(
             ],
             needed=None if needed is None else frozenset(needed),
             limit=limit,
+            grouped=grouped,
         )
 
     found, condition = _session(session), _all_of(conditions)
@@ -338,12 +341,13 @@ def _runtime_filter(
     conditions: list[Any],
     needed: list[str] | None,
     limit: int | None,
+    grouped: bool,
     filters: list[Any],
     handle: str | None = None,
     source: str | None = None,
 ) -> str | None:
     """Which files of a planned scan are left by filters known while it runs; None for all."""
-    del wanted, needed, limit  # which files may have such values does not depend on them
+    del wanted, needed, limit, grouped  # which files may have such values does not depend on them
     asked = {"op": "and", "args": [*(c["condition"] for c in conditions), *filters]}
     found = _session(session)
     nothing = spark_types.StructType()

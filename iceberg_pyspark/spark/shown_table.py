@@ -5,8 +5,10 @@ Names and forms are those that Iceberg's own catalog shows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from iceberg_pyspark.spec.partitioning import PartitionField
 from iceberg_pyspark.spec.properties import DATA_FORMAT
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortField
@@ -63,9 +65,13 @@ def _sort_term(f: SortField, schema: Schema) -> str:
 
 def shown_partitioning(metadata: TableMetadata) -> list[list[Any]]:
     """The default spec's fields as (transform, column, number), void ones left out."""
+    return shown_fields(metadata.default_spec.fields, metadata.current_schema)
+
+
+def shown_fields(fields: Iterable[PartitionField], schema: Schema) -> list[list[Any]]:
+    """Partition fields as (transform, column, number), void ones left out."""
     out: list[list[Any]] = []
-    schema = metadata.current_schema
-    for f in metadata.default_spec.fields:
+    for f in fields:
         if f.source_id not in schema.field_by_id:
             continue
         column = _quoted_path(schema, f.source_id)

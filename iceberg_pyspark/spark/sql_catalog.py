@@ -21,8 +21,9 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spark.alter_table import alter_table
 from iceberg_pyspark.spark.column_defaults import with_defaults
+from iceberg_pyspark.spark.native_grouping import grouping_fields
 from iceberg_pyspark.spark.runtime_filters import telling_columns
-from iceberg_pyspark.spark.shown_table import shown_partitioning, shown_properties
+from iceberg_pyspark.spark.shown_table import shown_fields, shown_partitioning, shown_properties
 from iceberg_pyspark.spark.staged_tables import (
     StagedTables,
     abort_staged,
@@ -148,6 +149,7 @@ class CatalogAnswers:
             "properties": shown_properties(metadata),
             "partitioning": shown_partitioning(metadata),
             "size_in_bytes": size,
+            "grouping": _grouping(metadata, selected.schema),
             "filtered": [f.name for f in telling_columns(metadata)],
             "accept_any_schema": ACCEPT_ANY_SCHEMA.of(metadata.properties),
         }
@@ -318,6 +320,13 @@ _ANSWERS: Mapping[str, Callable[[CatalogAnswers, Catalog, Mapping[str, Any]], An
     "namespace.drop": CatalogAnswers._namespace_drop,
 }
 """The questions to a catalog."""
+
+
+def _grouping(metadata: TableMetadata, schema: Schema) -> list[list[Any]]:
+    """By what Spark may group files, none in an older schema: names may mean other columns."""
+    if schema.schema_id != metadata.current_schema_id:
+        return []
+    return shown_fields(grouping_fields(metadata), schema)
 
 
 def _identifier(q: Mapping[str, Any]) -> TableIdentifier:

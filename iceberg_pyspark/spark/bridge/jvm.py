@@ -164,13 +164,15 @@ class Bridge:
         rows: int,
         filtered: Mapping[str, str],
         planned: Mapping[str, int],
+        keys: StructType | None,
     ) -> DataFrame:
         """A DataFrame over chosen files: `columns` by field id, and `facts` about each file.
 
         It is to build a plan with that the rule of the session takes. `options` are Hadoop's, for
         these files alone; `rows` is how many they hold; `filtered` says of columns that filters
         known while a query runs may be about what the table calls them; `planned` are numbers of
-        the plan for Spark's UI to show.
+        the plan for Spark's UI to show; `keys` are the types of what files are grouped by, the
+        values of which come last in the lines of `files`.
         """
         frame = self._scans.relation(
             self._spark._jsparkSession,
@@ -183,6 +185,7 @@ class Bridge:
             rows,
             json.dumps(dict(filtered)),
             json.dumps(dict(planned)),
+            None if keys is None else keys.json(),
         )
         return DataFrame(frame, self._spark)
 

@@ -5,6 +5,8 @@ import org.apache.spark.sql.connector.read.Scan;
 public interface IcebergPyFiles extends Table {
   /** Where the files are. */
   String[] paths();
+  /** Whether the files come in groups of equal partition values. */
+  boolean isGrouped();
   /** Whether a column is read from the files, and not a fact about each of them. */
   boolean isRead(String column);
   /** Whether the reader takes filters on fields of structs. */

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
+import org.apache.spark.sql.catalyst.expressions.TransformExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -35,10 +36,11 @@ class IcebergPyParts {
 
   /**
    * The plan with a scan for its relation of files. `conditions` are those above the plan: what
-   * the reader understands of them and of the plan's own it may skip rows by.
+   * the reader understands of them and of the plan's own it may skip rows by. `keys` are what
+   * Spark was told that files are grouped by, as the plan has them.
    */
   static LogicalPlan scanned(
-      LogicalPlan plan, DataSourceV2ScanRelation like, Map question, List conditions) {
+      LogicalPlan plan, DataSourceV2ScanRelation like, Map question, List conditions, List keys) {
     if (plan instanceof Project) {
       Map made = new HashMap();
       scala.collection.Iterator it = ((Project) plan).projectList().iterator();
@@ -47,33 +49,31 @@ class IcebergPyParts {
         if (e instanceof Alias)
           made.put(((Alias) e).exprId(), (Expression) (Object) ((Alias) e).child());
       }
-      List below = new ArrayList();
-      for (int i = 0; i < conditions.size(); i++)
-        below.add(IcebergPyRule.substituted((Expression) conditions.get(i), made));
       LogicalPlan child = (LogicalPlan) (Object) ((Project) plan).child();
-      return new IcebergPyFilesRead(
-          ((Project) plan).projectList(), scanned(child, like, question, below));
+      return new IcebergPyFilesRead(((Project) plan).projectList(),
+          scanned(child, like, question, substituted(conditions, made), substituted(keys, made)));
     }
     if (plan instanceof Filter) {
       List below = conjuncts((Expression) (Object) ((Filter) plan).condition());
       below.addAll(conditions);
       LogicalPlan child = (LogicalPlan) (Object) ((Filter) plan).child();
-      return new Filter(
-          (Expression) (Object) ((Filter) plan).condition(), scanned(child, like, question, below));
+      return new Filter((Expression) (Object) ((Filter) plan).condition(),
+          scanned(child, like, question, below, keys));
     }
     if (plan instanceof Join) {
       // what deletes take away: a row that is left was one of the left side
       LogicalPlan left = (LogicalPlan) (Object) ((Join) plan).left();
       return (LogicalPlan) plan.withNewChildren(
           IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {
-              scanned(left, like, question, conditions), (Object) ((Join) plan).right()})));
+              scanned(left, like, question, conditions, keys), (Object) ((Join) plan).right()})));
     }
-    return isFiles(plan) ? scan((DataSourceV2Relation) plan, like, question, conditions) : plan;
+    return isFiles(plan) ? scan((DataSourceV2Relation) plan, like, question, conditions, keys)
+                         : plan;
   }
 
   /** Its constructor has one more argument in each release: a copy of what is there. */
-  private static LogicalPlan scan(
-      DataSourceV2Relation relation, DataSourceV2ScanRelation like, Map question, List conditions) {
+  private static LogicalPlan scan(DataSourceV2Relation relation, DataSourceV2ScanRelation like,
+      Map question, List conditions, List keys) {
     IcebergPyFiles files = (IcebergPyFiles) relation.table();
     List arguments = new ArrayList(CollectionConverters.asJava(like.productIterator().toSeq()));
     arguments.set(0, relation);
@@ -84,7 +84,28 @@ class IcebergPyParts {
       if (arguments.get(i) instanceof scala.collection.immutable.Seq)
         arguments.set(i, IcebergPyBridge.seq(new ArrayList()));
     }
+    if (files.isGrouped() && areOf(relation, keys))
+      arguments.set(3, scala.Option.apply(IcebergPyBridge.seq(keys)));
     return (LogicalPlan) like.makeCopy(arguments.toArray());
+  }
+
+  private static List substituted(List expressions, Map made) {
+    List out = new ArrayList();
+    for (int i = 0; i < expressions.size(); i++)
+      out.add(IcebergPyRule.substituted((Expression) expressions.get(i), made));
+    return out;
+  }
+  /** Whether keys are columns of a relation, or functions of its columns. */
+  private static boolean areOf(DataSourceV2Relation relation, List keys) {
+    Set known = IcebergPyRule.ids(relation.outputSet());
+    for (int i = 0; i < keys.size(); i++) {
+      Expression key = (Expression) keys.get(i);
+      Expression column =
+          key instanceof TransformExpression ? (Expression) key.children().last() : key;
+      if (!(column instanceof Attribute) || !known.contains(((Attribute) column).exprId()))
+        return false;
+    }
+    return !keys.isEmpty();
   }
 
   /** The conditions on what is read, as Spark's reader of files takes them. */

@@ -38,7 +38,9 @@ import org.apache.spark.sql.types.StructType;
 public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   public IcebergPyRule() { super(); }
 
-  public TreeNode apply(TreeNode plan) { return rewritten((LogicalPlan) plan); }
+  public TreeNode apply(TreeNode plan) {
+    return rewritten(IcebergPyCalls.replaced((LogicalPlan) plan));
+  }
 
   /**
    * `needed` has the ids of the columns that the plan's parent refers to, null for all; of so many
@@ -142,6 +144,11 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     question.put(
         "needed", needed == null ? null : names(columns(relation, needed, new ArrayList())));
     question.put("limit", limit);
+    List keys = new ArrayList();
+    if (relation.keyGroupedPartitioning().isDefined())
+      keys.addAll(scala.jdk.javaapi.CollectionConverters.asJava(
+          (scala.collection.immutable.Seq) relation.keyGroupedPartitioning().get()));
+    question.put("grouped", Boolean.valueOf(!keys.isEmpty()));
     List answer = (List) IcebergPyBridge.ask("scan.plan", IcebergPyBridge.json(question));
     if (answer == null) return null;
     List parts = (List) answer.get(0), proven = (List) answer.get(1);
@@ -158,8 +165,9 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       boolean scanned = IcebergPyParts.isScanned(made);
       LogicalPlan branch = branch(made, (Expression) part.get(1), (List) part.get(2), ours,
           scanned ? condition : IcebergPyParts.withoutPruning(condition), i > 0);
-      branches.add(
-          scanned ? IcebergPyParts.scanned(branch, relation, question, new ArrayList()) : branch);
+      branches.add(scanned
+              ? IcebergPyParts.scanned(branch, relation, question, new ArrayList(), keys)
+              : branch);
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
     return new Union(IcebergPyBridge.seq(branches), false, false);

@@ -5,13 +5,19 @@ import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Stands in the optimized plan until `IcebergPyRule` puts the plan Python made in its place. */
-public class IcebergPyScan implements SupportsRuntimeV2Filtering, SupportsReportStatistics {
+public class IcebergPyScan
+    implements SupportsRuntimeV2Filtering, SupportsReportStatistics, SupportsReportPartitioning {
+  private static final String GROUPED = "preserve-data-grouping";
   final IcebergPyTable table;
   final CaseInsensitiveStringMap options;
   private final StructType schema;
@@ -30,6 +36,18 @@ public class IcebergPyScan implements SupportsRuntimeV2Filtering, SupportsReport
       if (read.contains(known.get(i)))
         out.add(Expressions.column("`" + ((String) known.get(i)).replace("`", "``") + "`"));
     return (NamedReference[]) out.toArray(new NamedReference[0]);
+  }
+  /** A task for each group is what only joins of groups want: where that is asked for. */
+  public Partitioning outputPartitioning() {
+    org.apache.spark.sql.classic.SparkSession session =
+        (org.apache.spark.sql.classic.SparkSession)
+            org.apache.spark.sql.classic.SparkSession.active();
+    String asked = options.containsKey(GROUPED)
+        ? options.get(GROUPED)
+        : session.conf().get("spark.sql.iceberg.planning." + GROUPED, "false");
+    if (table.grouping().length == 0 || !asked.equalsIgnoreCase("true"))
+      return new UnknownPartitioning(0);
+    return new KeyGroupedPartitioning(table.grouping(), 0);
   }
   /** Never asked: what the rule puts in this place is filtered. */
   public void filter(Predicate[] predicates) {}

@@ -39,8 +39,13 @@ public class IcebergPyTable
   public StructType schema() { return schema; }
   public Column[] columns() { return CatalogV2Columns.of(schema); }
   public Map properties() { return (Map) facts.get("properties"); }
-  public Transform[] partitioning() {
-    List described = (List) facts.get("partitioning");
+  public Transform[] partitioning() { return transforms((List) facts.get("partitioning")); }
+  /** What all files of the table can be grouped by. */
+  Transform[] grouping() {
+    return transforms(
+        facts.containsKey("grouping") ? (List) facts.get("grouping") : new ArrayList());
+  }
+  private static Transform[] transforms(List described) {
     Transform[] out = new Transform[described.size()];
     for (int i = 0; i < out.length; i++) {
       List t = (List) described.get(i);

@@ -5,11 +5,13 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.StagedTable;
@@ -18,6 +20,7 @@ import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -25,7 +28,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
 /** The class that `spark.sql.catalog.<name> = iceberg_pyspark` names. */
-public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces {
+public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
   private String name;
   private String handle;
 
@@ -55,6 +58,25 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces 
   public Set capabilities() {
     return new HashSet(Arrays.asList(
         new TableCatalogCapability[] {TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE}));
+  }
+
+  public Identifier[] listFunctions(String[] namespace) {
+    Identifier[] out = new Identifier[hasFunctions(namespace) ? IcebergPyFunction.NAMES.length : 0];
+    for (int i = 0; i < out.length; i++)
+      out[i] = Identifier.of(namespace, IcebergPyFunction.NAMES[i]);
+    return out;
+  }
+  public UnboundFunction loadFunction(Identifier identifier) {
+    String function = identifier.name().toLowerCase(java.util.Locale.ROOT);
+    if (!hasFunctions(identifier.namespace())
+        || !Arrays.asList(IcebergPyFunction.NAMES).contains(function))
+      Platform.throwException(new NoSuchFunctionException(identifier));
+    return new IcebergPyFunction(function);
+  }
+  /** Spark looks for those that tables are partitioned by in no namespace. */
+  private static boolean hasFunctions(String[] namespace) {
+    return namespace.length == 0
+        || namespace.length == 1 && namespace[0].equalsIgnoreCase("system");
   }
 
   public Identifier[] listTables(String[] namespace) {

@@ -1,9 +1,13 @@
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -40,16 +44,35 @@ class IcebergPyParquetBatch implements Batch {
         .createReaderFactory();
   }
 
-  /** Cut and packed as Spark does it for files of its own, the largest pieces first. */
+  /**
+   * Cut and packed as Spark does it for files of its own, the largest pieces first; where files
+   * are grouped, those of each group by themselves.
+   */
   public InputPartition[] planInputPartitions() {
     org.apache.spark.sql.classic.SparkSession spark = scan.table.session;
     long most = mostBytes(spark);
-    List pieces = new ArrayList();
-    for (int i = 0; i < files.paths.length; i++) addPieces(i, most, pieces);
-    Collections.sort(pieces, new IcebergPyLargestFirst());
-    return (InputPartition[]) CollectionConverters
-        .asJava(FilePartition.getFilePartitions(spark, IcebergPyBridge.seq(pieces), most))
-        .toArray(new InputPartition[0]);
+    Map groups = new LinkedHashMap();
+    for (int i = 0; i < files.paths.length; i++) {
+      Object key = files.keys == null ? null : files.keys[i];
+      if (!groups.containsKey(key)) groups.put(key, new ArrayList());
+      addPieces(i, most, (List) groups.get(key));
+    }
+    List out = new ArrayList();
+    Iterator each = groups.entrySet().iterator();
+    while (each.hasNext()) {
+      Map.Entry group = (Map.Entry) each.next();
+      List pieces = (List) group.getValue();
+      Collections.sort(pieces, new IcebergPyLargestFirst());
+      scala.collection.Iterator packed =
+          FilePartition.getFilePartitions(spark, IcebergPyBridge.seq(pieces), most).iterator();
+      while (packed.hasNext()) {
+        FilePartition one = (FilePartition) packed.next();
+        out.add(group.getKey() == null ? (Object) new FilePartition(out.size(), one.files())
+                                       : new IcebergPyKeyedPartition(out.size(), one.files(),
+                                             (InternalRow) group.getKey()));
+      }
+    }
+    return (InputPartition[]) out.toArray(new InputPartition[0]);
   }
 
   /** What a task reads at most: as much as keeps all cores busy. */

@@ -60,6 +60,7 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   }
   public Set capabilities() { return EnumSet.of(TableCapability.BATCH_READ); }
   public String[] paths() { return files.paths; }
+  public boolean isGrouped() { return files.keys != null; }
   public boolean isRead(String column) { return columns.getFieldIndex(column).isDefined(); }
   public boolean readsNestedFilters() {
     String formats = session.conf().get(NESTED_FILTERS, "parquet,orc");

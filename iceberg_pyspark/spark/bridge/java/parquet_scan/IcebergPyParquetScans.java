@@ -28,13 +28,14 @@ public class IcebergPyParquetScans {
    * place of its relation, which itself reads nothing.
    */
   public Object relation(Object session, String table, String key, String files, String factsJson,
-      String columnsJson, String optionsJson, long rows, String filteredJson, String plannedJson)
-      throws com.fasterxml.jackson.core.JsonProcessingException {
+      String columnsJson, String optionsJson, long rows, String filteredJson, String plannedJson,
+      String keysJson) throws com.fasterxml.jackson.core.JsonProcessingException {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
     StructType facts = (StructType) DataType.fromJson(factsJson);
+    StructType keys = keysJson == null ? null : (StructType) DataType.fromJson(keysJson);
     IcebergPyParquetFiles made = new IcebergPyParquetFiles(spark, table, key,
-        IcebergPyPlannedFiles.of(files, facts), (StructType) DataType.fromJson(columnsJson),
+        IcebergPyPlannedFiles.of(files, facts, keys), (StructType) DataType.fromJson(columnsJson),
         (Map) IcebergPyBridge.JSON.readValue(optionsJson, Map.class), rows,
         (Map) IcebergPyBridge.JSON.readValue(filteredJson, Map.class),
         (Map) IcebergPyBridge.JSON.readValue(plannedJson, Map.class));

@@ -1,0 +1,21 @@
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Puts expressions of Spark's own in the place of calls of the catalog's functions. */
+public class IcebergPyCalls extends scala.runtime.AbstractPartialFunction {
+  static LogicalPlan replaced(LogicalPlan plan) {
+    return (LogicalPlan) (Object) ((TreeNode) plan.transformAllExpressions(new IcebergPyCalls()));
+  }
+  public boolean isDefinedAt(Object e) {
+    return e instanceof ApplyFunctionExpression
+        && ((ApplyFunctionExpression) e).function() instanceof IcebergPyTransform;
+  }
+  public Object applyOrElse(Object e, scala.Function1 otherwise) {
+    if (!isDefinedAt(e)) return otherwise.apply(e);
+    return ((IcebergPyTransform) ((ApplyFunctionExpression) e).function())
+        .expression(CollectionConverters.asJava(((Expression) e).children()));
+  }
+}

@@ -1,0 +1,172 @@
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Add;
+import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EvalMode;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Hour;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.Length;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Month;
+import org.apache.spark.sql.catalyst.expressions.Multiply;
+import org.apache.spark.sql.catalyst.expressions.Murmur3Hash;
+import org.apache.spark.sql.catalyst.expressions.Pmod;
+import org.apache.spark.sql.catalyst.expressions.PreciseTimestampConversion;
+import org.apache.spark.sql.catalyst.expressions.Substring;
+import org.apache.spark.sql.catalyst.expressions.Subtract;
+import org.apache.spark.sql.catalyst.expressions.UnixDate;
+import org.apache.spark.sql.catalyst.expressions.Year;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BinaryType$;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DateType$;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.IntegerType$;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.ObjectType;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampNTZType$;
+import org.apache.spark.sql.types.TimestampType;
+
+/**
+ * A partition transform of columns of known types, as an expression of Spark's own: the rule puts
+ * that in the place of calls, since executors do not know this class.
+ */
+public class IcebergPyTransform implements ScalarFunction {
+  private final String name;
+  private final DataType[] types;
+  IcebergPyTransform(String name, DataType[] types) {
+    this.name = name;
+    this.types = types;
+  }
+  public String name() { return name; }
+  /** Equal for equal functions: Spark compares keys of two tables by it. */
+  public String canonicalName() {
+    return "iceberg_pyspark." + name + "(" + types[types.length - 1].catalogString() + ")";
+  }
+  /** The number first, where there is one. */
+  public DataType[] inputTypes() {
+    DataType[] taken = (DataType[]) types.clone();
+    if (taken.length == 2) taken[0] = IntegerType$.MODULE$;
+    return taken;
+  }
+  public DataType resultType() {
+    if (name.equals("truncate")) return types[1];
+    return name.equals("days") ? (DataType) DateType$.MODULE$ : (DataType) IntegerType$.MODULE$;
+  }
+  /** In what travels to executors it only names keys, which they never look at. */
+  public Object writeReplace() { return null; }
+
+  public Object produceResult(InternalRow input) {
+    List arguments = new ArrayList();
+    DataType[] taken = inputTypes();
+    for (int i = 0; i < taken.length; i++) arguments.add(new BoundReference(i, taken[i], true));
+    return expression(arguments).eval(input);
+  }
+
+  /** How a value is hashed: specification, Appendix B. */
+  static String kindOf(DataType type) {
+    if (type instanceof ByteType || type instanceof ShortType || type instanceof IntegerType
+        || type instanceof LongType)
+      return "long";
+    if (type instanceof DateType || type instanceof TimestampType
+        || type instanceof TimestampNTZType)
+      return "time";
+    if (type instanceof StringType) return "text";
+    if (type instanceof BinaryType) return "bytes";
+    return type instanceof DecimalType ? "decimal" : null;
+  }
+
+  Expression expression(List arguments) {
+    Expression value = (Expression) arguments.get(arguments.size() - 1);
+    if (name.equals("bucket")) {
+      Expression positive = new BitwiseAnd(hash(value), integer(Integer.MAX_VALUE));
+      return orNull(value, new Pmod(positive, (Expression) arguments.get(0)));
+    }
+    if (name.equals("truncate")) return cut((Expression) arguments.get(0), value);
+    Expression date =
+        value.dataType() instanceof DateType ? value : cast(inUtc(value), DateType$.MODULE$);
+    if (name.equals("days")) return date;
+    if (name.equals("hours")) {
+      Expression hour = new Hour(inUtc(value), scala.Option.apply("UTC"));
+      return new Add(new Multiply(new UnixDate(date), integer(24)), hour);
+    }
+    Expression years = new Subtract(new Year(date), integer(1970));
+    if (name.equals("years")) return years;
+    Expression month = new Subtract(new Month(date), integer(1));
+    return new Add(new Multiply(years, integer(12)), month);
+  }
+
+  private static Expression cut(Expression width, Expression value) {
+    String kind = kindOf(value.dataType());
+    if (kind.equals("long"))
+      return new Subtract(value, new Pmod(value, cast(width, value.dataType())));
+    return new Substring(value, integer(1), width);
+  }
+
+  private static Expression hash(Expression value) {
+    String kind = kindOf(value.dataType());
+    if (kind.equals("long")) return hashOfLong(cast(value, LongType$.MODULE$));
+    if (value.dataType() instanceof DateType)
+      return hashOfLong(cast(new UnixDate(value), LongType$.MODULE$));
+    if (kind.equals("time"))
+      return hashOfLong(new PreciseTimestampConversion(value, value.dataType(), LongType$.MODULE$));
+    Expression base, offset, length;
+    if (kind.equals("text")) {
+      base = invoke(value, "getBaseObject", new ObjectType(Object.class));
+      offset = invoke(value, "getBaseOffset", LongType$.MODULE$);
+      length = invoke(value, "numBytes", IntegerType$.MODULE$);
+    } else {
+      if (kind.equals("decimal"))
+        value = invoke(
+            invoke(invoke(value, "toJavaBigDecimal", new ObjectType(java.math.BigDecimal.class)),
+                "unscaledValue", new ObjectType(java.math.BigInteger.class)),
+            "toByteArray", BinaryType$.MODULE$);
+      base = value;
+      offset = new Literal(
+          Long.valueOf(org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET), LongType$.MODULE$);
+      length = new Length(value);
+    }
+    return new org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+        org.apache.spark.unsafe.hash.Murmur3_x86_32.class, IntegerType$.MODULE$, "hashUnsafeBytes2",
+        IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {base, offset, length, integer(0)})),
+        IcebergPyBridge.seq(new ArrayList()), true, true, true, scala.Option.empty());
+  }
+  private static Expression hashOfLong(Expression value) {
+    return new Murmur3Hash(IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {value})), 0);
+  }
+  /** The time that a clock in UTC shows, whatever the session's zone. */
+  private static Expression inUtc(Expression time) {
+    if (!(time.dataType() instanceof TimestampType)) return time;
+    Expression micros = new PreciseTimestampConversion(time, time.dataType(), LongType$.MODULE$);
+    return new PreciseTimestampConversion(micros, LongType$.MODULE$, TimestampNTZType$.MODULE$);
+  }
+  private static Expression orNull(Expression value, Expression otherwise) {
+    return new If(new IsNull(value), new Literal(null, otherwise.dataType()), otherwise);
+  }
+  private static Expression cast(Expression value, DataType type) {
+    return value.dataType().equals(type)
+        ? value
+        : new Cast(value, type, scala.Option.apply("UTC"), EvalMode.LEGACY());
+  }
+  private static Expression integer(int value) {
+    return new Literal(Integer.valueOf(value), IntegerType$.MODULE$);
+  }
+  private static Expression invoke(Expression target, String method, DataType type) {
+    return new org.apache.spark.sql.catalyst.expressions.objects.Invoke(target, method, type,
+        IcebergPyBridge.seq(new ArrayList()), IcebergPyBridge.seq(new ArrayList()), true, true,
+        true);
+  }
+}

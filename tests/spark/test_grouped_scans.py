@@ -1,0 +1,256 @@
+"""Joins of tables that are partitioned alike need no shuffle; the catalog has their functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.spark import native_bitmaps
+from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spec.transforms import Transform, apply_transform, parse_transform
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+)
+from tests.support.deleted_rows import delete_keys
+from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.rows import spark_rows
+
+SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+    "spark.sql.sources.v2.bucketing.enabled": "true",
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.session.timeZone": "America/Los_Angeles",
+}
+ROWS = """
+    select id, cast(id % 5 as int) g, concat('s', id % 11) s,
+           timestampadd(HOUR, cast(id * 5 as int), timestamp'2024-01-01 00:00:00') t
+    from range({}, {})
+"""
+MERGE_ON_READ = "tblproperties ('write.delete.mode'='merge-on-read')"
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    before = {key: spark.conf.get(key, None) for key in SETTINGS}
+    for key, value in SETTINGS.items():
+        spark.conf.set(key, value)
+    with sqlite_lake(spark, tmp_path_factory.mktemp("grouped"), "grouped") as made:
+        spark.sql(ROWS.format(0, 300)).createOrReplaceTempView("left_plain")
+        spark.sql(ROWS.format(100, 500)).createOrReplaceTempView("right_plain")
+        yield made
+    for key, old in before.items():
+        spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+
+
+def make(session: IcebergSession, name: str, rows: str, clauses: str) -> None:
+    session.spark.sql(
+        f"create table grouped.db.{name} using iceberg {clauses} as select * from {rows}"
+    )
+
+
+def exchanges(plan: str) -> int:
+    return plan.count("Exchange ")
+
+
+def joined(session: IcebergSession, left: str, right: str, on: str) -> str:
+    """Compare a join on both sides with that of the plain rows; the plan of ours."""
+    query = "select a.id, b.id, a.s, b.g from {} a join {} b on " + on
+    ours = session.spark.sql(query.format(f"grouped.db.{left}", f"grouped.db.{right}"))
+    plain = session.spark.sql(query.format("left_plain", "right_plain"))
+    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    return plan_of(ours)
+
+
+@pytest.mark.parametrize(
+    ("partitioned", "on"),
+    [
+        ("bucket(4, id)", "a.id = b.id"),
+        ("bucket(4, s)", "a.s = b.s"),
+        ("g", "a.g = b.g"),
+        ("s", "a.s = b.s"),
+        ("g, bucket(3, s)", "a.g = b.g and a.s = b.s"),
+        ("years(t)", "a.t = b.t"),
+        ("months(t)", "a.t = b.t"),
+        ("days(t)", "a.t = b.t"),
+    ],
+)
+def test_tables_partitioned_alike_are_joined_without_a_shuffle(
+    session: IcebergSession, partitioned: str, on: str
+) -> None:
+    name = "".join(c if c.isalnum() else "_" for c in partitioned)
+    for side in ("left", "right"):
+        make(session, f"{side}_{name}", f"{side}_plain", f"partitioned by ({partitioned})")
+    plan = joined(session, f"left_{name}", f"right_{name}", on)
+    assert exchanges(plan) == 0, plan
+    session.spark.conf.set("spark.sql.iceberg.planning.preserve-data-grouping", "false")
+    plan = joined(session, f"left_{name}", f"right_{name}", on)
+    session.spark.conf.set("spark.sql.iceberg.planning.preserve-data-grouping", "true")
+    assert exchanges(plan) == 2
+
+
+def test_other_functions_or_columns_are_shuffled(session: IcebergSession) -> None:
+    make(session, "by_four", "left_plain", "partitioned by (bucket(4, id))")
+    make(session, "by_three", "right_plain", "partitioned by (bucket(3, id))")
+    make(session, "by_text", "right_plain", "partitioned by (bucket(4, s))")
+    assert exchanges(joined(session, "by_four", "by_three", "a.id = b.id")) > 0
+    assert exchanges(joined(session, "by_four", "by_text", "a.id = b.id")) > 0
+
+
+def test_deleted_rows_stay_deleted_in_groups(session: IcebergSession) -> None:
+    clauses = f"partitioned by (bucket(4, id)) {MERGE_ON_READ}"
+    make(session, "left_deleted", "left_plain", clauses)
+    make(session, "right_deleted", "right_plain", "partitioned by (bucket(4, id))")
+    spark = session.spark
+    spark.sql("delete from grouped.db.left_deleted where id % 3 = 0")
+    query = "select a.id from grouped.db.left_deleted a join grouped.db.right_deleted b using (id)"
+    frame = spark.sql(query)
+    assert exchanges(plan_of(frame)) == 0
+    assert sorted(r.id for r in frame.collect()) == [i for i in range(100, 300) if i % 3]
+
+
+def test_what_cannot_be_grouped_is_shuffled(session: IcebergSession) -> None:
+    """Files of another spec have no such key, and keys of old times are not certain."""
+    spark = session.spark
+    make(session, "keyed", "left_plain", "")
+    table = session.table("grouped.db.keyed")
+    delete_keys(table, "id", [101, 102])
+    table.refresh().update_spec().add_field("id", "bucket[4]").commit()
+    spark.sql("insert into grouped.db.keyed select * from left_plain where id = 101")
+    make(session, "right_keyed", "right_plain", "partitioned by (bucket(4, id))")
+    query = "select a.id from grouped.db.keyed a join grouped.db.right_keyed b using (id)"
+    frame = spark.sql(query)
+    assert exchanges(plan_of(frame)) > 0
+    assert sorted(r.id for r in frame.collect()) == [100, 101, *range(103, 300)]
+    for name in ("old", "old_too"):
+        spark.sql(
+            f"create table grouped.db.{name} using iceberg partitioned by (days(t)) as "
+            "select id, timestampadd(HOUR, cast(id * 5 as int), timestamp'1969-12-20 00:00:00') t "
+            "from range(100)"
+        )
+    frame = spark.sql("select a.id from grouped.db.old a join grouped.db.old_too b using (t)")
+    assert exchanges(plan_of(frame)) > 0
+    assert frame.count() == 100
+
+
+def test_what_python_reads_is_not_grouped(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_bitmaps, "MAX_TOTAL_BYTES", 0)
+    clauses = f"partitioned by (bucket(4, id)) {MERGE_ON_READ}"
+    make(session, "left_read", "left_plain", clauses)
+    make(session, "right_read", "right_plain", clauses)
+    session.spark.sql("delete from grouped.db.left_read where id = 101")
+    query = "select a.id from grouped.db.left_read a join grouped.db.right_read b using (id)"
+    frame = session.spark.sql(query)
+    assert "MapInArrow" in plan_of(frame)
+    assert exchanges(plan_of(frame)) > 0
+    assert sorted(r.id for r in frame.collect()) == [100, *range(102, 300)]
+
+
+def test_filters_known_while_a_query_runs_leave_groups(session: IcebergSession) -> None:
+    make(session, "left_pruned", "left_plain", "partitioned by (g)")
+    make(session, "right_pruned", "right_plain", "partitioned by (g)")
+    query = (
+        "select a.id, b.id from {} a join {} b on a.g = b.g "
+        "where a.g in (1, 3) and a.id % 50 = 1 and b.id % 50 = 3"
+    )
+    ours = session.spark.sql(query.format("grouped.db.left_pruned", "grouped.db.right_pruned"))
+    plain = session.spark.sql(query.format("left_plain", "right_plain"))
+    assert exchanges(plan_of(ours)) == 0
+    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+
+
+VALUES: list[tuple[str, Type, list[Any]]] = [
+    ("int", IntegerType(), [0, 7, -13, 2**31 - 1, -(2**31) + 2]),
+    ("bigint", LongType(), [0, 34, -1, 2**63 - 1, -(2**63) + 2]),
+    ("string", StringType(), ["", "iceberg", "\u00e9t\u00e9 \U0001f600 long enough"]),
+    ("binary", BinaryType(), [b"", b"\x00\x01\x02\x03", bytes(range(200))]),
+    ("decimal(9, 2)", DecimalType(9, 2), [Decimal("14.20"), Decimal("-0.01"), Decimal("0.00")]),
+    ("date", DateType(), [date(2017, 11, 16), date(1970, 1, 1), date(1969, 12, 31)]),
+    (
+        "timestamp",
+        TimestamptzType(),
+        [
+            datetime(2017, 11, 16, 22, 31, 8, 5, tzinfo=timezone.utc),
+            datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=timezone.utc),
+            datetime(2024, 3, 10, 10, 30, tzinfo=timezone.utc),
+        ],
+    ),
+    ("timestamp_ntz", TimestampType(), [datetime(2017, 11, 16, 22, 31, 8), datetime(1960, 2, 29)]),
+]
+CALLS = {
+    "bucket": ("bucket(16, {})", "bucket[16]"),
+    "truncate": ("truncate(3, {})", "truncate[3]"),
+    "years": ("years({})", "year"),
+    "months": ("months({})", "month"),
+    "days": ("days({})", "day"),
+    "hours": ("hours({})", "hour"),
+}
+NOT_KNOWN = {"decimal(9, 2)": ("truncate",), "date": ("hours",)}
+
+
+def physical(value: Any) -> Any:
+    """As the specification's values are held: days and microseconds from 1970."""
+    if isinstance(value, datetime):
+        zone = timezone.utc if value.tzinfo is None else value.tzinfo
+        delta = value.replace(tzinfo=zone) - datetime(1970, 1, 1, tzinfo=timezone.utc)
+        return (delta.days * 86400 + delta.seconds) * 1_000_000 + delta.microseconds
+    if isinstance(value, date):
+        return (value - date(1970, 1, 1)).days
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+@pytest.mark.parametrize(("sql", "type_", "values"), VALUES, ids=[v[0] for v in VALUES])
+def test_transforms_are_functions_of_the_catalog(
+    session: IcebergSession, sql: str, type_: Type, values: list[Any]
+) -> None:
+    spark = session.spark
+    given = [*values, None]
+    rows = spark.createDataFrame(list(enumerate(given)), f"i int, v {sql}")
+    rows.repartition(2).createOrReplaceTempView("given_values")
+    times = isinstance(type_, DateType | TimestampType | TimestamptzType)
+    for name, (call, text) in CALLS.items():
+        if (name not in ("bucket", "truncate") and not times) or (name == "truncate" and times):
+            continue
+        if name in NOT_KNOWN.get(sql, ()):
+            with pytest.raises(AnalysisException, match="is not known"):
+                spark.sql(f"select grouped.system.{call.format('v')} from given_values")
+            continue
+        transform: Transform = parse_transform(text)
+        found = spark.sql(f"select i, grouped.system.{call.format('v')} r from given_values")
+        for row in found.collect():
+            wanted = apply_transform(transform, type_, physical(given[row.i]))
+            assert physical(row.r) == wanted, (call, given[row.i])
+
+
+def test_functions_of_literals_and_unknown_ones(session: IcebergSession) -> None:
+    spark = session.spark
+    assert spark.sql("select grouped.system.bucket(16, 34L)").collect()[0][0] == 3
+    assert spark.sql("select grouped.system.days(date'2020-01-02')").collect()[0][0] == date(
+        2020, 1, 2
+    )
+    with pytest.raises(AnalysisException):
+        spark.sql("select grouped.system.nothing(1)")
+    with pytest.raises(AnalysisException, match="takes a number and a column"):
+        spark.sql("select grouped.system.bucket(1)")
+    names = {r[0] for r in spark.sql("show user functions in grouped.system").collect()}
+    assert "grouped.system.bucket" in names
