@@ -105,6 +105,33 @@ def test_executors_need_nothing_of_the_bridge(tmp_path: Path) -> None:
     assert json.loads(printed.splitlines()[-1]) == [master, expected]
 
 
+@pytest.mark.cluster
+def test_executors_join_groups_and_call_functions(tmp_path: Path) -> None:
+    """Sorts take their plan to executors, and with it the functions that files are grouped by."""
+    catalog = open_catalog(tmp_path)
+    for name, first in (("db.a", 0), ("db.b", 3)):
+        table = catalog.create_table(name, "id BIGINT", partitioned_by=["bucket(4, id)"])
+        table.append(ids(first, first + 5))
+    expected = {
+        "select id from lake.db.a join lake.db.b using (id)": [True, False, [[3], [4]]],
+        "select id, lake.system.bucket(4, id) from lake.db.a where id > 2": [
+            True,
+            False,
+            [[3, 3], [4, 2]],
+        ],
+    }
+    settings = settings_of(tmp_path) | {
+        "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    script = tmp_path / "driver.py"
+    script.write_text(ON_EXECUTORS, encoding="utf-8")
+    master = "local-cluster[1,1,512]"
+    printed = run_driver(tmp_path, script, *expected, master=master, conf=settings)
+    assert json.loads(printed.splitlines()[-1]) == [master, expected]
+
+
 def test_without_janino_the_portable_path_serves(
     spark: SparkSession,
     tmp_path: Path,

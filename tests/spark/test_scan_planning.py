@@ -141,6 +141,22 @@ def test_deleted_rows_stay_deleted_where_files_are_skipped(session: IcebergSessi
     assert number(frame, "runtimeSkippedDataFiles") == 5
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "g = (select max(cast(id as int)) from names)",
+        "g >= (select max(cast(id as int)) - 1 from names)",
+        "g in (select cast(id as int) from names where chosen)",
+        "g not in (select cast(id as int) from names where chosen)",
+        "exists (select 1 from names n where n.id = g and chosen) or g = 6",
+    ],
+)
+def test_subqueries_on_what_files_are_skipped_by(session: IcebergSession, condition: str) -> None:
+    if not session.spark.catalog.tableExists("planned.db.asked"):
+        make(session, "asked", "partitioned by (g)")
+    same(session, f"select id, g from {{t}} where {condition}", "asked")
+
+
 def test_what_python_reads_is_in_the_same_plan(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
