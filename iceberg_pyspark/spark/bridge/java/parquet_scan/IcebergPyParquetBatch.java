@@ -4,20 +4,15 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
-import org.apache.spark.sql.connector.read.VariantExtraction;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Chosen files as tasks of Spark's own: its classes alone travel to executors, which know none of
@@ -25,30 +20,24 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 class IcebergPyParquetBatch implements Batch {
   private final IcebergPyParquetScan scan;
-  private final IcebergPyPlannedFiles files;
+  final IcebergPyPlannedFiles files;
+  private InputPartition[] tasks;
   IcebergPyParquetBatch(IcebergPyParquetScan scan, IcebergPyPlannedFiles files) {
     this.scan = scan;
     this.files = files;
   }
 
-  /** That of Spark's own scan of Parquet files, which itself is no part of the plan. */
-  public PartitionReaderFactory createReaderFactory() {
-    org.apache.spark.sql.classic.SparkSession spark = scan.table.session;
-    Configuration conf = spark.sessionState().newHadoopConfWithOptions(
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
-            CollectionConverters.asScala(scan.table.options)));
-    scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
-    return new ParquetScan(spark, conf, null, scan.table.columns, scan.table.columns,
-        files.factSchema, scan.filters, CaseInsensitiveStringMap.empty(), scala.Option.empty(),
-        none, none, new VariantExtraction[0])
-        .createReaderFactory();
-  }
+  public PartitionReaderFactory createReaderFactory() { return scan.readers(); }
 
   /**
    * Cut and packed as Spark does it for files of its own, the largest pieces first; where files
    * are grouped, those of each group by themselves.
    */
-  public InputPartition[] planInputPartitions() {
+  public synchronized InputPartition[] planInputPartitions() {
+    if (tasks == null) tasks = packed();
+    return tasks;
+  }
+  private InputPartition[] packed() {
     org.apache.spark.sql.classic.SparkSession spark = scan.table.session;
     long most = mostBytes(spark);
     Map groups = new LinkedHashMap();

@@ -4,6 +4,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.LiteralValue;
@@ -12,12 +13,16 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.VariantExtraction;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Parquet files as Spark scans them, fewer of them once a filter is known while a query runs. */
 public class IcebergPyParquetScan
@@ -26,13 +31,14 @@ public class IcebergPyParquetScan
   final IcebergPyParquetFiles table;
   final org.apache.spark.sql.sources.Filter[] filters;
   private final Map question;
-  private volatile IcebergPyPlannedFiles chosen;
+  private PartitionReaderFactory readers;
+  private volatile IcebergPyParquetBatch batch;
   IcebergPyParquetScan(
       IcebergPyParquetFiles table, org.apache.spark.sql.sources.Filter[] filters, Map question) {
     this.table = table;
     this.filters = filters;
     this.question = question;
-    this.chosen = table.files;
+    this.batch = new IcebergPyParquetBatch(this, table.files);
   }
   public StructType readSchema() { return table.schema(); }
   public String description() {
@@ -41,7 +47,28 @@ public class IcebergPyParquetScan
         + ", ReadSchema: " + table.columns.catalogString();
   }
   /** A batch never changes: Spark asks again once it has given run-time filters. */
-  public Batch toBatch() { return new IcebergPyParquetBatch(this, chosen); }
+  public Batch toBatch() { return batch; }
+  /** Said for all files at once: else Spark cuts and packs them to ask about each task. */
+  public Scan.ColumnarSupportMode columnarSupportMode() {
+    return readers().supportColumnarReads(null) ? Scan.ColumnarSupportMode.SUPPORTED
+                                                : Scan.ColumnarSupportMode.UNSUPPORTED;
+  }
+
+  /** That of Spark's own scan of Parquet files, which itself is no part of the plan. */
+  synchronized PartitionReaderFactory readers() {
+    if (readers == null) {
+      org.apache.spark.sql.classic.SparkSession spark = table.session;
+      Configuration conf = spark.sessionState().newHadoopConfWithOptions(
+          (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
+              scala.jdk.javaapi.CollectionConverters.asScala(table.options)));
+      scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
+      readers = new ParquetScan(spark, conf, null, table.columns, table.columns,
+          table.files.factSchema, filters, CaseInsensitiveStringMap.empty(), scala.Option.empty(),
+          none, none, new VariantExtraction[0])
+                    .createReaderFactory();
+    }
+    return readers;
+  }
   public Statistics estimateStatistics() {
     return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.columns), table.rows);
   }
@@ -54,7 +81,7 @@ public class IcebergPyParquetScan
   }
   /** Names and texts are those of Iceberg's own scans, as far as they have the same. */
   private List metrics() {
-    IcebergPyPlannedFiles now = chosen;
+    IcebergPyPlannedFiles now = batch.files;
     List out = new ArrayList();
     long bytes = 0;
     for (int i = 0; i < now.sizes.length; i++) bytes += now.sizes[i];
@@ -104,7 +131,7 @@ public class IcebergPyParquetScan
         asked.add(described((String) table.filtered.get(column), values));
     }
     if (!asked.isEmpty() && any(kept)) keepAsked(planned, asked, kept);
-    chosen = planned.only(kept);
+    batch = new IcebergPyParquetBatch(this, planned.only(kept));
   }
   /** What a column is to be one of, of a filter that says so; null for any other. */
   private static List valuesOf(Predicate predicate) {
