@@ -95,6 +95,21 @@ def test_files_are_skipped_by_what_the_other_side_of_a_join_has(
     assert number(whole, "resultDataFiles") == files
 
 
+def test_both_sides_may_be_native_scans(session: IcebergSession) -> None:
+    """What is broadcast for the join tells which files are read: the scan of it is made once."""
+    make(session, "facts", "partitioned by (g)")
+    spark = session.spark
+    spark.sql("create table planned.db.dims as select cast(id as int) k, s, chosen from names")
+    query = (
+        "select f.id, d.s from planned.db.facts f join planned.db.dims d on f.g = d.k "
+        "where d.chosen and d.s like 's%'"
+    )
+    frame = spark.sql(query)
+    assert len(frame.collect()) == 200
+    assert number(frame, "runtimeSkippedDataFiles") == 5
+    assert "ReusedExchange" in plan_of(frame)
+
+
 def test_a_side_without_rows_skips_all_files(session: IcebergSession) -> None:
     make(session, "none", "partitioned by (g)")
     query = (
