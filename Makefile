@@ -1,6 +1,7 @@
 # Everything runs in two virtual environments that this file makes with nothing but Python's own venv and pip:
 #   .venv         the newest pyspark, the package itself (editable), and the tools of the checks
 #   .venv-oracle  pyspark 4.1, for which Iceberg's own Java runtime exists: the oracle of tests/interop
+#   .releases     jars of every release of Spark, and environments with the pyspark of one
 # and, on request only, .venv-oldest: the lowest versions that pyproject.toml allows.
 # Java 17 or newer is found, or brought from PyPI, by jobs/find_java.py.
 
@@ -10,7 +11,7 @@ ORACLE := .venv-oracle/bin/python
 OLDEST := .venv-oldest/bin/python
 RESULTS := .test-results
 JAVA_SOURCES := $(wildcard iceberg_pyspark/spark/bridge/java/*/*.java)
-NO_SPARK := --ignore=tests/spark --ignore=tests/interop --ignore=tests/bench
+NO_SPARK := --ignore=tests/spark --ignore=tests/interop --ignore=tests/bench --ignore=tests/releases
 # tests/spark on 4.1 without what its own reasons say is shown by one run on the newest.
 NOT_TWICE := -m 'not once'
 # --use-pep517: what newer versions of pip do anyway, and older ones warn about.
@@ -23,15 +24,17 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 OLDEST_PYTHON ?= python3.10
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env demo test lint unit catalogs unit-and-spec spark spark-oldest interop faults fuzz bench clean distclean unit-oldest
+.PHONY: help env oracle-env demo test lint unit catalogs unit-and-spec spark spark-oldest older-releases releases interop faults fuzz bench clean distclean unit-oldest
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
-	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop'
+	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop, older-releases'
 	@echo 'make lint        ruff, mypy --strict, import-linter, clang-format'
 	@echo 'make unit        tests without Spark, in seconds'
 	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: on 4.1, without tests marked `once`)'
 	@echo "make interop     tables of Iceberg's Java runtime and of PyIceberg read by us, and ours by them"
+	@echo 'make older-releases  Java sources against the jars of every release of Spark, and first steps on 4.0.5 and 4.1.0'
+	@echo 'make releases    first steps on every release of Spark, whose table is docs/releases.md (not in make test)'
 	@echo 'make unit-oldest make unit on Python 3.10 and the lowest versions of the dependencies (not in make test)'
 	@echo 'make faults      the fault matrix with every kind of error at every point (make test: a twentieth of it)'
 	@echo 'make fuzz        10,000 mutated inputs for every parser; a tenth is in make test (ARGS="--only filter,schema")'
@@ -64,7 +67,7 @@ oracle-env: .venv-oracle/.stamp-dev
 .venv-oldest/.stamp-dev: pyproject.toml
 	@$(OLDEST_PYTHON) -m venv .venv-oldest
 	@sed -n '/^dependencies/,/^]/s/^ *"\([a-z0-9-]*\)[^>]*>=\([0-9.]*\)".*/\1==\2/p' pyproject.toml > .venv-oldest/lowest.txt
-	@$(OLDEST) $(PIP_INSTALL) --editable '.[connect,test]' 'pyspark==4.1.*' --constraint .venv-oldest/lowest.txt
+	@$(OLDEST) $(PIP_INSTALL) --editable '.[connect,test]' 'pyspark==4.0.*' --constraint .venv-oldest/lowest.txt
 	@touch $@
 
 .venv/.stamp-made .venv-oracle/.stamp-made:
@@ -84,7 +87,7 @@ demo: .venv/.stamp-demo
 test: env oracle-env
 	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory --jobs=2 interop spark spark-oldest unit-and-spec catalogs
+	@$(MAKE) --no-print-directory --jobs=2 interop spark spark-oldest older-releases unit-and-spec catalogs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 lint: env
@@ -116,6 +119,13 @@ spark-oldest: oracle-env
 interop: oracle-env
 	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/interop.xml tests/interop $(ARGS)
 
+# Their environments have pyspark alone, and the rest from that of the oracle.
+older-releases: oracle-env
+	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/older-releases.xml tests/releases $(ARGS)
+
+releases: oracle-env
+	$(ORACLE) -m tests.releases $(ARGS)
+
 faults: env
 	ICEBERG_FAULTS=all $(NEWEST) -m pytest -q tests/faults $(ARGS)
 
@@ -131,4 +141,4 @@ clean:
 	find iceberg_pyspark pyspark_iceberg_py jobs tests -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf .venv .venv-oracle .venv-oldest .oracle .tpch
+	rm -rf .venv .venv-oracle .venv-oldest .oracle .releases .tpch

@@ -29,7 +29,7 @@ def describe_session(spark: SparkSession, bridge: Bridge | None, portable_becaus
     width = max(len(f.name) for f in FEATURES)
     for feature in FEATURES:
         why = bridge.missing.get(feature)
-        said = "native" if why is None else f"portable: {feature.otherwise} ({why})"
+        said = "native" if why is None else f"not native: {feature.otherwise} ({why})"
         lines.append(f"{feature.name:<{width}}  {said}")
     return "\n".join(lines)
 

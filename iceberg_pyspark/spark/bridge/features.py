@@ -60,6 +60,16 @@ COLUMN_DEFAULTS = Feature(
     internals=("column_default",),
     otherwise="it is refused; give defaults by session.table(name).update_schema()",
 )
+SCHEMA_EVOLUTION = Feature(
+    name="MERGE WITH SCHEMA EVOLUTION",
+    internals=("schema_evolution",),
+    otherwise="it is refused; use session.table(name).merge_into(...).withSchemaEvolution()",
+)
+CACHED_TABLES = Feature(
+    name="cached tables that follow changes",
+    internals=("cached_tables",),
+    otherwise="they keep the rows they had until UNCACHE TABLE",
+)
 HIDDEN_IN_EVENTS = Feature(
     name="secrets hidden in the event log",
     internals=("event_log_settings",),
@@ -80,6 +90,8 @@ FEATURES = (
     NATIVE_WRITE,
     ROW_CHANGES,
     COLUMN_DEFAULTS,
+    SCHEMA_EVOLUTION,
+    CACHED_TABLES,
     HIDDEN_IN_EVENTS,
     CLOSED_CATALOGS,
 )

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, DataType, StructType, _parse_datatype_json_string
 
+from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 from iceberg_pyspark.spark.bridge.compiler import load_lots
 from iceberg_pyspark.spark.bridge.features import CLOSED_CATALOGS, Feature, missing_features
@@ -43,14 +44,8 @@ class Bridge:
         if gateway not in _missing:
             lacking = json.loads(self._plans.lacking(spark._jsparkSession))
             _missing[gateway] = missing_features(lots.failures, lacking)
-            for feature, why in _missing[gateway].items():
-                _log.warning(
-                    "%s: not on Spark %s (%s); %s",
-                    feature.name,
-                    spark.version,
-                    why,
-                    feature.otherwise,
-                )
+            for feature in self.missing:
+                _log.warning("%s", self._said_of(feature))
 
     def _made(self, name: str) -> Any:
         none = self._gateway.new_array(self._gateway.jvm.java.lang.Class, 0)
@@ -70,6 +65,15 @@ class Bridge:
     def has(self, feature: Feature) -> bool:
         """Whether this release of Spark has a feature."""
         return feature not in self.missing
+
+    def check(self, feature: Feature) -> None:
+        """Raise `UnsupportedFeatureError` where this release of Spark does not have a feature."""
+        if not self.has(feature):
+            raise UnsupportedFeatureError(self._said_of(feature))
+
+    def _said_of(self, feature: Feature) -> str:
+        why = self.missing[feature]
+        return f"{feature.name}: not on Spark {self._spark.version} ({why}); {feature.otherwise}"
 
     @cached_property
     def _scans(self) -> Any:

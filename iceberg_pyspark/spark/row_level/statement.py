@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
+from iceberg_pyspark.spark.bridge.features import SCHEMA_EVOLUTION
 from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
@@ -37,7 +38,7 @@ class Statement:
 
 
 def read_statement(bridge: Any, plan: Any) -> Statement:
-    """Take Spark's plan of a statement apart."""
+    """Take Spark's plan of a statement apart; raises `UnsupportedFeatureError`."""
     parts = bridge.statement(plan)
     # what it reads of our tables is pinned: on a newer snapshot it would mix two states
     again = not parts["reads_iceberg"]
@@ -54,6 +55,8 @@ def read_statement(bridge: Any, plan: Any) -> Statement:
                 may_run_again=again,
             )
         case _:
+            if parts["adds_columns"]:
+                bridge.check(SCHEMA_EVOLUTION)
             operation = Merge(
                 source=bridge.frame(parts["source"]),
                 condition=where,

@@ -56,12 +56,7 @@ class RowLevelSession:
 
     def check(self) -> None:
         """Raise `UnsupportedFeatureError` where this release of Spark lets no rows be changed."""
-        why = self.bridge.missing.get(ROW_CHANGES)
-        if why is not None:
-            raise UnsupportedFeatureError(
-                f"{ROW_CHANGES.name}: not on Spark {self.spark.version} ({why}); "
-                f"{ROW_CHANGES.otherwise}"
-            )
+        self.bridge.check(ROW_CHANGES)
 
 
 @dataclass(kw_only=True)

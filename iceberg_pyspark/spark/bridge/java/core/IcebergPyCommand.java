@@ -129,7 +129,7 @@ public class IcebergPyCommand extends V2CommandExec {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession)
             org.apache.spark.sql.classic.SparkSession.active();
-    spark.sharedState().cacheManager().recacheTableOrView(spark, IcebergPyBridge.seq(name), false);
+    IcebergPyInternals.readCachedAnew(spark, IcebergPyBridge.seq(name));
   }
   /** The relation that a statement changes; the optimizer may have made a scan of it. */
   static Object target(LogicalPlan plan) {

@@ -8,6 +8,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkConf;
 import org.apache.spark.internal.io.FileCommitProtocol;
@@ -38,7 +39,7 @@ public class IcebergPyInternals {
   public static Map probe(Object session) {
     Map found = new LinkedHashMap();
     String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
-        "open_catalogs", "column_default", "parquet_writer"};
+        "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_writer"};
     for (int i = 0; i < names.length; i++) found.put(names[i], lacks(names[i], session));
     return found;
   }
@@ -50,6 +51,8 @@ public class IcebergPyInternals {
       if (name.equals("open_catalogs") && session != null) openCatalogs(session);
       if (name.equals("column_default"))
         defaultText(org.apache.spark.sql.connector.catalog.ColumnDefaultValue.class);
+      if (name.equals("schema_evolution")) schemaEvolution();
+      if (name.equals("cached_tables")) cachedTables(CACHES);
       if (name.equals("parquet_writer")) parquetWriter();
       return null;
     } catch (Exception e) {
@@ -174,6 +177,53 @@ public class IcebergPyInternals {
   }
   private static Method defaultText(Class value) throws ReflectiveOperationException {
     return method(value, "getSql", new Class[0]);
+  }
+
+  // ---- schema_evolution: that MERGE may add columns, by a word that 4.0 does not have
+
+  static void addSchemaEvolution(Set capabilities) {
+    try {
+      capabilities.add(schemaEvolution());
+    } catch (ReflectiveOperationException e) {
+      // said when Iceberg was installed
+      return;
+    }
+  }
+  private static Object schemaEvolution() throws ReflectiveOperationException {
+    return declared(
+        org.apache.spark.sql.connector.catalog.TableCapability.class, "AUTOMATIC_SCHEMA_EVOLUTION")
+        .get(null);
+  }
+
+  // ---- cached_tables: read anew, or where a release cannot do that by name, cached no more
+
+  private static final Class CACHES = org.apache.spark.sql.execution.CacheManager.class;
+
+  /** Have what Spark has cached of a table not outlive the table's change. */
+  static void readCachedAnew(
+      org.apache.spark.sql.classic.SparkSession session, scala.collection.immutable.Seq name) {
+    Object caches = session.sharedState().cacheManager();
+    try {
+      Method forget = cachedTables(caches.getClass());
+      boolean again = forget.getName().startsWith("recache");
+      forget.invoke(caches, new Object[] {session, name, Boolean.valueOf(!again)});
+    } catch (InvocationTargetException e) {
+      Platform.throwException(e.getCause());
+    } catch (ReflectiveOperationException e) {
+      // said when Iceberg was installed
+      return;
+    }
+  }
+  private static Method cachedTables(Class caches) throws ReflectiveOperationException {
+    Class[] takes = new Class[] {org.apache.spark.sql.classic.SparkSession.class,
+        scala.collection.immutable.Seq.class, Boolean.TYPE};
+    try {
+      // without versions that were asked for: these stay as they are
+      return method(caches, "recacheTableOrView", takes);
+    } catch (NoSuchMethodException e) {
+      // with what is cached of plans above it
+      return method(caches, "uncacheTableOrView", takes);
+    }
   }
 
   // ---- parquet_writer: FileFormatWriter.write, of 11 arguments and newer ones with defaults

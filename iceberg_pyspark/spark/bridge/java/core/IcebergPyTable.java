@@ -81,7 +81,7 @@ public class IcebergPyTable
       all.add(TableCapability.ACCEPT_ANY_SCHEMA);
     if (!"false".equalsIgnoreCase(
             (String) properties().get("write.spark.auto-schema-evolution.enabled")))
-      all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
+      IcebergPyInternals.addSchemaEvolution(all);
     return all;
   }
   public org.apache.spark.sql.connector.write.WriteBuilder newWriteBuilder(

@@ -140,6 +140,7 @@ public class IcebergPyRowLevel {
       target = (LogicalPlan) (Object) merge.targetTable();
       reads.add(merge.sourceTable());
       out.put("kind", "merge");
+      out.put("adds_columns", Boolean.valueOf(merge.withSchemaEvolution()));
       out.put("condition", column(merge.mergeCondition()));
       out.put("source", merge.sourceTable());
       out.put("matched", clauses(merge.matchedActions()));

@@ -1,0 +1,106 @@
+"""`python -m tests.releases [RELEASE ...]`: first steps on releases of Spark, in a table.
+
+With every release asked for the table is written to docs/releases.md. Exits with 1 if a step went
+wrong on any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from iceberg_pyspark.spark.bridge.features import FEATURES
+from tests.releases.environments import python_of
+from tests.releases.first_steps import PARTS, STEPS
+from tests.releases.releases import RELEASES
+
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT / "docs/releases.md"
+
+
+def run_on(release: str) -> dict[str, Any]:
+    """What the steps found on a release."""
+    with tempfile.TemporaryDirectory(prefix=f"iceberg-pyspark-{release}-") as folder:
+        done = subprocess.run(
+            [str(python_of(release)), "-m", "tests.releases.first_steps", folder],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+    if done.returncode != 0:
+        raise RuntimeError(f"Spark {release}: first steps did not run\n{done.stderr}")
+    sys.stderr.write(done.stderr[-4000:] if "Traceback" in done.stderr else "")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def summary(found: Mapping[str, Any]) -> str:
+    """One line about a release, and one for each step that went wrong."""
+    steps: Mapping[str, str | None] = found["steps"]
+    wrong = {name: why for name, why in steps.items() if why is not None}
+    lines = [f"Spark {found['release']}: {len(steps) - len(wrong)} of {len(steps)}"]
+    lines += [f"  not native: {name}: {why}" for name, why in found["missing"].items()]
+    lines += [f"  {name}: {why}" for name, why in wrong.items()]
+    return "\n".join(lines)
+
+
+def table_of(results: Sequence[Mapping[str, Any]]) -> str:
+    """The page of the documentation."""
+    head = ["Spark", *PARTS, *(f.name for f in FEATURES)]
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    for found in results:
+        cells = [found["release"]]
+        for part in PARTS:
+            names = [name for name, (of, _) in STEPS.items() if of == part]
+            done = sum(found["steps"][name] is None for name in names)
+            cells.append(f"{done} of {len(names)}")
+        for feature in FEATURES:
+            cells.append("not native" if feature.name in found["missing"] else "native")
+        lines.append(" | ".join(cells))
+    table = "\n".join(f"| {line} |" for line in lines)
+    otherwise = "\n".join(f"| {f.name} | {f.otherwise} |" for f in FEATURES)
+    return f"""# Releases of Spark
+
+Made by `make releases`, which runs {len(STEPS)} first steps on each release and compares their
+rows: how many of them went well, by what they try, and which features are native there.
+
+{table}
+
+`session.describe()` and `python -m iceberg_pyspark.doctor` tell the same of a session. Where a
+release cannot have a feature, one line of the log says so when Iceberg is installed, and:
+
+| without | |
+| --- | --- |
+{otherwise}
+"""
+
+
+def main() -> int:
+    """Run; 1 if something went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("releases", nargs="*", metavar="RELEASE", default=[])
+    asked = parser.parse_args().releases or list(RELEASES)
+    results = []
+    for release in asked:
+        found = run_on(release)
+        results.append(found)
+        sys.stdout.write(summary(found) + "\n")
+        sys.stdout.flush()
+    if asked == list(RELEASES):
+        TABLE.parent.mkdir(exist_ok=True)
+        TABLE.write_text(table_of(results), encoding="utf-8")
+    return int(any(why is not None for found in results for why in found["steps"].values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

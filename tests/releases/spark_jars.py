@@ -1,0 +1,139 @@
+"""The jars of a release of Spark that our Java sources are compiled against, and no others.
+
+They are taken of an environment that has the release's pyspark, else Maven brings them by their
+coordinates, in the versions that the release's own parent says; where it cannot, such an
+environment is made.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.releases.environments import EnvironmentUnavailableError, python_of
+from tests.releases.releases import KEPT
+from tests.support.oracle import run_download
+
+_SPARK = (
+    "spark-catalyst_2.13",
+    "spark-common-utils_2.13",
+    "spark-core_2.13",
+    "spark-kvstore_2.13",
+    "spark-network-common_2.13",
+    "spark-sql-api_2.13",
+    "spark-sql_2.13",
+    "spark-unsafe_2.13",
+)
+_SINCE_4_1 = ("spark-common-utils-java_2.13",)
+_OTHERS = (
+    "com.esotericsoftware:kryo-shaded",
+    "com.fasterxml.jackson.core:jackson-annotations",
+    "com.fasterxml.jackson.core:jackson-core",
+    "com.fasterxml.jackson.core:jackson-databind",
+    "commons-io:commons-io",
+    "org.apache.avro:avro",
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.logging.log4j:log4j-api",
+    "org.apache.logging.log4j:log4j-core",
+    "org.apache.parquet:parquet-hadoop",
+    "org.codehaus.janino:commons-compiler",
+    "org.codehaus.janino:janino",
+    "org.roaringbitmap:RoaringBitmap",
+    "org.scala-lang:scala-library",
+    "org.scala-lang:scala-reflect",
+    "org.slf4j:slf4j-api",
+)
+# of which the parent says nothing
+_VERSIONED = {"net.sf.py4j:py4j": "0.10.9.9", "org.json4s:json4s-ast_2.13": "4.0.7"}
+
+
+class JarsUnavailableError(Exception):
+    """The jars of a release cannot be had here; the message says what is missing."""
+
+
+def jars_of(release: str) -> list[Path]:
+    """The jars of a release, brought here if they are not yet; raises `JarsUnavailableError`."""
+    installed = _installed(release)
+    folder = KEPT / "jars" / release
+    if installed is None and not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+                _bring(release, Path(scratch))
+        except (OSError, subprocess.SubprocessError) as error:
+            installed = _installed_now(release, type(error).__name__)
+    if installed is None:
+        return sorted(folder.glob("*.jar"))
+    return [jar for jar in sorted(installed.glob("*.jar")) if _is_needed(jar)]
+
+
+def _installed_now(release: str, why_not_maven: str) -> Path | None:
+    try:
+        python_of(release)
+    except EnvironmentUnavailableError as error:
+        raise JarsUnavailableError(
+            f"mvn could not bring the jars of Spark {release} ({why_not_maven}), and {error}"
+        ) from error
+    return _installed(release)
+
+
+def _installed(release: str) -> Path | None:
+    """The jars of pyspark in an environment of this project's."""
+    root = KEPT.parent
+    for environment in (root / ".venv", root / ".venv-oracle", KEPT / release):
+        for info in environment.glob(f"lib/python3*/site-packages/pyspark-{release}.dist-info"):
+            return info.parent / "pyspark/jars"
+    return None
+
+
+def _is_needed(jar: Path) -> bool:
+    others = (artifact.partition(":")[2] for artifact in (*_OTHERS, *_VERSIONED))
+    names = (*_SPARK, *_SINCE_4_1, *others)
+    return any(re.fullmatch(rf"{re.escape(name)}-\d.*", jar.name) for name in names)
+
+
+def _bring(release: str, scratch: Path) -> None:
+    pom = scratch / "pom.xml"
+    pom.write_text(_pom(release), encoding="utf-8")
+    made = scratch / "jars"
+    run_download(
+        [
+            *("mvn", "--quiet", "--batch-mode", "--file", str(pom)),
+            *("dependency:copy-dependencies", f"-DoutputDirectory={made}"),
+        ]
+    )
+    # whole or not at all
+    made.rename(KEPT / "jars" / release)
+
+
+def _pom(release: str) -> str:
+    spark = _SPARK if release.startswith("4.0.") else (*_SPARK, *_SINCE_4_1)
+    dependencies = [
+        *(_dependency(f"org.apache.spark:{name}", release) for name in spark),
+        *(_dependency(artifact, version) for artifact, version in _VERSIONED.items()),
+        *(_dependency(artifact) for artifact in _OTHERS),
+    ]
+    return f"""<project>
+<modelVersion>4.0.0</modelVersion>
+<parent>
+<groupId>org.apache.spark</groupId><artifactId>spark-parent_2.13</artifactId>
+<version>{release}</version><relativePath/>
+</parent>
+<artifactId>jars</artifactId><packaging>pom</packaging>
+<dependencies>
+{"".join(dependencies)}
+</dependencies>
+</project>
+"""
+
+
+def _dependency(artifact: str, version: str = "") -> str:
+    group, _, name = artifact.partition(":")
+    said = f"<version>{version}</version>" if version else ""
+    nothing_else = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
+    return (
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>{said}"
+        f"<exclusions>{nothing_else}</exclusions></dependency>\n"
+    )

@@ -1,0 +1,105 @@
+"""All Java sources compile against the jars of every release, and find the internals they look for.
+
+No Spark runs: a JVM with these jars and Janino compiles as a session would.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from iceberg_pyspark.spark.bridge import compiler
+from iceberg_pyspark.spark.bridge.compiler import load_lots
+from iceberg_pyspark.spark.bridge.features import FEATURES
+from iceberg_pyspark.spark.bridge.lots import BUILDS_ON, source_of
+from jobs.find_java import find_java_home
+from tests.releases.releases import LACKING, RELEASES
+from tests.releases.spark_jars import JarsUnavailableError, jars_of
+from tests.support.spark_sessions import QUICK_JVM
+
+
+@contextmanager
+def jvm_of(jars: list[Path]) -> Iterator[Any]:
+    """A JVM that knows these jars, with a class loader like that of Spark's driver."""
+    port, token = launch_gateway(
+        classpath=":".join(map(str, jars)),
+        jarpath=str(next(j for j in jars if j.name.startswith("py4j"))),
+        javaopts=QUICK_JVM.split(),
+        java_path=str(find_java_home() / "bin/java"),
+        die_on_exit=True,
+        enable_auth=True,
+    )
+    gateway = JavaGateway(
+        gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    )
+    try:
+        thread = gateway.jvm.java.lang.Thread.currentThread()
+        no_urls = gateway.new_array(gateway.jvm.java.net.URL, 0)
+        made = gateway.jvm.org.apache.spark.util.MutableURLClassLoader
+        thread.setContextClassLoader(made(no_urls, thread.getContextClassLoader()))
+        yield gateway
+    finally:
+        gateway.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile, whatever an earlier run has left in the user's folder."""
+    monkeypatch.setattr(compiler, "user_folder", lambda _name: None)
+
+
+def release_jars(release: str, config: pytest.Config) -> list[Path]:
+    try:
+        return jars_of(release)
+    except JarsUnavailableError as e:
+        if config.getoption("--require-oracle"):
+            raise
+        pytest.skip(str(e))
+
+
+def lacking_in(gateway: Any, loader: Any) -> dict[str, str | None]:
+    plans = loader.loadClass("IcebergPyPlans").getDeclaredConstructor(
+        gateway.new_array(gateway.jvm.java.lang.Class, 0)
+    )
+    made = plans.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
+    found: dict[str, str | None] = json.loads(made.lacking(None))
+    return found
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_lot_compiles_and_every_internal_is_there(
+    release: str, pytestconfig: pytest.Config
+) -> None:
+    with jvm_of(release_jars(release, pytestconfig)) as gateway:
+        lots = load_lots(gateway)
+        lacking = lacking_in(gateway, lots.loader)
+    assert lots.failures == {}
+    assert {name for name, why in lacking.items() if why is not None} == LACKING.get(release, set())
+    assert set(lacking) == {name for f in FEATURES for name in f.internals}
+
+
+def test_a_lot_that_does_not_compile_leaves_the_others(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = "row_level"
+    monkeypatch.setattr(
+        compiler,
+        "source_of",
+        lambda lot: "class A { B b; }" if lot == broken else source_of(lot),
+    )
+    with jvm_of(release_jars(RELEASES[-1], pytestconfig)) as gateway:
+        lots = load_lots(gateway)
+        again = load_lots(gateway)
+        known = {
+            lot: lots.loader.getResource(f"{compiler._marker(lot)}.class") is not None
+            for lot in BUILDS_ON
+        }
+    assert list(lots.failures) == list(again.failures) == [broken]
+    assert '"B"' in lots.failures[broken]
+    assert known == {lot: lot != broken for lot in BUILDS_ON}

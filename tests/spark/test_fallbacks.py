@@ -1,0 +1,142 @@
+"""A release of Spark on which parts of the bridge do not compile, or lack what they look for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+
+from iceberg_pyspark.spark.bridge.features import FEATURES
+from tests.releases.first_steps import STEPS
+from tests.support.spark_sessions import run_process, run_python
+
+DRIVER = """
+import json, logging, sys
+from pathlib import Path
+from iceberg_pyspark.spark.bridge import compiler
+
+changes = json.loads(sys.argv[2])
+source_of = compiler.source_of
+
+def changed(lot):
+    source = source_of(lot)
+    for old, new in changes.get(lot, []):
+        assert old in source, old
+        source = source.replace(old, new)
+    return source
+
+compiler.source_of = changed
+compiler.user_folder = lambda name: None
+logged = []
+
+class Heard(logging.Handler):
+    def emit(self, record):
+        logged.append(record.getMessage())
+
+logging.getLogger("iceberg_pyspark").addHandler(Heard(logging.WARNING))
+from iceberg_pyspark.spark.bridge.features import FEATURES
+from tests.releases.first_steps import run_steps
+
+print(json.dumps({**run_steps(Path(sys.argv[1]), sys.argv[3:]), "logged": logged}))
+"""
+
+NO_WRITER = ("IcebergPyInternals.writeFiles", "IcebergPyInternals.writeFilesOfTomorrow")
+
+
+def first_steps(
+    folder: Path, changes: dict[str, list[tuple[str, str]]], *parts: str
+) -> dict[str, Any]:
+    """First steps of some parts where sources are changed so; besides, what was logged."""
+    script = folder / "driver.py"
+    script.write_text(DRIVER, encoding="utf-8")
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    printed = run_python(script, str(scratch), json.dumps(changes), *parts)
+    found: dict[str, Any] = json.loads(printed.splitlines()[-1])
+    return found
+
+
+def wrong(found: dict[str, Any]) -> dict[str, str]:
+    return {name: why for name, why in found["steps"].items() if why is not None}
+
+
+@pytest.mark.once("of which release something is missing does not matter")
+def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> None:
+    found = first_steps(
+        tmp_path,
+        {
+            "parquet_scan": [("implements FileIndex,", "implements FileIndexOfTomorrow,")],
+            "parquet_write": [NO_WRITER],
+            "core": [
+                ('PythonTable"), "ds"', 'PythonTable"), "dataSource"'),
+                ('EventLoggingListener"), "sparkConf"', 'EventLoggingListener"), "conf"'),
+                ("takes[i + 1] == scala.Option.class", "takes[i + 1] == String.class"),
+            ],
+        },
+        *("catalog", "writes", "reads", "row changes"),
+    )
+    assert wrong(found) == {}
+    assert list(found["missing"]) == [
+        "native scans",
+        'native scans of format("iceberg-py")',
+        "sizes of rows that Python reads",
+        "native Parquet writer",
+        "secrets hidden in the event log",
+    ]
+    release = found["release"]
+    assert len(found["logged"]) == 5
+    for line, (name, why) in zip(found["logged"], found["missing"].items(), strict=True):
+        assert line.startswith(f"{name}: not on Spark {release} ({why}); ")
+        assert f"({why})" in found["described"]
+    assert "FileIndexOfTomorrow" in found["missing"]["native scans"]
+    assert "writeFilesOfTomorrow" in found["missing"]["native Parquet writer"]
+    assert found["missing"]['native scans of format("iceberg-py")'] == (
+        "python_source: org.apache.spark.sql.execution.datasources.v2.python.PythonTable "
+        "has no field dataSource"
+    )
+
+
+@pytest.mark.once("of which release something is missing does not matter")
+def test_statements_that_change_rows_are_refused_in_our_words(tmp_path: Path) -> None:
+    found = first_steps(
+        tmp_path,
+        {
+            "row_level": [("class IcebergPyFrames {", "class IcebergPyFrames extends Tomorrow {")],
+            "layout": [("new RebalancePartitions(", "new RebalancePartitionsOfTomorrow(")],
+        },
+        *("catalog", "writes", "reads", "row changes"),
+    )
+    refused = {name for name, (part, _) in STEPS.items() if part == "row changes"}
+    assert set(wrong(found)) == refused - {"truncate"}
+    for why in wrong(found).values():
+        assert f"DELETE, UPDATE and MERGE: not on Spark {found['release']} (java/row_level" in why
+    assert list(found["missing"]) == [
+        "distribution of writes",
+        "native Parquet writer",
+        "DELETE, UPDATE and MERGE",
+    ]
+    assert len(found["logged"]) == 3
+
+
+@pytest.mark.once("of which release something is missing does not matter")
+def test_without_the_core_format_iceberg_py_serves(tmp_path: Path) -> None:
+    broken = [("class IcebergPyTable", "class IcebergPyTable1")]
+    found = first_steps(tmp_path, {"core": broken}, "portable")
+    assert not found["native"]
+    assert wrong(found) == {}
+    assert len(found["logged"]) == 1
+    assert f"Spark {found['release']}: " in found["logged"][0]
+    assert "portable, by format" in found["described"]
+
+
+def test_the_doctor_says_what_serves() -> None:
+    printed = run_process([sys.executable, "-m", "iceberg_pyspark.doctor"], 240)
+    lines = [line for line in printed.splitlines() if line]
+    assert lines[1].startswith(f"Spark {pyspark.__version__}, Java ")
+    said = {feature.name: line for feature in FEATURES for line in lines if feature.name in line}
+    assert set(said) == {feature.name for feature in FEATURES}
+    assert [line for line in said.values() if not line.endswith(" native")] == []

@@ -1,0 +1,82 @@
+"""Which features go missing with what, and where Spark's internals may be met at all."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import iceberg_pyspark
+from iceberg_pyspark.spark.bridge.features import (
+    FEATURES,
+    NATIVE_SCAN,
+    NATIVE_WRITE,
+    ROW_CHANGES,
+    SIZED_ROWS,
+    WRITE_LAYOUT,
+    missing_features,
+)
+from iceberg_pyspark.spark.bridge.lots import BUILDS_ON, CORE, classes_of, source_of
+
+PACKAGE = Path(iceberg_pyspark.__file__).parent
+BRIDGE = PACKAGE / "spark/bridge"
+PRIVATE = {"_gateway", "_jvm", "_jsc", "_jrdd", "_jdf", "_jc", "_jsparkSession", "_jreader"}
+"""What pyspark keeps of py4j in its own objects."""
+
+EVERY_INTERNAL = {name: None for f in FEATURES for name in f.internals}
+
+
+def test_nothing_is_missing_where_all_compiles_and_is_there() -> None:
+    assert missing_features({}, EVERY_INTERNAL) == {}
+
+
+def test_a_lot_takes_only_its_own_features_along() -> None:
+    assert missing_features({"parquet_scan": "no class X"}, EVERY_INTERNAL) == {
+        NATIVE_SCAN: "java/parquet_scan does not compile: no class X"
+    }
+    missing = missing_features({"layout": "no class Y"}, EVERY_INTERNAL)
+    assert set(missing) == {WRITE_LAYOUT, NATIVE_WRITE, ROW_CHANGES}
+
+
+def test_every_reason_is_said() -> None:
+    lacking = {**EVERY_INTERNAL, "parquet_writer": "it takes 3 arguments", "sized_rows": "two"}
+    assert missing_features({"parquet_write": "no class X"}, lacking) == {
+        NATIVE_WRITE: (
+            "java/parquet_write does not compile: no class X; parquet_writer: it takes 3 arguments"
+        ),
+        SIZED_ROWS: "sized_rows: two",
+    }
+
+
+def test_an_internal_that_nobody_looks_for_is_missing() -> None:
+    known = {name: why for name, why in EVERY_INTERNAL.items() if name != "sized_rows"}
+    assert missing_features({}, known) == {SIZED_ROWS: "sized_rows: nothing looks for it"}
+
+
+def test_every_folder_is_a_lot_behind_those_it_builds_on() -> None:
+    assert {p.name for p in (BRIDGE / "java").iterdir()} == set(BUILDS_ON)
+    before: list[str] = []
+    for lot, others in BUILDS_ON.items():
+        assert set(others) <= set(before)
+        before.append(lot)
+    classes = [name for lot in BUILDS_ON for name in classes_of(lot)]
+    assert len(classes) == len(set(classes))
+    assert {lot for f in FEATURES for lot in f.lots} == set(BUILDS_ON) - {CORE}
+
+
+def test_reflection_is_in_one_class() -> None:
+    reflective = re.compile(r"java\.lang\.reflect|setAccessible|getDeclared|\$default\$")
+    found = {p.stem for p in BRIDGE.glob("java/*/*.java") if reflective.search(p.read_text())}
+    assert found == {"IcebergPyInternals"}
+    assert reflective.search(source_of(CORE))
+
+
+def test_py4j_is_met_in_the_bridge_alone() -> None:
+    found = []
+    for file in PACKAGE.rglob("*.py"):
+        if BRIDGE in file.parents:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in PRIVATE:
+                found.append(f"{file.relative_to(PACKAGE)}:{node.lineno}: {node.attr}")
+    assert found == []
