@@ -69,7 +69,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
     found = first_steps(
         tmp_path,
         {
-            "parquet_scan": [("implements FileIndex,", "implements FileIndexOfTomorrow,")],
+            "parquet_scan": [("implements Batch {", "implements BatchOfTomorrow {")],
             "parquet_write": [NO_WRITER],
             "core": [
                 ('PythonTable"), "ds"', 'PythonTable"), "dataSource"'),
@@ -92,7 +92,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
     for line, (name, why) in zip(found["logged"], found["missing"].items(), strict=True):
         assert line.startswith(f"{name}: not on Spark {release} ({why}); ")
         assert f"({why})" in found["described"]
-    assert "FileIndexOfTomorrow" in found["missing"]["native scans"]
+    assert "BatchOfTomorrow" in found["missing"]["native scans"]
     assert "writeFilesOfTomorrow" in found["missing"]["native Parquet writer"]
     assert found["missing"]['native scans of format("iceberg-py")'] == (
         "python_source: org.apache.spark.sql.execution.datasources.v2.python.PythonTable "

@@ -26,6 +26,7 @@ class Feature:
 NATIVE_SCAN = Feature(
     name="native scans",
     lots=(PARQUET_SCAN,),
+    internals=("parquet_scan",),
     otherwise="Python reads the files of tables",
 )
 NATIVE_SOURCE = Feature(

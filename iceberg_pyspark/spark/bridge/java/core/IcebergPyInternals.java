@@ -1,3 +1,4 @@
+import java.lang.reflect.Array;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
@@ -35,11 +36,18 @@ public class IcebergPyInternals {
           scala.collection.immutable.Seq.class, scala.Option.class,
           scala.collection.immutable.Seq.class, scala.collection.immutable.Map.class, Integer.TYPE};
 
+  private static final Class[] SCAN_TAKES = new Class[] {
+      org.apache.spark.sql.classic.SparkSession.class, Configuration.class, null, StructType.class,
+      StructType.class, StructType.class, org.apache.spark.sql.sources.Filter[].class,
+      CaseInsensitiveStringMap.class, scala.Option.class, scala.collection.immutable.Seq.class,
+      scala.collection.immutable.Seq.class};
+
   /** Why the release lacks an internal, by its name (features.py); null where it has it. */
   public static Map probe(Object session) {
     Map found = new LinkedHashMap();
     String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
-        "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_writer"};
+        "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
+        "parquet_writer"};
     for (int i = 0; i < names.length; i++) found.put(names[i], lacks(names[i], session));
     return found;
   }
@@ -53,6 +61,7 @@ public class IcebergPyInternals {
         defaultText(org.apache.spark.sql.connector.catalog.ColumnDefaultValue.class);
       if (name.equals("schema_evolution")) schemaEvolution();
       if (name.equals("cached_tables")) cachedTables(CACHES);
+      if (name.equals("parquet_scan")) parquetScan();
       if (name.equals("parquet_writer")) parquetWriter();
       return null;
     } catch (Exception e) {
@@ -224,6 +233,38 @@ public class IcebergPyInternals {
       // with what is cached of plans above it
       return method(caches, "uncacheTableOrView", takes);
     }
+  }
+
+  // ---- parquet_scan: the constructor of Spark's own, with variants to take apart since 4.1
+
+  /** A scan of Spark's, with the first eleven of its arguments. */
+  static Object parquetScan(Object[] given) {
+    try {
+      Constructor make = parquetScan();
+      Class[] takes = make.getParameterTypes();
+      Object[] all = new Object[takes.length];
+      for (int i = 0; i < all.length; i++)
+        all[i] = i < given.length ? given[i] : Array.newInstance(takes[i].getComponentType(), 0);
+      return make.newInstance(all);
+    } catch (InvocationTargetException e) {
+      Platform.throwException(e.getCause());
+      return null;
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+  private static Constructor parquetScan() throws ReflectiveOperationException {
+    String name = "org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan";
+    Constructor[] all = known(name).getConstructors();
+    for (int i = 0; i < all.length; i++) {
+      Class[] takes = all[i].getParameterTypes();
+      boolean known = takes.length >= SCAN_TAKES.length;
+      for (int p = 0; known && p < SCAN_TAKES.length; p++)
+        known = SCAN_TAKES[p] == null || takes[p].isAssignableFrom(SCAN_TAKES[p]);
+      for (int p = SCAN_TAKES.length; known && p < takes.length; p++) known = takes[p].isArray();
+      if (known) return all[i];
+    }
+    throw new NoSuchMethodException(name + " has no constructor of the arguments known here");
   }
 
   // ---- parquet_writer: FileFormatWriter.write, of 11 arguments and newer ones with defaults

@@ -18,8 +18,6 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
-import org.apache.spark.sql.connector.read.VariantExtraction;
-import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -62,10 +60,10 @@ public class IcebergPyParquetScan
           (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
               scala.jdk.javaapi.CollectionConverters.asScala(table.options)));
       scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
-      readers = new ParquetScan(spark, conf, null, table.columns, table.columns,
-          table.files.factSchema, filters, CaseInsensitiveStringMap.empty(), scala.Option.empty(),
-          none, none, new VariantExtraction[0])
-                    .createReaderFactory();
+      Batch sparks = (Batch) IcebergPyInternals.parquetScan(
+          new Object[] {spark, conf, null, table.columns, table.columns, table.files.factSchema,
+              filters, CaseInsensitiveStringMap.empty(), scala.Option.empty(), none, none});
+      readers = sparks.createReaderFactory();
     }
     return readers;
   }
