@@ -303,7 +303,7 @@ def sql_literal(type_: Type, value: Any) -> str:
         case BooleanType():
             return "true" if value else "false"
         case StringType():
-            return "'" + str(text).replace("\\", "\\\\").replace("'", "\\'") + "'"
+            return text_literal(str(text))
         case DateType():
             return f"DATE '{text}'"
         case TimestamptzType():
@@ -319,3 +319,10 @@ def sql_literal(type_: Type, value: Any) -> str:
             return f"{text}L"
         case _:
             return str(text)
+
+
+def text_literal(text: str) -> str:
+    """A text in SQL, also for sessions that have switched escapes off."""
+    if "'" in text or "\\" in text:
+        return f"CAST(X'{text.encode().hex()}' AS STRING)"
+    return f"'{text}'"

@@ -23,6 +23,7 @@ from iceberg_pyspark.spark.alter_table import alter_table
 from iceberg_pyspark.spark.column_defaults import with_defaults
 from iceberg_pyspark.spark.native_grouping import grouping_fields
 from iceberg_pyspark.spark.runtime_filters import telling_columns
+from iceberg_pyspark.spark.shown_defaults import with_shown_defaults
 from iceberg_pyspark.spark.shown_table import shown_fields, shown_partitioning, shown_properties
 from iceberg_pyspark.spark.staged_tables import (
     StagedTables,
@@ -144,7 +145,9 @@ class CatalogAnswers:
             "name": f"{catalog.name}.{loaded.identifier}",
             "id": metadata.table_uuid,
             "version": str(selected.snapshot and selected.snapshot.snapshot_id),
-            "schema": shown_spark_schema(selected.schema).json(),
+            "schema": with_shown_defaults(
+                shown_spark_schema(selected.schema), selected.schema
+            ).json(),
             "metadata_columns": to_spark_schema(hidden).json(),
             "properties": shown_properties(metadata),
             "partitioning": shown_partitioning(metadata),

@@ -294,6 +294,28 @@ def test_defaults_are_kept_as_values_that_java_reads(lake: Oracle) -> None:
     assert str(answers(lake, "select late from {c}.ours.defaults")[0][0]) == "1.50"
 
 
+def test_what_an_insert_leaves_out_is_as_in_java(lake: Oracle) -> None:
+    lake.sql(
+        "create table lake.ours.filled (id int, i int default -5, n bigint default -7, "
+        "s string default 'x', d date default date '2020-01-02', u timestamp_ntz "
+        "default timestamp_ntz '2020-01-02 03:04:05.12', z boolean default true, "
+        "b binary default X'0aff', c decimal(6, 3) default -2.5, f double default 1, "
+        "g float default 0.5, t timestamp default timestamp '2020-01-02 03:04:05') using iceberg "
+        "tblproperties ('format-version'='3')"
+    )
+    lake.sql("alter table lake.ours.filled alter column i set default 6")
+    shown = []
+    for catalog in (OURS, JAVAS):
+        lake.sql(f"insert into {catalog}.ours.filled (id) values (1)")
+        text = lake.sql(f"show create table {catalog}.ours.filled").collect()[0][0]
+        shown.append(text.partition("t TIMESTAMP DEFAULT")[0].partition("(")[2])
+    assert shown[0] == shown[1]
+    assert "n BIGINT DEFAULT -7L" in shown[0]
+    first, second = (tuple(r) for r in lake.sql("select * from lake.ours.filled").collect())
+    assert first == second
+    assert (first[1], first[2], first[3]) == (6, -7, "x")
+
+
 def test_new_sessions_have_the_catalogs_that_their_configuration_names(lake: Oracle) -> None:
     lake.sql(
         "create table java_hadoop.both.sessions using iceberg as " + ROWS.format(first=0, last=4)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -98,6 +100,96 @@ def test_defaults_need_version_3_and_a_literal(spark: SparkSession, lake: Iceber
     assert found["t"] == 1577934245000000
     assert (found["b"], found["f"], str(found["c"]), found["z"]) == (b"\n", 1.0, "-2.500", True)
     assert found["s"] == "x"
+
+
+DEFAULTS = {
+    "i": ("int", "-5", -5),
+    "n": ("bigint", "9223372036854775807", 2**63 - 1),
+    "s": ("string", "'it''s'", "it's"),
+    "e": ("string", r"'a\\b\nc'", "a\\b\nc"),
+    "d": ("date", "date '2020-01-02'", date(2020, 1, 2)),
+    "t": ("timestamp", "timestamp '2020-01-02 03:04:05Z'", datetime(2020, 1, 2, 3, 4, 5)),
+    "u": (
+        "timestamp_ntz",
+        "timestamp_ntz '2020-01-02 03:04:05.123456'",
+        datetime(2020, 1, 2, 3, 4, 5, 123456),
+    ),
+    "z": ("boolean", "true", True),
+    "b": ("binary", "X'0aff'", b"\n\xff"),
+    "c": ("decimal(6, 3)", "-2.5", Decimal("-2.500")),
+    "f": ("double", "1e300", 1e300),
+    "g": ("float", "0.5", 0.5),
+}
+"""Of columns: the type, the literal, the value."""
+
+
+def test_what_an_insert_leaves_out_is_the_default(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    columns = ", ".join(f"{c} {type_} default {sql}" for c, (type_, sql, _) in DEFAULTS.items())
+    spark.sql(
+        f"create table lake.db.filled (id int, {columns}) tblproperties ('format-version'='3')"
+    )
+    values = tuple(value for _, _, value in DEFAULTS.values())
+    spark.sql("insert into lake.db.filled (id) values (1)")
+    spark.sql("set time zone 'America/New_York'")
+    spark.sql("set spark.sql.parser.escapedStringLiterals = true")
+    try:
+        spark.sql("insert into lake.db.filled (id) select 2")
+    finally:
+        spark.sql("set time zone 'UTC'")
+        spark.sql("set spark.sql.parser.escapedStringLiterals = false")
+    spark.sql("insert into lake.db.filled (i, id, s) values (default, 3, null)")
+    spark.sql("insert overwrite lake.db.filled by name select 4 as id where 1 = 0")
+    assert spark.table("lake.db.filled").count() == 0
+    spark.sql("insert into lake.db.filled by name select 4 as id")
+    spark.sql("insert into lake.db.filled values (5, 0, 0" + ", null" * 10 + ")")
+    spark.sql("update lake.db.filled set i = default, s = default, b = default where id = 5")
+    found = {r["id"]: tuple(r)[1:] for r in spark.table("lake.db.filled").collect()}
+    assert found[4] == values
+    assert (found[5][0], found[5][1], found[5][2], found[5][3]) == (-5, 0, "it's", None)
+    third = lake.table("lake.db.filled").history[2].snapshot_id
+    past = spark.sql(f"select * from lake.db.filled version as of {third}").collect()
+    assert {r["id"]: tuple(r)[1:] for r in past} == {
+        1: values,
+        2: values,
+        3: (-5, values[1], None, *values[3:]),
+    }
+
+
+def test_defaults_that_only_other_writers_set(spark: SparkSession, lake: IcebergSession) -> None:
+    spark.sql("create table lake.db.set_outside (id int) tblproperties ('format-version'='3')")
+    spark.sql("insert into lake.db.set_outside values (1)")
+    change = lake.table("lake.db.set_outside").update_schema()
+    change.add_column("u", "uuid", default="61f0c404-5cb3-11e7-907b-a6006ad3dba0")
+    change.add_column("x", "fixed[2]", default=b"\x00\x01")
+    change.add_column("t", "timestamptz", default="1960-01-02T03:04:05.000001+02:00")
+    change.add_column("late", "int").update_default("late", 7)
+    change.add_column("gone", "int", default=8).update_default("gone", None)
+    change.commit()
+    spark.sql("insert into lake.db.set_outside (id) values (2)")
+    found = sorted(spark.table("lake.db.set_outside").collect())
+    outside = (
+        "61f0c404-5cb3-11e7-907b-a6006ad3dba0",
+        b"\x00\x01",
+        datetime(1960, 1, 2, 1, 4, 5, 1),
+    )
+    assert [tuple(r) for r in found] == [(1, *outside, None, 8), (2, *outside, 7, None)]
+
+
+def test_the_columns_of_a_query_bring_no_defaults(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    version_3 = "tblproperties ('format-version'='3')"
+    spark.sql(f"create table lake.db.source (id int, s string default 'it''s') {version_3}")
+    spark.sql("create table lake.db.made as select * from lake.db.source")
+    spark.sql(f"create or replace table lake.db.made {version_3} as select * from lake.db.source")
+    spark.table("lake.db.source").writeTo("lake.db.made").createOrReplace()
+    spark.sql("insert into lake.db.made (id) values (1)")
+    assert [tuple(r) for r in spark.table("lake.db.made").collect()] == [(1, None)]
+    spark.sql(f"replace table lake.db.made (id int, s string default 'y') {version_3}")
+    spark.sql("insert into lake.db.made (id) values (2)")
+    assert [tuple(r) for r in spark.table("lake.db.made").collect()] == [(2, "y")]
 
 
 def test_a_table_of_the_session(spark: SparkSession, lake: IcebergSession, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -37,7 +36,6 @@ public class IcebergPyTable
   /** Spark loads the table of a reused DataFrame again and takes the newer version. */
   public String version() { return (String) facts.get("version"); }
   public StructType schema() { return schema; }
-  public Column[] columns() { return CatalogV2Columns.of(schema); }
   public Map properties() { return (Map) facts.get("properties"); }
   public Transform[] partitioning() { return transforms((List) facts.get("partitioning")); }
   /** What all files of the table can be grouped by. */

@@ -151,10 +151,26 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
   }
   private StagedTable staged(String mode, Identifier identifier, Column[] columns,
       Transform[] partitions, Map properties) {
+    if (isOfQuery()) columns = withoutDefaults(columns);
     return new IcebergPyStagedTable(
         IcebergPyBridge.askMap("table.stage",
             with(described(identifier, columns, partitions, properties), "mode", mode)),
         handle);
+  }
+  /** Whether a query gives the columns: nothing in them tells, only who asks does. */
+  private static boolean isOfQuery() {
+    StackTraceElement[] callers = Thread.currentThread().getStackTrace();
+    for (int i = 0; i < callers.length; i++)
+      if (callers[i].getClassName().endsWith("TableAsSelectExec")) return true;
+    return false;
+  }
+  /** The columns of a query bring the defaults of the tables it reads: the new table has none. */
+  private static Column[] withoutDefaults(Column[] columns) {
+    Column[] out = new Column[columns.length];
+    for (int i = 0; i < out.length; i++)
+      out[i] = Column.create(columns[i].name(), columns[i].dataType(), columns[i].nullable(),
+          columns[i].comment(), columns[i].metadataInJSON());
+    return out;
   }
   public Table createTable(
       Identifier identifier, StructType schema, Transform[] partitions, Map properties) {
