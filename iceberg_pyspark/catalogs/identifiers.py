@@ -7,6 +7,8 @@ those that make folders of them).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError
 
@@ -60,6 +62,15 @@ def _quoted_level(rest: str, text: str) -> tuple[str, str]:
         level += "`"
         at = end + 2
     raise InvalidRequestError(f"name {text!r}: a backtick is not closed")
+
+
+def quoted(levels: Sequence[str]) -> str:
+    """A dotted name as SQL takes it, whatever its levels hold.
+
+    >>> quoted(("db", "a`b"))
+    '`db`.`a``b`'
+    """
+    return ".".join(f"`{level.replace('`', '``')}`" for level in levels)
 
 
 def parse_table_identifier(text: str) -> TableIdentifier:

@@ -73,20 +73,19 @@ class SpecChanges:
     def add_field(
         self: Self, source: str, transform: Transform | str = "identity", name: str | None = None
     ) -> Self:
-        """Partition by a transform of a column as well."""
+        """Partition by a transform of a column as well.
+
+        One that was removed a moment ago comes back, and takes another name if one is given.
+        """
         parsed = _transform(transform)
         source_ids = (self._metadata.current_schema.find(source).field_id,)
         back = next(
-            (
-                f
-                for f in self._removed
-                if f.source_ids == source_ids and f.transform == parsed and name in (None, f.name)
-            ),
+            (f for f in self._removed if f.source_ids == source_ids and f.transform == parsed),
             None,
         )
         if back is not None:
             self._restore(back)
-            return self
+            return self if name is None else self.rename_field(back.name, name)
         field = self._field_for(source, source_ids, parsed, name)
         self._give_way(field.name)
         self._fields.append(field)

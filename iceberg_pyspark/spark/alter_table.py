@@ -17,20 +17,29 @@ from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.transaction import Transaction
 
 Change = Mapping[str, Any]
+_LOCATION = "location"
 _SHOWN_ONLY = {
+    _LOCATION: "a table has one; ALTER TABLE ... SET LOCATION gives it another",
     "provider": "every table here is Iceberg's",
     "format": "set write.format.default",
-    "sort-order": "use replace_sort_order() of the table",
-    "identifier-fields": "use update_schema().set_identifier_fields() of the table",
-    "location": "a table stays where it is",
+    "sort-order": "use ALTER TABLE ... WRITE ORDERED BY",
+    "identifier-fields": "use ALTER TABLE ... SET IDENTIFIER FIELDS",
 }
 
 
 def alter_table(table: Table, changes: Sequence[Change]) -> None:
     """Carry out the changes of one statement together, or none of them."""
     with table.transaction() as transaction:
+        _change_location(transaction, changes)
         _change_properties(transaction, changes, str(table.identifier))
         _change_columns(transaction, changes, str(table.identifier))
+
+
+def _change_location(transaction: Transaction, changes: Sequence[Change]) -> None:
+    """SET LOCATION comes as a property."""
+    for c in changes:
+        if c["op"] == "set_property" and c["key"] == _LOCATION:
+            transaction.update_location().set_location(c["value"]).commit()
 
 
 def _change_properties(transaction: Transaction, changes: Sequence[Change], name: str) -> None:
@@ -38,6 +47,8 @@ def _change_properties(transaction: Transaction, changes: Sequence[Change], name
     found = False
     for c in changes:
         if c["op"] not in ("set_property", "remove_property"):
+            continue
+        if c["op"] == "set_property" and c["key"] == _LOCATION:
             continue
         found = True
         if c["key"] in _SHOWN_ONLY:

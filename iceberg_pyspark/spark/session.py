@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.catalogs.identifiers import quoted
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, LocationRefusedError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.captured_errors import (
@@ -23,6 +24,7 @@ from iceberg_pyspark.spark.bridge.captured_errors import (
     thrown_in,
 )
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
+from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of, predicate_of
 from iceberg_pyspark.spark.commit_write import commit_write
 from iceberg_pyspark.spark.data_source import IcebergDataSource
@@ -42,8 +44,9 @@ from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, branch_to_change
 from iceberg_pyspark.spark.runtime_filters import kept_locations
-from iceberg_pyspark.spark.spark_table import SparkTable, spark_table
+from iceberg_pyspark.spark.spark_table import SparkTable, names_our_catalog, spark_table
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_statements import extension_in, run_statement
 from iceberg_pyspark.spark.staged_tables import write_staged
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.types import project_like
@@ -61,6 +64,7 @@ from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables import metadata_table
 from iceberg_pyspark.table.scan import TableScan, partition_of, scan_table
+from iceberg_pyspark.table.sql_extensions import extension_statement
 from iceberg_pyspark.table.table_storage import table_io
 
 if TYPE_CHECKING:
@@ -90,6 +94,7 @@ def install(spark: SparkSession) -> IcebergSession:
     if handle not in _sessions:
         bridge.answer_with(_answer)
         bridge.add_rule()
+        bridge.put_parser_in_front()
         hide_secrets(spark, bridge)
         say_our_errors_first()
         _install_in_new_sessions(spark)
@@ -155,6 +160,16 @@ class IcebergSession:
             return spark_table(self.spark, name, None, None)
         return spark_table(self.spark, name, self._open_catalog, self.row_level())
 
+    def sql(self, text: str) -> DataFrame:
+        """`spark.sql(text)`, and Iceberg's statements of ALTER TABLE where Spark knows none."""
+        statement = extension_statement(text)
+        if statement is None or (self.bridge is not None and self.bridge.has(SQL_EXTENSIONS)):
+            return self.spark.sql(text)
+        if not names_our_catalog(self.spark, statement.table):
+            return self.spark.sql(text)
+        run_statement(self.table(quoted(statement.table)), text, statement.offset)
+        return self.spark.createDataFrame([], spark_types.StructType())
+
     def row_level(self) -> RowLevelSession:
         """What operations on rows need of it."""
         return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
@@ -170,6 +185,7 @@ class IcebergSession:
             return
         handle = self.bridge.session_handle
         self.bridge.remove_rule()
+        self.bridge.take_parser_out()
         self.bridge.forget_catalogs()
         show_as_before(self.spark)
         vars(self.spark).pop("newSession", None)
@@ -552,6 +568,7 @@ _OF_VALUES: Mapping[str, Callable[..., Any]] = {
     "scan.aggregate": _aggregate,
     "scan.runtime_filter": _runtime_filter,
     "table.truncate": _truncate,
+    "statement.read": extension_in,
 }
 """Questions whose arguments are JSON; those to catalogs: `CatalogAnswers`."""
 

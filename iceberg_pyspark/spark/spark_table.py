@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels
+from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels, quoted
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.row_level.assignments import as_column, parse_assignments
@@ -198,11 +198,11 @@ def spark_table(
         catalog = load_catalog(catalog_name, **options)
         reader = reader.option("catalog", catalog_name)
         reader = reader.options(**{f"catalog.{k}": v for k, v in options.items()})
-        text = _quoted(levels)
+        text = quoted(levels)
         return SparkTable(
             catalog, identifier, name=full_name, read=lambda: reader.load(text), session=session
         )
-    text = _quoted((catalog_name, *levels))
+    text = quoted((catalog_name, *levels))
     return SparkTable(
         open_catalog(catalog_name),
         identifier,
@@ -210,10 +210,6 @@ def spark_table(
         read=lambda: spark.table(text),
         session=session,
     )
-
-
-def _quoted(levels: Sequence[str]) -> str:
-    return ".".join(f"`{level.replace('`', '``')}`" for level in levels)
 
 
 def _options_of(spark: SparkSession, name: str) -> dict[str, str]:
@@ -234,6 +230,13 @@ def _in_session(spark: SparkSession, name: str) -> tuple[str, tuple[str, ...]] |
     if len(levels) == 1:
         levels = (*parse_levels(spark.catalog.currentDatabase()), *levels)
     return current, levels
+
+
+def names_our_catalog(spark: SparkSession, levels: Sequence[str]) -> bool:
+    """Whether one of the session's catalogs of ours answers for a name."""
+    if len(levels) > 1 and spark.conf.get(f"{_PREFIX}{levels[0]}", None) is not None:
+        return _is_ours(spark, levels[0])
+    return _is_ours(spark, spark.catalog.currentCatalog())
 
 
 def _is_ours(spark: SparkSession, catalog: str) -> bool:

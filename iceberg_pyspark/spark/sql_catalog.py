@@ -25,6 +25,7 @@ from iceberg_pyspark.spark.native_grouping import grouping_fields
 from iceberg_pyspark.spark.runtime_filters import telling_columns
 from iceberg_pyspark.spark.shown_defaults import with_shown_defaults
 from iceberg_pyspark.spark.shown_table import shown_fields, shown_partitioning, shown_properties
+from iceberg_pyspark.spark.sql_statements import run_statement, statement_in
 from iceberg_pyspark.spark.staged_tables import (
     StagedTables,
     abort_staged,
@@ -250,7 +251,11 @@ class CatalogAnswers:
 
     def _table_alter(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
         table = Table(catalog, catalog.load_table(_identifier(q)))
-        alter_table(table, q["changes"])
+        statement = statement_in(q["changes"])
+        if statement is None:
+            alter_table(table, q["changes"])
+        else:
+            run_statement(table, statement)
         loaded = catalog.load_table(_identifier(q))
         return self._facts(q["catalog"], catalog, loaded, SnapshotSelector())
 

@@ -64,7 +64,7 @@ def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
     fields: list[PartitionField] = []
     for position, term in enumerate(terms):
         text, alias = _without_alias(term.strip())
-        parsed = _parse_term(text, schema)
+        parsed = parse_term(text, schema)
         fields.append(
             PartitionField(
                 source_ids=(parsed.source_id,),
@@ -94,7 +94,7 @@ def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
             raise InvalidRequestError(
                 f"sort term '{_shortened(term)}': expected a column or a transform of one"
             )
-        parsed = _parse_term(text, schema)
+        parsed = parse_term(text, schema)
         fields.append(
             SortField(
                 source_ids=(parsed.source_id,),
@@ -137,19 +137,23 @@ def _shortened(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Term:
-    """A transform of a column, and the name its partition field has by default."""
+class Term:
+    """A transform of a column, and the name its partition field has in a new table."""
 
     source_id: int
+    column: str
     transform: Transform
     field_name: str
 
 
-def _parse_term(text: str, schema: Schema) -> _Term:
+def parse_term(text: str, schema: Schema) -> Term:
+    """The column, or transform of one, that a term says; raises `InvalidRequestError`."""
     m = _TERM.fullmatch(text.strip())
     if m is None:
         name, source_id = _column(text, schema)
-        return _Term(source_id=source_id, transform=IdentityTransform(), field_name=name)
+        return Term(
+            source_id=source_id, column=name, transform=IdentityTransform(), field_name=name
+        )
     function, shown = m["function"].lower(), _shortened(text)
     arguments = [a.strip() for a in _ARGUMENT.findall(m["arguments"])]
     # thousands of digits are no number for Python
@@ -167,15 +171,18 @@ def _parse_term(text: str, schema: Schema) -> _Term:
                 f"id); the number is at most {MAX_INT32}"
             )
         bucket = function == "bucket"
-        return _Term(
+        return Term(
             source_id=source_id,
+            column=name,
             transform=BucketTransform(numbers[0]) if bucket else TruncateTransform(numbers[0]),
             field_name=f"{name}_{'bucket' if bucket else 'trunc'}",
         )
     if numbers:
         raise InvalidRequestError(f"'{shown}': {function} takes a column only")
     if function == "identity":
-        return _Term(source_id=source_id, transform=IdentityTransform(), field_name=name)
+        return Term(
+            source_id=source_id, column=name, transform=IdentityTransform(), field_name=name
+        )
     if function not in _TIME_TRANSFORMS:
         raise InvalidRequestError(
             f"'{shown}': transform {function} is not known; there are identity, years, months, "
@@ -183,7 +190,9 @@ def _parse_term(text: str, schema: Schema) -> _Term:
             "bucket(n, column), truncate(n, column)"
         )
     transform, suffix = _TIME_TRANSFORMS[function]
-    return _Term(source_id=source_id, transform=transform, field_name=f"{name}_{suffix}")
+    return Term(
+        source_id=source_id, column=name, transform=transform, field_name=f"{name}_{suffix}"
+    )
 
 
 def _column(text: str, schema: Schema) -> tuple[str, int]:

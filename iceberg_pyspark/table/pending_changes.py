@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.cherry_picks import staged_snapshot
+from iceberg_pyspark.commits.location_changes import LocationChanges
 from iceberg_pyspark.commits.property_changes import PropertyChanges
 from iceberg_pyspark.commits.ref_changes import (
     create_ref,
@@ -102,6 +103,21 @@ class UpdateProperties(PropertyChanges, PendingChanges):
     def __init__(self, stage: Stage) -> None:
         PropertyChanges.__init__(self)
         PendingChanges.__init__(self, stage)
+
+
+class UpdateLocation(LocationChanges, PendingChanges):
+    """`table.update_location()`: where new files go."""
+
+    def __init__(self, stage: Stage, check: Callable[[str], None]) -> None:
+        """`check` refuses a location that the table cannot have."""
+        LocationChanges.__init__(self)
+        PendingChanges.__init__(self, stage)
+        self._check = check
+
+    def set_location(self, location: str) -> UpdateLocation:
+        """Have new files go below this folder, which lies in the table's store."""
+        self._check(location)
+        return super().set_location(location)
 
 
 Snapshots = TypeVar("Snapshots", bound="ManageSnapshots")

@@ -8,6 +8,7 @@ from what a catalog returns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import (
     Catalog,
@@ -48,13 +49,14 @@ from iceberg_pyspark.table.pending_changes import (
     BuildChanges,
     ManageSnapshots,
     ReplaceSortOrder,
+    UpdateLocation,
     UpdateProperties,
     UpdateSchema,
     UpdateSpec,
 )
 from iceberg_pyspark.table.scan import TableScan, scan_table
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
-from iceberg_pyspark.table.table_storage import table_io
+from iceberg_pyspark.table.table_storage import check_new_location, table_io
 from iceberg_pyspark.table.transaction import Transaction
 from iceberg_pyspark.table.write_rows import Rows, write_rows
 from iceberg_pyspark.table.written_files import WrittenFiles
@@ -275,6 +277,10 @@ class Table:
     def update_properties(self) -> UpdateProperties:
         """Change properties: chain calls, then `commit()`."""
         return UpdateProperties(self._stage)
+
+    def update_location(self) -> UpdateLocation:
+        """Change where new files go: `set_location(...)`, then `commit()`."""
+        return UpdateLocation(self._stage, partial(check_new_location, self._loaded))
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches and tags, roll back, cherry-pick: chain calls, then `commit()`."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.catalogs.own_folders import own_folders
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.places import check_scheme, is_in_store, store_of
 from iceberg_pyspark.storage.restricted import RestrictedFileIO, read_rule
 
 _ENCRYPTION_KEY = "encryption.key-id"
@@ -45,6 +46,17 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
         rule=read_rule(table.config),
         own=OwnFolders() if catalog is None else own_folders(catalog, table),
     )
+
+
+def check_new_location(table: LoadedTable, location: str) -> None:
+    """Refuse a location that no table can have, or not this one with the files it has."""
+    check_scheme(location)
+    known = table.metadata_location or table.metadata.location
+    if not is_in_store(location, known):
+        raise InvalidRequestError(
+            f"table {table.identifier}: its files are in {store_of(known)}, and a commit writes to "
+            f"one store, so its location cannot be {location}; choose one in that store"
+        )
 
 
 def check_not_encrypted(table: LoadedTable) -> None:

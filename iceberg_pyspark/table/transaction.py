@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import TracebackType
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
@@ -25,10 +26,12 @@ from iceberg_pyspark.table.pending_changes import (
     BuildChanges,
     ManageSnapshots,
     ReplaceSortOrder,
+    UpdateLocation,
     UpdateProperties,
     UpdateSchema,
     UpdateSpec,
 )
+from iceberg_pyspark.table.table_storage import check_new_location
 from iceberg_pyspark.table.write_rows import Rows, write_rows
 from iceberg_pyspark.table.written_files import WrittenFiles
 
@@ -76,6 +79,10 @@ class Transaction:
     def update_properties(self) -> UpdateProperties:
         """Change properties."""
         return UpdateProperties(self._stage)
+
+    def update_location(self) -> UpdateLocation:
+        """Change where new files go."""
+        return UpdateLocation(self._stage, partial(check_new_location, self._table))
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Change branches and tags; what is cherry-picked is so when the transaction commits."""

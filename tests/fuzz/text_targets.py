@@ -20,7 +20,7 @@ from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels, parse_ta
 from iceberg_pyspark.catalogs.properties import CatalogProperties
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql_database import database_url
-from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.spark.options import (
@@ -35,7 +35,13 @@ from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.store_properties import file_system_arguments
 from iceberg_pyspark.table.ddl_strings import parse_partitioning, parse_sort_order
 from iceberg_pyspark.table.filter_strings import parse_filter
+from iceberg_pyspark.table.run_sql_extensions import run_clause
 from iceberg_pyspark.table.schema_strings import parse_schema
+from iceberg_pyspark.table.sql_extensions import (
+    ExtensionSyntaxError,
+    extension_statement,
+    parse_clause,
+)
 from iceberg_pyspark.table.table import Table
 from tests.fuzz.mutations import mutate_text
 from tests.fuzz.seeds import COLUMNS, seed_table
@@ -155,6 +161,24 @@ _TERM_WORDS = (
         "4294967296",
         "zorder",
     ),
+)
+_STATEMENTS = (
+    "alter table lake.db.t add partition field bucket(16, id) as x",
+    "alter table t replace partition field part with truncate(2, part)",
+    "alter table t drop partition field part; -- no more",
+    "alter table `t` write distributed by partition locally ordered by id desc nulls first, part",
+    "alter table t set identifier fields id, part",
+    "alter table t create or replace branch b as of version 3 retain 7 days "
+    "with snapshot retention 2 snapshots 3 hours",
+    "alter table t create tag if not exists g /* later */ retain 9 minutes",
+    "alter table t drop branch if exists b",
+)
+_STATEMENT_WORDS = (
+    *("alter", "table", "add", "drop", "replace", "partition", "field", "with", "as", "of", "or"),
+    *("write", "ordered", "by", "locally", "unordered", "distributed", "asc", "nulls", "last"),
+    *("set", "identifier", "fields", "create", "branch", "tag", "if", "not", "exists", "version"),
+    *("retain", "snapshot", "retention", "snapshots", "days", "(", ")", ",", ".", ";", "`", "--"),
+    *("/*", "*/", "\n", "id", "part", "days(ts)", "main", "0", "18446744073709551616", "''"),
 )
 _NAMES = ("db.events", "lake.`a.b`.`c``d`", "/tmp/a/b", "db.t.snapshots", "/x#files", "a")
 _YAML = """default-catalog: lake
@@ -327,6 +351,19 @@ def _ddl(text: str) -> None:
     _each(text, parse_levels, parse_table_identifier, is_path)
 
 
+def _statement(text: str) -> None:
+    """Iceberg's statements of ALTER TABLE, carried out."""
+    found = extension_statement(text)
+    if found is None:
+        return
+    try:
+        clause = parse_clause(text, found.offset)
+    except ExtensionSyntaxError as e:
+        raise InvalidRequestError(str(e)) from e
+    seed = seed_table(2, True)
+    run_clause(seed.opened(json.dumps(seed.metadata_json).encode()), clause)
+
+
 def _each(given: Any, *parsers: Callable[[Any], object]) -> None:
     for parse in parsers:
         try:
@@ -405,6 +442,9 @@ TEXT_TARGETS = (
     Target(name="partition", mutate=_of(_PARTITIONS, _TERM_WORDS), parse=_partitions),
     Target(name="sort", mutate=_of(_SORTS, _TERM_WORDS), parse=_sorts),
     Target(name="ddl", mutate=_of((*_TERMS, *_NAMES), _TERM_WORDS), parse=_ddl),
+    Target(
+        name="statement", mutate=_of(_STATEMENTS, _STATEMENT_WORDS), parse=_statement, in_tests=500
+    ),
     Target(
         name="configuration", mutate=_of((_YAML,), _YAML_WORDS), parse=_configuration, in_tests=300
     ),

@@ -20,7 +20,14 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JJavaError
 
 from iceberg_pyspark.spark.bridge.class_jar import class_jar
-from iceberg_pyspark.spark.bridge.lots import BUILDS_ON, CORE, classes_of, source_of
+from iceberg_pyspark.spark.bridge.lots import (
+    BUILDS_ON,
+    CORE,
+    classes_of,
+    source_of,
+    writer_of,
+    written_for,
+)
 from iceberg_pyspark.storage.user_folder import user_folder
 
 _OF_EACH_JAR = (
@@ -87,11 +94,11 @@ class _Compiler:
         source = source_of(lot)
         self._compiled_with = self._compiled_with or _compiled_with(jvm, self._loader)
         built_on = [source_of(other) for other in BUILDS_ON[lot]]
-        made_of = "\n".join((self._compiled_with, *built_on, source))
+        made_of = "\n".join((self._compiled_with, *built_on, source, writer_of(lot)))
         # another session may remove a jar that was kept before the JVM has opened it
         for parent in (user_folder("iceberg-pyspark-bridge"), None):
             try:
-                with class_jar(parent, made_of, lambda: self._classes(source)) as jar:
+                with class_jar(parent, made_of, lambda: self._classes(lot)) as jar:
                     self._loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
                     if self.knows(lot):
                         return None
@@ -99,13 +106,13 @@ class _Compiler:
                 return _first_line(e)
         return "the driver's class loader does not find the classes it was given"
 
-    def _classes(self, source: str) -> dict[str, bytes]:
+    def _classes(self, lot: str) -> dict[str, bytes]:
         jvm = self._jvm
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(self._loader)
         compiler.setSourceVersion(8)
         compiler.setTargetVersion(8)
-        compiler.cook(source)
+        compiler.cook(source_of(lot) + written_for(lot, self._loader))
         # one answer for all: class by class they take as long as compiling does
         text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(
             compiler.getBytecodes()

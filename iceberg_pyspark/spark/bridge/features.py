@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from iceberg_pyspark.spark.bridge.lots import LAYOUT, PARQUET_SCAN, PARQUET_WRITE, ROW_LEVEL
+from iceberg_pyspark.spark.bridge.lots import (
+    EXTENSIONS,
+    LAYOUT,
+    PARQUET_SCAN,
+    PARQUET_WRITE,
+    ROW_LEVEL,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +77,12 @@ CACHED_TABLES = Feature(
     internals=("cached_tables",),
     otherwise="they keep the rows they had until UNCACHE TABLE",
 )
+SQL_EXTENSIONS = Feature(
+    name="Iceberg's statements of ALTER TABLE",
+    lots=(EXTENSIONS,),
+    internals=("session_parser",),
+    otherwise="give them to IcebergSession.sql(...)",
+)
 HIDDEN_IN_EVENTS = Feature(
     name="secrets hidden in the event log",
     internals=("event_log_settings",),
@@ -93,6 +105,7 @@ FEATURES = (
     COLUMN_DEFAULTS,
     SCHEMA_EVOLUTION,
     CACHED_TABLES,
+    SQL_EXTENSIONS,
     HIDDEN_IN_EVENTS,
     CLOSED_CATALOGS,
 )

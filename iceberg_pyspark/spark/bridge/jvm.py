@@ -16,7 +16,12 @@ from pyspark.sql.types import BinaryType, DataType, StructType, _parse_datatype_
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 from iceberg_pyspark.spark.bridge.compiler import load_lots
-from iceberg_pyspark.spark.bridge.features import CLOSED_CATALOGS, Feature, missing_features
+from iceberg_pyspark.spark.bridge.features import (
+    CLOSED_CATALOGS,
+    SQL_EXTENSIONS,
+    Feature,
+    missing_features,
+)
 from iceberg_pyspark.spark.bridge.java_lists import items
 
 # the reader finds columns by field id, and only in the relations that say so
@@ -92,6 +97,10 @@ class Bridge:
         return self._made("IcebergPyChanges")
 
     @cached_property
+    def _parsers(self) -> Any:
+        return self._made("IcebergPyParsers")
+
+    @cached_property
     def _layout(self) -> Any:
         return self._made("IcebergPyLayout")
 
@@ -151,6 +160,16 @@ class Bridge:
     def remove_rule(self) -> None:
         """Take the optimizer rule out again."""
         self._plans.removeRule(self._spark._jsparkSession)
+
+    def put_parser_in_front(self) -> None:
+        """Have the session know Iceberg's statements of ALTER TABLE, if the release can."""
+        if self.has(SQL_EXTENSIONS):
+            self._parsers.putInFront(self._spark._jsparkSession)
+
+    def take_parser_out(self) -> None:
+        """Leave the session with the parser it had."""
+        if self.has(SQL_EXTENSIONS):
+            self._parsers.takeOut(self._spark._jsparkSession)
 
     def has_file_system(self, scheme: str) -> bool:
         """Whether the JVM can open locations of that scheme."""

@@ -6,8 +6,12 @@ fall back to says `features.py`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from iceberg_pyspark.spark.bridge import parser_source
 
 CORE = "core"
 """The catalog, the callback to Python, the optimizer rule and commands: without it nothing is."""
@@ -24,12 +28,16 @@ PARQUET_WRITE = "parquet_write"
 ROW_LEVEL = "row_level"
 """DELETE, UPDATE and MERGE: statements taken apart, and joins."""
 
+EXTENSIONS = "extensions"
+"""Iceberg's statements of ALTER TABLE: a parser in front of Spark's."""
+
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     CORE: (),
     PARQUET_SCAN: (CORE,),
     LAYOUT: (CORE,),
     PARQUET_WRITE: (CORE,),
     ROW_LEVEL: (CORE,),
+    EXTENSIONS: (CORE,),
 }
 """Every lot, and those whose classes it knows; these stand before it."""
 
@@ -46,6 +54,16 @@ def source_of(lot: str) -> str:
     lines = [line for f in _files(lot) for line in f.read_text("utf-8").splitlines()]
     imports = sorted({line for line in lines if line.startswith("import ")})
     return "\n".join([*imports, *(line for line in lines if not line.startswith("import "))])
+
+
+def written_for(lot: str, loader: Any) -> str:
+    """What a lot has besides: classes written for the release whose class loader that is."""
+    return parser_source.parser_source(loader) if lot == EXTENSIONS else ""
+
+
+def writer_of(lot: str) -> str:
+    """The text of what writes them: other classes come of another."""
+    return inspect.getsource(parser_source) if lot == EXTENSIONS else ""
 
 
 def _files(lot: str) -> list[Path]:

@@ -112,6 +112,13 @@ def test_removing_and_adding_the_same_changes_nothing(version: int) -> None:
     assert changes.changes(metadata).updates == ()
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_removing_and_adding_with_another_name_is_renaming(version: int) -> None:
+    metadata = table(version)
+    changes = SpecChanges(metadata).remove_field("c").add_field("c", name="country")
+    assert fields(changed(changes, metadata)) == [("country", 1000, "identity")]
+
+
 def test_fields_are_renamed_and_removed_by_what_they_are() -> None:
     metadata = table()
     after = changed(SpecChanges(metadata).rename_field("c", "country"), metadata)

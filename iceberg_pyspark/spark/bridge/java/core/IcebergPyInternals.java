@@ -47,7 +47,7 @@ public class IcebergPyInternals {
     Map found = new LinkedHashMap();
     String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
         "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
-        "parquet_writer"};
+        "parquet_writer", "session_parser"};
     for (int i = 0; i < names.length; i++) found.put(names[i], lacks(names[i], session));
     return found;
   }
@@ -63,6 +63,10 @@ public class IcebergPyInternals {
       if (name.equals("cached_tables")) cachedTables(CACHES);
       if (name.equals("parquet_scan")) parquetScan();
       if (name.equals("parquet_writer")) parquetWriter();
+      if (name.equals("session_parser")) {
+        sessionParser().setAccessible(true);
+        origin(1, 0);
+      }
       return null;
     } catch (Exception e) {
       return e.getMessage() == null ? e.toString() : e.getMessage();
@@ -103,6 +107,32 @@ public class IcebergPyInternals {
         new Class[] {String.class, CaseInsensitiveStringMap.class, scala.Option.class});
     method(make.getReturnType(), "dataSource", new Class[0]);
     return make;
+  }
+
+  // ---- session_parser: what parses the statements of a session, and places in their text
+
+  static void setParser(Object sessionState, Object parser) {
+    try {
+      Field held = sessionParser();
+      held.setAccessible(true);
+      held.set(sessionState, parser);
+    } catch (ReflectiveOperationException e) {
+      Platform.throwException(e);
+    }
+  }
+  private static Field sessionParser() throws ReflectiveOperationException {
+    return declared(known("org.apache.spark.sql.internal.SessionState"), "sqlParser");
+  }
+  /** A line from 1 and a position from 0; an origin has ever more besides. */
+  static Object origin(int line, int position) throws ReflectiveOperationException {
+    Constructor[] all = known("org.apache.spark.sql.catalyst.trees.Origin").getConstructors();
+    if (all.length != 1)
+      throw new NoSuchMethodException("Origin has " + all.length + " constructors");
+    Object[] options = new Object[all[0].getParameterTypes().length];
+    java.util.Arrays.fill(options, scala.Option.empty());
+    options[0] = scala.Option.apply(Integer.valueOf(line));
+    options[1] = scala.Option.apply(Integer.valueOf(position));
+    return all[0].newInstance(options);
   }
 
   // ---- event_log_settings: what the event log asks what to hide

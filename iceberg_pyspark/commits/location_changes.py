@@ -1,0 +1,31 @@
+"""The change of a table's location, where new files go; those that are there stay."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.requirements import AssertTableUUID
+from iceberg_pyspark.commits.updates import SetLocation
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+Self = TypeVar("Self", bound="LocationChanges")
+
+
+class LocationChanges:
+    """A location to set; none: the table stays where it is."""
+
+    def __init__(self) -> None:
+        self._location: str | None = None
+
+    def set_location(self: Self, location: str) -> Self:
+        """Have new files go below this folder."""
+        self._location = location
+        return self
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """As updates of this metadata; the last writer wins, in the same table."""
+        if self._location is None or self._location == metadata.location:
+            return Changes()
+        required = () if metadata.table_uuid is None else (AssertTableUUID(metadata.table_uuid),)
+        return Changes(updates=(SetLocation(self._location),), requirements=required)
