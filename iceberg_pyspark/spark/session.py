@@ -16,7 +16,12 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.identifiers import quoted
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError, LocationRefusedError
+from iceberg_pyspark.errors import (
+    IcebergError,
+    InvalidRequestError,
+    LocationRefusedError,
+    TableAlreadyExistsError,
+)
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.bridge.captured_errors import (
     say_errors_as_before,
@@ -44,6 +49,7 @@ from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, branch_to_change
 from iceberg_pyspark.spark.runtime_filters import kept_locations
+from iceberg_pyspark.spark.source_names import options_in_session, table_there
 from iceberg_pyspark.spark.spark_table import SparkTable, names_our_catalog, spark_table
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
 from iceberg_pyspark.spark.sql_statements import extension_in, run_statement
@@ -452,11 +458,21 @@ def _write_source(session_handle: str, described: str, rows: Any) -> None:
     assert session.bridge is not None, "only the bridge asks for writes"
     said = json.loads(described)
     frame = DataFrame(rows, session.spark)
-    prepared = prepare_write(said["options"], frame.schema, overwrite=said["overwrite"])
+    options = options_in_session(session.spark, said["options"])
+    prepared = prepare_write(options, frame.schema, overwrite=said["overwrite"])
+    if said.get("creates") and prepared.new_table is None:
+        raise TableAlreadyExistsError(
+            f"table {prepared.table.table} was created by somebody else meanwhile: nothing was "
+            "written; choose another mode or name"
+        )
     context = prepared.context
     layout = write_layout(context.schema, context.spec, prepared.sort_order, context.properties)
     context = replace(context, sort_order_id=layout.sort_order.order_id)
     commit_write(prepared, write_laid_out(session.bridge, frame, context, layout, prepared.io))
+
+
+def _source_options(session: str, options: Mapping[str, str]) -> dict[str, Any]:
+    return {"options": options_in_session(_session(session).spark, options)}
 
 
 def _truncate(handle: str, session: Mapping[str, str], application: Mapping[str, str]) -> None:
@@ -569,6 +585,8 @@ _OF_VALUES: Mapping[str, Callable[..., Any]] = {
     "scan.runtime_filter": _runtime_filter,
     "table.truncate": _truncate,
     "statement.read": extension_in,
+    "source.options": _source_options,
+    "source.table": table_there,
 }
 """Questions whose arguments are JSON; those to catalogs: `CatalogAnswers`."""
 

@@ -184,7 +184,7 @@ def spark_table(
     and the data source reads.
     """
     reader = spark.read.format("iceberg-py")
-    found = None if is_path(name) else _in_session(spark, name)
+    found = None if is_path(name) else catalog_and_levels(spark, name)
     if found is None:
         catalog, identifier = resolve_table(name)
         return SparkTable(
@@ -194,7 +194,7 @@ def spark_table(
     identifier = TableIdentifier(namespace=levels[:-1], name=levels[-1])
     full_name = f"{catalog_name}.{identifier}"
     if open_catalog is None:
-        options = _options_of(spark, catalog_name)
+        options = catalog_options(spark, catalog_name)
         catalog = load_catalog(catalog_name, **options)
         reader = reader.option("catalog", catalog_name)
         reader = reader.options(**{f"catalog.{k}": v for k, v in options.items()})
@@ -212,20 +212,20 @@ def spark_table(
     )
 
 
-def _options_of(spark: SparkSession, name: str) -> dict[str, str]:
+def catalog_options(spark: SparkSession, name: str) -> dict[str, str]:
     """What the session's configuration says about one of our catalogs."""
     prefix = f"{_PREFIX}{name}."
     settings = spark.conf.getAll
     return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
 
 
-def _in_session(spark: SparkSession, name: str) -> tuple[str, tuple[str, ...]] | None:
+def catalog_and_levels(spark: SparkSession, name: str) -> tuple[str, tuple[str, ...]] | None:
     """Catalog and levels of a name that one of the session's catalogs of ours answers for."""
     levels = parse_levels(name)
-    if len(levels) > 1 and _is_ours(spark, levels[0]):
+    if len(levels) > 1 and is_our_catalog(spark, levels[0]):
         return levels[0], levels[1:]
     current = spark.catalog.currentCatalog()
-    if not _is_ours(spark, current):
+    if not is_our_catalog(spark, current):
         return None
     if len(levels) == 1:
         levels = (*parse_levels(spark.catalog.currentDatabase()), *levels)
@@ -235,9 +235,10 @@ def _in_session(spark: SparkSession, name: str) -> tuple[str, tuple[str, ...]] |
 def names_our_catalog(spark: SparkSession, levels: Sequence[str]) -> bool:
     """Whether one of the session's catalogs of ours answers for a name."""
     if len(levels) > 1 and spark.conf.get(f"{_PREFIX}{levels[0]}", None) is not None:
-        return _is_ours(spark, levels[0])
-    return _is_ours(spark, spark.catalog.currentCatalog())
+        return is_our_catalog(spark, levels[0])
+    return is_our_catalog(spark, spark.catalog.currentCatalog())
 
 
-def _is_ours(spark: SparkSession, catalog: str) -> bool:
+def is_our_catalog(spark: SparkSession, catalog: str) -> bool:
+    """Whether the session's configuration makes a catalog of that name one of ours."""
     return spark.conf.get(f"{_PREFIX}{catalog}", None) == CATALOG_CLASS

@@ -30,7 +30,7 @@ _UNFINISHED_SECONDS = 3600
 def class_jar(
     parent: str | None, made_of: str, compile_classes: Callable[[], Mapping[str, bytes]]
 ) -> Iterator[Path]:
-    """A jar of the classes, compiled now unless `parent` has one made of the same.
+    """A jar of files by their names, made now unless `parent` has one made of the same.
 
     `parent` is a folder of this user's alone. With None, or where it takes no file, the jar is a
     temporary one and removed at the end: by then the JVM must have opened it.
@@ -118,5 +118,5 @@ def _jar(classes: Mapping[str, bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as jar:
         for name in sorted(classes):
-            jar.writestr(zipfile.ZipInfo(f"{name}.class"), classes[name])
+            jar.writestr(zipfile.ZipInfo(name), classes[name])
     return out.getvalue()

@@ -23,6 +23,7 @@ from iceberg_pyspark.spark.bridge.class_jar import class_jar
 from iceberg_pyspark.spark.bridge.lots import (
     BUILDS_ON,
     CORE,
+    FORMATS,
     classes_of,
     source_of,
     writer_of,
@@ -37,6 +38,7 @@ _OF_EACH_JAR = (
 )
 """A class of every jar that decides what is compiled."""
 
+_REGISTER = "org.apache.spark.sql.sources.DataSourceRegister"
 _failures: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 """Of a gateway: why lots do not compile, which takes as long to find out as compiling them."""
 
@@ -57,9 +59,9 @@ def load_lots(gateway: Any) -> Lots:
     """Have the JVM know every lot that compiles; raises `BridgeUnavailableError` without `core`."""
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     failures = _failures.setdefault(gateway, {})
-    compiler = _Compiler(gateway.jvm, loader)
+    compiler = _Compiler(gateway, loader)
     for lot in BUILDS_ON:
-        if lot not in failures and not compiler.knows(lot):
+        if lot not in failures and not compiler.knows(lot) and not compiler.is_taken(lot):
             failure = compiler.add(lot)
             if failure is None:
                 continue
@@ -73,8 +75,9 @@ def load_lots(gateway: Any) -> Lots:
 class _Compiler:
     """One class loader, and what is compiled for it."""
 
-    def __init__(self, jvm: Any, loader: Any) -> None:
-        self._jvm = jvm
+    def __init__(self, gateway: Any, loader: Any) -> None:
+        self._gateway = gateway
+        self._jvm = gateway.jvm
         self._loader = loader
         self._compiled_with = ""
 
@@ -82,6 +85,13 @@ class _Compiler:
         """Whether the loader has the lot's classes."""
         # asked as a resource: a missing class would be an exception, and a costly one through py4j
         return self._loader.getResource(f"{_marker(lot)}.class") is not None
+
+    def is_taken(self, lot: str) -> bool:
+        """Whether somebody else has the format's name that the lot would claim."""
+        if lot not in FORMATS:
+            return False
+        formats = new_instance(self._gateway, self._loader, "IcebergPyFormats")
+        return bool(formats.isTaken(FORMATS[lot][1]))
 
     def add(self, lot: str) -> str | None:
         """Compile a lot, or find its classes kept, and have the loader know it; or why not."""
@@ -117,7 +127,17 @@ class _Compiler:
         text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(
             compiler.getBytecodes()
         )
-        return {name: base64.b64decode(code) for name, code in json.loads(text).items()}
+        entries = {f"{n}.class": base64.b64decode(code) for n, code in json.loads(text).items()}
+        if lot in FORMATS:
+            entries[f"META-INF/services/{_REGISTER}"] = f"{FORMATS[lot][0]}\n".encode()
+        return entries
+
+
+def new_instance(gateway: Any, loader: Any, name: str) -> Any:
+    """An object of a class that the loader knows."""
+    none = gateway.new_array(gateway.jvm.java.lang.Class, 0)
+    nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
+    return loader.loadClass(name).getDeclaredConstructor(none).newInstance(nothing)
 
 
 def _marker(lot: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.spark.bridge.lots import (
     EXTENSIONS,
+    FORMAT_NAME,
     LAYOUT,
     PARQUET_SCAN,
     PARQUET_WRITE,
@@ -83,6 +84,11 @@ SQL_EXTENSIONS = Feature(
     internals=("session_parser",),
     otherwise="give them to IcebergSession.sql(...)",
 )
+SAVE_MODES = Feature(
+    name='every mode of save() of format("iceberg-py")',
+    lots=(FORMAT_NAME,),
+    otherwise="it takes append and overwrite, and knows no catalog of the session",
+)
 HIDDEN_IN_EVENTS = Feature(
     name="secrets hidden in the event log",
     internals=("event_log_settings",),
@@ -106,6 +112,7 @@ FEATURES = (
     SCHEMA_EVOLUTION,
     CACHED_TABLES,
     SQL_EXTENSIONS,
+    SAVE_MODES,
     HIDDEN_IN_EVENTS,
     CLOSED_CATALOGS,
 )

@@ -15,7 +15,7 @@ from pyspark.sql.types import BinaryType, DataType, StructType, _parse_datatype_
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
-from iceberg_pyspark.spark.bridge.compiler import load_lots
+from iceberg_pyspark.spark.bridge.compiler import load_lots, new_instance
 from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
     SQL_EXTENSIONS,
@@ -53,9 +53,7 @@ class Bridge:
                 _log.warning("%s", self._said_of(feature))
 
     def _made(self, name: str) -> Any:
-        none = self._gateway.new_array(self._gateway.jvm.java.lang.Class, 0)
-        nothing = self._gateway.new_array(self._gateway.jvm.java.lang.Object, 0)
-        return self._loader.loadClass(name).getDeclaredConstructor(none).newInstance(nothing)
+        return new_instance(self._gateway, self._loader, name)
 
     @property
     def spark(self) -> SparkSession:

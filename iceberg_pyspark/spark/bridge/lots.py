@@ -31,6 +31,12 @@ ROW_LEVEL = "row_level"
 EXTENSIONS = "extensions"
 """Iceberg's statements of ALTER TABLE: a parser in front of Spark's."""
 
+FORMAT_NAME = "format_name"
+"""The format iceberg-py as Spark finds it, with every mode of save."""
+
+ICEBERG_NAME = "iceberg_name"
+"""The same as format iceberg, where no connector has that name."""
+
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     CORE: (),
     PARQUET_SCAN: (CORE,),
@@ -38,8 +44,17 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     PARQUET_WRITE: (CORE,),
     ROW_LEVEL: (CORE,),
     EXTENSIONS: (CORE,),
+    FORMAT_NAME: (CORE,),
+    ICEBERG_NAME: (CORE, FORMAT_NAME),
 }
 """Every lot, and those whose classes it knows; these stand before it."""
+
+FORMATS: Mapping[str, tuple[str, str]] = {
+    FORMAT_NAME: ("IcebergPyFormat", "iceberg-py"),
+    ICEBERG_NAME: ("IcebergPyIcebergFormat", "iceberg"),
+}
+"""Of lots: a class that Spark finds as a format, and the format's name; two of a name are an error.
+"""
 
 _SOURCES = Path(__file__).parent / "java"
 
@@ -62,8 +77,10 @@ def written_for(lot: str, loader: Any) -> str:
 
 
 def writer_of(lot: str) -> str:
-    """The text of what writes them: other classes come of another."""
-    return inspect.getsource(parser_source) if lot == EXTENSIONS else ""
+    """What else than its sources decides about the content of a lot's jar, as text."""
+    if lot == EXTENSIONS:
+        return inspect.getsource(parser_source)
+    return " ".join(FORMATS.get(lot, ()))
 
 
 def _files(lot: str) -> list[Path]:

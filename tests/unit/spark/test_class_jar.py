@@ -12,7 +12,7 @@ import pytest
 from iceberg_pyspark.spark.bridge import class_jar as module
 from iceberg_pyspark.spark.bridge.class_jar import KEPT, class_jar
 
-ONE = {"A": b"1", "B": b"2" * 1000}
+ONE = {"A.class": b"1", "B.class": b"2" * 1000}
 
 
 def made(parent: Path | None, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
@@ -31,15 +31,15 @@ def kept(parent: Path, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path
 
 def classes_in(jar: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(jar) as file:
-        return {n.removesuffix(".class"): file.read(n) for n in file.namelist()}
+        return {n: file.read(n) for n in file.namelist()}
 
 
 def test_what_is_made_of_the_same_is_compiled_once(tmp_path: Path) -> None:
     first = made(tmp_path, "a")
     assert kept(tmp_path, "a") == first
-    other = made(tmp_path, "b", {"A": b"other"})
+    other = made(tmp_path, "b", {"A.class": b"other"})
     assert other != first
-    assert kept(tmp_path, "b", {"A": b"other"}) == other
+    assert kept(tmp_path, "b", {"A.class": b"other"}) == other
     assert kept(tmp_path, "a") == first
     assert stat.S_IMODE(first.stat().st_mode) == 0o600
 
@@ -70,7 +70,7 @@ def exchange(jar: Path) -> None:
 
 def take_the_name(jar: Path) -> None:
     """A jar that is whole, and is what another name says."""
-    other = made(jar.parent, "something else", {"A": b"of something else"})
+    other = made(jar.parent, "something else", {"A.class": b"of something else"})
     jar.write_bytes(other.read_bytes())
 
 

@@ -78,7 +78,9 @@ public class IcebergPyInternals {
   // ---- python_source: what Spark's own Python data source has made in Python
 
   static boolean isPythonTable(Object table) {
-    return table.getClass().getName().equals(PYTHON + "PythonTable");
+    for (Class c = table.getClass(); c != null; c = c.getSuperclass())
+      if (c.getName().equals(PYTHON + "PythonTable")) return true;
+    return false;
   }
   static boolean isPythonScan(Object scan) {
     return scan.getClass().getName().equals(PYTHON + "PythonScan");

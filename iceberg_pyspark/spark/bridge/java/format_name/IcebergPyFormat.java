@@ -1,0 +1,110 @@
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.sources.CreatableRelationProvider;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
+
+/**
+ * The format `iceberg-py` where Iceberg is installed: Spark's own Python data source of that name,
+ * which knows the catalogs of the session and every mode of `save`. Elsewhere it is that source as
+ * it is.
+ */
+public class IcebergPyFormat
+    extends PythonDataSourceV2 implements CreatableRelationProvider, DataSourceRegister {
+  static final String NAME = "iceberg-py";
+
+  public String shortName() { return NAME; }
+  /** Whatever name it was asked for by: Python knows this one. */
+  public void setShortName(String name) { super.setShortName(NAME); }
+
+  public PythonDataSourceCreationResult getOrCreateDataSourceInPython(
+      String name, CaseInsensitiveStringMap options, scala.Option schema) {
+    CaseInsensitiveStringMap named = isServed(options)
+        ? new CaseInsensitiveStringMap(named(options.asCaseSensitiveMap()))
+        : options;
+    return super.getOrCreateDataSourceInPython(name, named, schema);
+  }
+
+  public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
+    return isServed(new CaseInsensitiveStringMap(properties))
+        ? new IcebergPyFormatTable(this, schema)
+        : super.getTable(schema, partitioning, properties);
+  }
+
+  /** Types that Iceberg has not are refused where they are converted, by the names of columns. */
+  public boolean supportsDataType(DataType type) { return true; }
+
+  public BaseRelation createRelation(
+      SQLContext context, SaveMode mode, scala.collection.immutable.Map parameters, Dataset rows) {
+    Map options = named(asJava(parameters));
+    String session = IcebergPyBridge.session();
+    boolean creates = mode == SaveMode.ErrorIfExists || mode == SaveMode.Ignore;
+    if (creates) {
+      Map there = IcebergPyBridge.askMap(
+          "source.table", IcebergPyBridge.arguments(new Object[] {"options", options}));
+      if (!there.isEmpty() && mode == SaveMode.Ignore) return new IcebergPySaved(context);
+      if (!there.isEmpty()) refuse(there);
+    }
+    List question = new ArrayList();
+    question.add(session);
+    question.add(IcebergPyBridge.json(
+        IcebergPyBridge.arguments(new Object[] {"options", options, "overwrite",
+            Boolean.valueOf(mode == SaveMode.Overwrite), "creates", Boolean.valueOf(creates)})));
+    question.add(rows);
+    IcebergPyBridge.ask("source.write", question);
+    return new IcebergPySaved(context);
+  }
+
+  private static void refuse(Map there) {
+    List namespace = (List) there.get("namespace");
+    Platform.throwException(new TableAlreadyExistsException(Identifier.of(
+        (String[]) namespace.toArray(new String[namespace.size()]), (String) there.get("name"))));
+  }
+
+  /** The options, and where they name a table of one of the session's catalogs, how to open it. */
+  private static Map named(Map options) {
+    return (Map) IcebergPyBridge
+        .askMap("source.options",
+            IcebergPyBridge.arguments(
+                new Object[] {"session", IcebergPyBridge.session(), "options", options}))
+        .get("options");
+  }
+  /** With the names of options as they were written. */
+  private static Map asJava(scala.collection.immutable.Map parameters) {
+    return new HashMap(scala.jdk.javaapi.CollectionConverters.asJava(
+        parameters instanceof CaseInsensitiveMap ? ((CaseInsensitiveMap) parameters).originalMap()
+                                                 : parameters));
+  }
+
+  /** Whether Iceberg is installed in the session, and a read or write does not decline it. */
+  private static boolean isServed(CaseInsensitiveStringMap options) {
+    return isInstalled() && !"false".equalsIgnoreCase(options.get("native"));
+  }
+  static boolean isInstalled() {
+    if (IcebergPyBridge.python == null) return false;
+    scala.collection.Iterator strategies = ((org.apache.spark.sql.classic.SparkSession)
+                                                org.apache.spark.sql.classic.SparkSession.active())
+                                               .experimental()
+                                               .extraStrategies()
+                                               .iterator();
+    while (strategies.hasNext())
+      if (strategies.next() instanceof IcebergPyStrategy) return true;
+    return false;
+  }
+}

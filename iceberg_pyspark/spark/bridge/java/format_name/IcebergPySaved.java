@@ -1,0 +1,11 @@
+import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.types.StructType;
+
+/** What Spark wants of a save when it is done, and looks up in its cache. */
+public class IcebergPySaved extends BaseRelation {
+  private final SQLContext context;
+  IcebergPySaved(SQLContext context) { this.context = context; }
+  public SQLContext sqlContext() { return context; }
+  public StructType schema() { return new StructType(); }
+}

@@ -1,0 +1,30 @@
+"""Our format beside the connector's: the name iceberg stays the connector's where its jar is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle
+
+
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    with native_lake(oracle) as installed:
+        oracle.sql("create namespace java_hadoop.formats")
+        yield installed
+
+
+def test_both_formats_write_one_table(lake: Oracle) -> None:
+    frame = lake.spark.range(3).selectExpr("id", "id % 2 part")
+    frame.write.format("iceberg-py").partitionBy("part").save("lake.formats.both")
+    frame.write.format("iceberg").mode("append").save("java_hadoop.formats.both")
+    frame.write.format("iceberg-py").mode("append").save("lake.formats.both")
+    rows = lake.table_rows("java_hadoop.formats.both")
+    assert len(rows) == 9
+    java = lake.spark.read.format("iceberg").load("java_hadoop.formats.both")
+    assert java.select("_spec_id").distinct().count() == 1, "the connector's hidden columns"
+    ours = lake.spark.read.format("iceberg-py").load("lake.formats.both")
+    assert ours.count() == 9
