@@ -10,6 +10,7 @@ from pyspark.sql.types import StructField, StructType
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.errors import NoSuchNamespaceError, NoSuchTableError
+from iceberg_pyspark.spark.hidden_columns import project_with_hidden
 from iceberg_pyspark.spark.options import (
     ReadOptions,
     TableOptions,
@@ -19,7 +20,7 @@ from iceberg_pyspark.spark.options import (
 from iceberg_pyspark.spark.pinned_table import PinnedTable
 from iceberg_pyspark.spark.reader import IcebergReader
 from iceberg_pyspark.spark.table_access import find_table, load_table
-from iceberg_pyspark.spark.types import project_like, to_spark_schema
+from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
@@ -52,7 +53,7 @@ class ReadJob:
         """A reader; with a user-given schema, of just its columns."""
         scan = self._scan()
         if to_spark_schema(scan.context.projection) != schema:
-            scan = self._scan(lambda known: project_like(known, schema))
+            scan = self._projecting(schema)
         return IcebergReader(scan)
 
     def scan_of(self, wanted: StructType) -> TableScan:
@@ -64,7 +65,12 @@ class ReadJob:
         ):
             chosen = Schema(fields=tuple(f for f in found if f), schema_id=known.schema_id)
             return self._scan(lambda _: chosen)
-        return self._scan(lambda schema: project_like(schema, wanted))
+        return self._projecting(wanted)
+
+    def _projecting(self, wanted: StructType) -> TableScan:
+        """A scan of columns of the table, hidden ones too."""
+        metadata = self.loaded.metadata
+        return self._scan(lambda schema: project_with_hidden(schema, wanted, metadata))
 
     def _scan(self, projection: Callable[[Schema], Schema] | None = None) -> TableScan:
         return scan_table(

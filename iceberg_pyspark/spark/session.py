@@ -35,6 +35,7 @@ from iceberg_pyspark.spark.commit_write import commit_write
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.described_session import describe_session
 from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.hidden_columns import hidden_columns, project_with_hidden
 from iceberg_pyspark.spark.hidden_secrets import hide_secrets, show_as_before
 from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
@@ -44,7 +45,7 @@ from iceberg_pyspark.spark.native_scan import NativeScan, Part, Question, RowCon
 from iceberg_pyspark.spark.native_storage import NativeStorage
 from iceberg_pyspark.spark.pickled_source import state_in
 from iceberg_pyspark.spark.prepare_write import prepare_write
-from iceberg_pyspark.spark.read_job import ReadJob
+from iceberg_pyspark.spark.read_job import ReadJob, open_read_job
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, branch_to_change
@@ -55,7 +56,7 @@ from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
 from iceberg_pyspark.spark.sql_statements import extension_in, run_statement
 from iceberg_pyspark.spark.staged_tables import write_staged
 from iceberg_pyspark.spark.table_states import TableState
-from iceberg_pyspark.spark.types import project_like
+from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spark.write_command import (
     Surroundings,
     WriteCommand,
@@ -64,12 +65,10 @@ from iceberg_pyspark.spark.write_command import (
     write_laid_out,
 )
 from iceberg_pyspark.spark.write_layout import write_layout
-from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables import metadata_table
-from iceberg_pyspark.table.scan import TableScan, partition_of, scan_table
+from iceberg_pyspark.table.scan import TableScan, scan_table
 from iceberg_pyspark.table.sql_extensions import extension_statement
 from iceberg_pyspark.table.table_storage import table_io
 
@@ -429,7 +428,7 @@ def _whole_scan(
         state.loaded.metadata,
         _io_of(state, spark),
         selector=state.selector,
-        projection=lambda schema: _projected(schema, struct, partition_of(state.loaded.metadata)),
+        projection=lambda schema: project_with_hidden(schema, struct, state.loaded.metadata),
     )
 
 
@@ -473,6 +472,14 @@ def _write_source(session_handle: str, described: str, rows: Any) -> None:
 
 def _source_options(session: str, options: Mapping[str, str]) -> dict[str, Any]:
     return {"options": options_in_session(_session(session).spark, options)}
+
+
+def _source_hidden(session: str, options: Mapping[str, str]) -> dict[str, Any]:
+    job = open_read_job(options_in_session(_session(session).spark, options))
+    hidden = Schema(fields=())
+    if isinstance(job, ReadJob):
+        hidden = hidden_columns(job.loaded.metadata)
+    return {"columns": to_spark_schema(hidden).json()}
 
 
 def _truncate(handle: str, session: Mapping[str, str], application: Mapping[str, str]) -> None:
@@ -564,21 +571,6 @@ def _pruned(scan: TableScan, condition: Any) -> TableScan:
     return scan.pruned_by(predicate_of(condition, scan.context.schemas[0]))
 
 
-def _projected(
-    schema: Schema, wanted: spark_types.StructType, partition: NestedField | None
-) -> Schema:
-    fields: list[NestedField] = []
-    for f in wanted.fields:
-        known = schema
-        if schema.as_struct.field_named(f.name) is None:
-            reserved = PLAIN_METADATA_COLUMNS.get(f.name)
-            if partition is not None and f.name == partition.name:
-                reserved = partition
-            known = schema if reserved is None else Schema(fields=(reserved,))
-        fields.extend(project_like(known, spark_types.StructType([f])).fields)
-    return Schema(fields=tuple(fields), schema_id=schema.schema_id)
-
-
 _OF_VALUES: Mapping[str, Callable[..., Any]] = {
     "scan.plan": _plan,
     "scan.aggregate": _aggregate,
@@ -587,6 +579,7 @@ _OF_VALUES: Mapping[str, Callable[..., Any]] = {
     "statement.read": extension_in,
     "source.options": _source_options,
     "source.table": table_there,
+    "source.hidden": _source_hidden,
 }
 """Questions whose arguments are JSON; those to catalogs: `CatalogAnswers`."""
 

@@ -21,6 +21,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spark.alter_table import alter_table
 from iceberg_pyspark.spark.column_defaults import with_defaults
+from iceberg_pyspark.spark.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.native_grouping import grouping_fields
 from iceberg_pyspark.spark.runtime_filters import telling_columns
 from iceberg_pyspark.spark.shown_defaults import with_shown_defaults
@@ -39,7 +40,6 @@ from iceberg_pyspark.spark.types import (
     shown_spark_schema,
     to_spark_schema,
 )
-from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
 from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA, WAP_ENABLED
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -50,7 +50,6 @@ from iceberg_pyspark.table.create_table import create_table, new_table_propertie
 from iceberg_pyspark.table.ddl_strings import parse_partitioning
 from iceberg_pyspark.table.metadata_tables import metadata_table, table_of_metadata_table
 from iceberg_pyspark.table.purge_table import purge_table
-from iceberg_pyspark.table.scan import partition_of
 from iceberg_pyspark.table.snapshot_selection import (
     SelectedSnapshot,
     SnapshotSelector,
@@ -60,8 +59,6 @@ from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_storage import table_io
 
 Answer = dict[str, Any] | None
-_METADATA_COLUMNS = ("_spec_id", "_file", "_pos", "_deleted")
-_ROW_LINEAGE_COLUMNS = ("_row_id", "_last_updated_sequence_number")
 
 
 class CatalogAnswers:
@@ -133,14 +130,6 @@ class CatalogAnswers:
         size = 0
         if selected.snapshot is not None:
             size = int(selected.snapshot.summary.get("total-files-size", 2**40))
-        names = _METADATA_COLUMNS + (_ROW_LINEAGE_COLUMNS if metadata.format_version >= 3 else ())
-        partition = partition_of(metadata)
-        hidden = Schema(
-            fields=(
-                *(PLAIN_METADATA_COLUMNS[n] for n in names),
-                *([] if partition is None else [partition]),
-            )
-        )
         return {
             "handle": key,
             "name": f"{catalog.name}.{loaded.identifier}",
@@ -149,7 +138,7 @@ class CatalogAnswers:
             "schema": with_shown_defaults(
                 shown_spark_schema(selected.schema), selected.schema
             ).json(),
-            "metadata_columns": to_spark_schema(hidden).json(),
+            "metadata_columns": to_spark_schema(hidden_columns(metadata)).json(),
             "properties": shown_properties(metadata),
             "partitioning": shown_partitioning(metadata),
             "size_in_bytes": size,

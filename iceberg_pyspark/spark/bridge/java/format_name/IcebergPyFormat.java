@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
@@ -29,6 +30,8 @@ public class IcebergPyFormat
     extends PythonDataSourceV2 implements CreatableRelationProvider, DataSourceRegister {
   static final String NAME = "iceberg-py";
 
+  private StructType planned;
+
   public String shortName() { return NAME; }
   /** Whatever name it was asked for by: Python knows this one. */
   public void setShortName(String name) { super.setShortName(NAME); }
@@ -41,9 +44,17 @@ public class IcebergPyFormat
     return super.getOrCreateDataSourceInPython(name, named, schema);
   }
 
+  /** Spark keeps the first plan of a source's, and scans of it may differ in hidden columns. */
+  public synchronized PythonDataSourceReadInfo getOrCreateReadInfo(
+      String name, CaseInsensitiveStringMap options, StructType columns, boolean streaming) {
+    if (!columns.equals(planned)) setReadInfo(null);
+    planned = columns;
+    return super.getOrCreateReadInfo(name, options, columns, streaming);
+  }
+
   public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
     return isServed(new CaseInsensitiveStringMap(properties))
-        ? new IcebergPyFormatTable(this, schema)
+        ? new IcebergPyFormatTable(this, schema, properties)
         : super.getTable(schema, partitioning, properties);
   }
 

@@ -1,22 +1,57 @@
 import java.util.HashSet;
+import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A table of the format: Spark hands its writes over whole, with their mode, instead of refusing
- * the modes that need a catalog.
+ * A table of the format: with hidden columns, and Spark hands its writes over whole, with their
+ * mode, instead of refusing the modes that need a catalog.
  */
-public class IcebergPyFormatTable extends PythonTable {
-  IcebergPyFormatTable(IcebergPyFormat format, StructType schema) {
+public class IcebergPyFormatTable extends PythonTable implements SupportsMetadataColumns {
+  private final IcebergPyFormat format;
+  private final Map options;
+
+  IcebergPyFormatTable(IcebergPyFormat format, StructType schema, Map options) {
     super(format, IcebergPyFormat.NAME, schema);
+    this.format = format;
+    this.options = options;
   }
+
   public Set capabilities() {
     Set all = new HashSet(super.capabilities());
     // a view may outlast uninstall()
     if (IcebergPyFormat.isInstalled() && all.remove(TableCapability.BATCH_WRITE))
       all.add(TableCapability.V1_BATCH_WRITE);
     return all;
+  }
+
+  /** Asked where a name is none of the other columns'. */
+  public MetadataColumn[] metadataColumns() {
+    if (!IcebergPyFormat.isInstalled()) return new MetadataColumn[0];
+    Map said = IcebergPyBridge.askMap("source.hidden",
+        IcebergPyBridge.arguments(
+            new Object[] {"session", IcebergPyBridge.session(), "options", options}));
+    StructType hidden = (StructType) DataType.fromJson((String) said.get("columns"));
+    MetadataColumn[] out = new MetadataColumn[hidden.fields().length];
+    for (int i = 0; i < out.length; i++) out[i] = new IcebergPyMetadataColumn(hidden.fields()[i]);
+    return out;
+  }
+  public boolean canRenameConflictingMetadataColumns() { return true; }
+
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new IcebergPyFormatScanBuilder(this, options);
+  }
+  /** Of all columns, as Python gives them, and of hidden ones. */
+  ScanBuilder newScanBuilder(StructType hidden, CaseInsensitiveStringMap options) {
+    StructType all = new StructType((org.apache.spark.sql.types.StructField[]) schema().fields());
+    for (int i = 0; i < hidden.fields().length; i++) all = all.add(hidden.fields()[i]);
+    return new PythonTable(format, IcebergPyFormat.NAME, all).newScanBuilder(options);
   }
 }

@@ -1,0 +1,30 @@
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Has Spark's Python data source read hidden columns where a query names them. */
+class IcebergPyFormatScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns {
+  private final IcebergPyFormatTable table;
+  private final CaseInsensitiveStringMap options;
+  private StructType hidden = new StructType();
+
+  IcebergPyFormatScanBuilder(IcebergPyFormatTable table, CaseInsensitiveStringMap options) {
+    this.table = table;
+    this.options = options;
+  }
+  public void pruneColumns(StructType required) {
+    List plain = Arrays.asList(table.schema().fieldNames());
+    StructType found = new StructType();
+    for (int i = 0; i < required.fields().length; i++) {
+      StructField field = required.fields()[i];
+      if (!plain.contains(field.name())) found = found.add(field);
+    }
+    hidden = found;
+  }
+  public Scan build() { return table.newScanBuilder(hidden, options).build(); }
+}
