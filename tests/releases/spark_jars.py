@@ -33,6 +33,7 @@ _OTHERS = (
     "com.fasterxml.jackson.core:jackson-core",
     "com.fasterxml.jackson.core:jackson-databind",
     "commons-io:commons-io",
+    "org.antlr:antlr4-runtime",
     "org.apache.avro:avro",
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.logging.log4j:log4j-api",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from iceberg_pyspark.spark.bridge.lots import (
     EXTENSIONS,
     FORMAT_NAME,
+    ICEBERG_NAME,
     LAYOUT,
     PARQUET_SCAN,
     PARQUET_WRITE,
@@ -86,7 +87,7 @@ SQL_EXTENSIONS = Feature(
 )
 SAVE_MODES = Feature(
     name='every mode of save() of format("iceberg-py")',
-    lots=(FORMAT_NAME,),
+    lots=(FORMAT_NAME, ICEBERG_NAME),
     otherwise="it takes append and overwrite, and knows no catalog of the session",
 )
 HIDDEN_IN_EVENTS = Feature(

@@ -66,6 +66,7 @@ public class IcebergPyInternals {
       if (name.equals("session_parser")) {
         sessionParser().setAccessible(true);
         origin(1, 0);
+        syntaxErrors();
       }
       return null;
     } catch (Exception e) {
@@ -125,8 +126,37 @@ public class IcebergPyInternals {
   private static Field sessionParser() throws ReflectiveOperationException {
     return declared(known("org.apache.spark.sql.internal.SessionState"), "sqlParser");
   }
-  /** A line from 1 and a position from 0; an origin has ever more besides. */
-  static Object origin(int line, int position) throws ReflectiveOperationException {
+  /** PARSE_SYNTAX_ERROR at a line from 1 and a position in it from 0. */
+  static Throwable syntaxError(
+      String text, int line, int position, scala.collection.immutable.Map parameters) {
+    try {
+      Constructor make = syntaxErrors();
+      Object[] arguments = new Object[make.getParameterTypes().length];
+      java.util.Arrays.fill(arguments, origin(line, position));
+      arguments[0] = scala.Option.apply(text);
+      arguments[arguments.length - 2] = "PARSE_SYNTAX_ERROR";
+      arguments[arguments.length - 1] = parameters;
+      return (Throwable) make.newInstance(arguments);
+    } catch (ReflectiveOperationException e) {
+      return e;
+    }
+  }
+  /** Of the text, where it begins and, in some releases, ends, the condition and parameters. */
+  private static Constructor syntaxErrors() throws ReflectiveOperationException {
+    Constructor[] all =
+        known("org.apache.spark.sql.catalyst.parser.ParseException").getConstructors();
+    for (int i = 0; i < all.length; i++) {
+      Class[] takes = all[i].getParameterTypes();
+      int last = takes.length - 1;
+      if (last >= 3 && takes[0] == scala.Option.class && takes[last - 1] == String.class
+          && takes[last] == scala.collection.immutable.Map.class
+          && takes[1].getName().endsWith(".Origin") && takes[last - 2] == takes[1])
+        return all[i];
+    }
+    throw new NoSuchMethodException("ParseException takes no place, condition and parameters");
+  }
+  /** It has ever more besides. */
+  private static Object origin(int line, int position) throws ReflectiveOperationException {
     Constructor[] all = known("org.apache.spark.sql.catalyst.trees.Origin").getConstructors();
     if (all.length != 1)
       throw new NoSuchMethodException("Origin has " + all.length + " constructors");

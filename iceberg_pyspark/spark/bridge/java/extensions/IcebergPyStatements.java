@@ -4,7 +4,6 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
-import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.VariableSubstitution;
 import org.apache.spark.unsafe.Platform;
@@ -66,15 +65,10 @@ class IcebergPyStatements {
 
   /** Raise the error that Spark's own parser would. */
   private static void refuse(String statement, Map said) {
-    try {
-      Object origin = IcebergPyInternals.origin(
-          ((Integer) said.get("line")).intValue(), ((Integer) said.get("position")).intValue());
-      throw new ParseException(scala.Option.apply(statement), (Origin) origin, "PARSE_SYNTAX_ERROR",
-          scalaMap(new Object[] {
-              "error", said.get("near"), "hint", ": expected " + (String) said.get("expected")}));
-    } catch (Exception e) {
-      Platform.throwException(e);
-    }
+    Platform.throwException(IcebergPyInternals.syntaxError(statement,
+        ((Integer) said.get("line")).intValue(), ((Integer) said.get("position")).intValue(),
+        scalaMap(new Object[] {
+            "error", said.get("near"), "hint", ": expected " + (String) said.get("expected")})));
   }
 
   private static scala.collection.immutable.Map scalaMap(Object[] pairs) {

@@ -11,7 +11,6 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceCreationResult;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceReadInfo;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
@@ -30,7 +29,7 @@ public class IcebergPyFormat
     extends PythonDataSourceV2 implements CreatableRelationProvider, DataSourceRegister {
   static final String NAME = "iceberg-py";
 
-  private StructType planned;
+  private IcebergPyFormat pinned;
 
   public String shortName() { return NAME; }
   /** Whatever name it was asked for by: Python knows this one. */
@@ -38,18 +37,21 @@ public class IcebergPyFormat
 
   public PythonDataSourceCreationResult getOrCreateDataSourceInPython(
       String name, CaseInsensitiveStringMap options, scala.Option schema) {
+    if (pinned != null) return pinned.getOrCreateDataSourceInPython(name, options, schema);
     CaseInsensitiveStringMap named = isServed(options)
         ? new CaseInsensitiveStringMap(named(options.asCaseSensitiveMap()))
         : options;
     return super.getOrCreateDataSourceInPython(name, named, schema);
   }
 
-  /** Spark keeps the first plan of a source's, and scans of it may differ in hidden columns. */
-  public synchronized PythonDataSourceReadInfo getOrCreateReadInfo(
-      String name, CaseInsensitiveStringMap options, StructType columns, boolean streaming) {
-    if (!columns.equals(planned)) setReadInfo(null);
-    planned = columns;
-    return super.getOrCreateReadInfo(name, options, columns, streaming);
+  /**
+   * The same Python object, for a scan of other columns: Spark keeps the first plan of a source's.
+   */
+  IcebergPyFormat forOtherColumns() {
+    IcebergPyFormat made = new IcebergPyFormat();
+    made.setShortName(NAME);
+    made.pinned = this;
+    return made;
   }
 
   public Table getTable(StructType schema, Transform[] partitioning, Map properties) {

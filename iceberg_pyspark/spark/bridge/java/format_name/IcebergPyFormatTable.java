@@ -50,8 +50,10 @@ public class IcebergPyFormatTable extends PythonTable implements SupportsMetadat
   }
   /** Of all columns, as Python gives them, and of hidden ones. */
   ScanBuilder newScanBuilder(StructType hidden, CaseInsensitiveStringMap options) {
-    StructType all = new StructType((org.apache.spark.sql.types.StructField[]) schema().fields());
+    if (hidden.isEmpty()) return super.newScanBuilder(options);
+    StructType all = new StructType(schema().fields());
     for (int i = 0; i < hidden.fields().length; i++) all = all.add(hidden.fields()[i]);
-    return new PythonTable(format, IcebergPyFormat.NAME, all).newScanBuilder(options);
+    return new PythonTable(format.forOtherColumns(), IcebergPyFormat.NAME, all)
+        .newScanBuilder(options);
   }
 }
