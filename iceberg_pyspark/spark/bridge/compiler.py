@@ -10,10 +10,14 @@ lots are compiled when Iceberg is installed: what a release cannot do is known f
 
 from __future__ import annotations
 
+import atexit
 import base64
 import json
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -109,7 +113,8 @@ class _Compiler:
         for parent in (user_folder("iceberg-pyspark-bridge"), None):
             try:
                 with class_jar(parent, made_of, lambda: self._classes(lot)) as jar:
-                    self._loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+                    path = _lasting(jar) if lot in FORMATS else jar
+                    self._loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
                     if self.knows(lot):
                         return None
             except Py4JJavaError as e:
@@ -138,6 +143,16 @@ def new_instance(gateway: Any, loader: Any, name: str) -> Any:
     none = gateway.new_array(gateway.jvm.java.lang.Class, 0)
     nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
     return loader.loadClass(name).getDeclaredConstructor(none).newInstance(nothing)
+
+
+def _lasting(jar: Path) -> Path:
+    """A copy that stays while this process runs.
+
+    Spark opens the file again whenever it looks for a format, of any name; others are open already.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="iceberg-pyspark-formats-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(shutil.copy(jar, folder))
 
 
 def _marker(lot: str) -> str:
