@@ -151,7 +151,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     question.put("grouped", Boolean.valueOf(!keys.isEmpty()));
     List answer = (List) IcebergPyBridge.ask("scan.plan", IcebergPyBridge.json(question));
     if (answer == null) return null;
-    List parts = (List) answer.get(0), proven = (List) answer.get(1);
+    List proven = numbers((String) answer.get(0)), parts = answer.subList(1, answer.size());
     // the last first: those before keep their places
     for (int i = proven.size() - 1; i >= 0; i--)
       conditions.remove(((Number) proven.get(i)).intValue());
@@ -171,6 +171,14 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
     return new Union(IcebergPyBridge.seq(branches), false, false);
+  }
+
+  private static List numbers(String json) {
+    try {
+      return (List) IcebergPyBridge.JSON.readValue(json, List.class);
+    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   /** The columns of a relation that are needed, or that conditions are on. */
