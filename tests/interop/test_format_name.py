@@ -13,18 +13,18 @@ from tests.support.oracle import Oracle
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
     with native_lake(oracle) as installed:
-        oracle.sql("create namespace java_hadoop.formats")
+        oracle.sql("create namespace java_hadoop.format_names")
         yield installed
 
 
 def test_both_formats_write_one_table(lake: Oracle) -> None:
     frame = lake.spark.range(3).selectExpr("id", "id % 2 part")
-    frame.write.format("iceberg-py").partitionBy("part").save("lake.formats.both")
-    frame.write.format("iceberg").mode("append").save("java_hadoop.formats.both")
-    frame.write.format("iceberg-py").mode("append").save("lake.formats.both")
-    rows = lake.table_rows("java_hadoop.formats.both")
+    frame.write.format("iceberg-py").partitionBy("part").save("lake.format_names.both")
+    frame.write.format("iceberg").mode("append").save("java_hadoop.format_names.both")
+    frame.write.format("iceberg-py").mode("append").save("lake.format_names.both")
+    rows = lake.table_rows("java_hadoop.format_names.both")
     assert len(rows) == 9
-    java = lake.spark.read.format("iceberg").load("java_hadoop.formats.both")
+    java = lake.spark.read.format("iceberg").load("java_hadoop.format_names.both")
     assert java.select("_spec_id").distinct().count() == 1, "the connector's hidden columns"
-    ours = lake.spark.read.format("iceberg-py").load("lake.formats.both")
+    ours = lake.spark.read.format("iceberg-py").load("lake.format_names.both")
     assert ours.count() == 9
