@@ -10,11 +10,9 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Hour;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
-import org.apache.spark.sql.catalyst.expressions.Length;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Month;
 import org.apache.spark.sql.catalyst.expressions.Multiply;
-import org.apache.spark.sql.catalyst.expressions.Murmur3Hash;
 import org.apache.spark.sql.catalyst.expressions.Pmod;
 import org.apache.spark.sql.catalyst.expressions.PreciseTimestampConversion;
 import org.apache.spark.sql.catalyst.expressions.Substring;
@@ -23,7 +21,6 @@ import org.apache.spark.sql.catalyst.expressions.UnixDate;
 import org.apache.spark.sql.catalyst.expressions.Year;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.types.BinaryType;
-import org.apache.spark.sql.types.BinaryType$;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
@@ -33,7 +30,6 @@ import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.LongType$;
-import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.TimestampNTZType;
@@ -118,34 +114,12 @@ public class IcebergPyTransform implements ScalarFunction {
 
   private static Expression hash(Expression value) {
     String kind = kindOf(value.dataType());
-    if (kind.equals("long")) return hashOfLong(cast(value, LongType$.MODULE$));
     if (value.dataType() instanceof DateType)
-      return hashOfLong(cast(new UnixDate(value), LongType$.MODULE$));
-    if (kind.equals("time"))
-      return hashOfLong(new PreciseTimestampConversion(value, value.dataType(), LongType$.MODULE$));
-    Expression base, offset, length;
-    if (kind.equals("text")) {
-      base = invoke(value, "getBaseObject", new ObjectType(Object.class));
-      offset = invoke(value, "getBaseOffset", LongType$.MODULE$);
-      length = invoke(value, "numBytes", IntegerType$.MODULE$);
-    } else {
-      if (kind.equals("decimal"))
-        value = invoke(
-            invoke(invoke(value, "toJavaBigDecimal", new ObjectType(java.math.BigDecimal.class)),
-                "unscaledValue", new ObjectType(java.math.BigInteger.class)),
-            "toByteArray", BinaryType$.MODULE$);
-      base = value;
-      offset = new Literal(
-          Long.valueOf(org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET), LongType$.MODULE$);
-      length = new Length(value);
-    }
-    return new org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
-        org.apache.spark.unsafe.hash.Murmur3_x86_32.class, IntegerType$.MODULE$, "hashUnsafeBytes2",
-        IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {base, offset, length, integer(0)})),
-        IcebergPyBridge.seq(new ArrayList()), true, true, true, scala.Option.empty());
-  }
-  private static Expression hashOfLong(Expression value) {
-    return new Murmur3Hash(IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {value})), 0);
+      value = new UnixDate(value);
+    else if (kind.equals("time"))
+      value = new PreciseTimestampConversion(value, value.dataType(), LongType$.MODULE$);
+    if (!kind.equals("long") && !kind.equals("time")) return IcebergPyMurmur3.of(value, kind);
+    return IcebergPyMurmur3.of(cast(value, LongType$.MODULE$), "long");
   }
   /** The time that a clock in UTC shows, whatever the session's zone. */
   private static Expression inUtc(Expression time) {
@@ -163,10 +137,5 @@ public class IcebergPyTransform implements ScalarFunction {
   }
   private static Expression integer(int value) {
     return new Literal(Integer.valueOf(value), IntegerType$.MODULE$);
-  }
-  private static Expression invoke(Expression target, String method, DataType type) {
-    return new org.apache.spark.sql.catalyst.expressions.objects.Invoke(target, method, type,
-        IcebergPyBridge.seq(new ArrayList()), IcebergPyBridge.seq(new ArrayList()), true, true,
-        true);
   }
 }
