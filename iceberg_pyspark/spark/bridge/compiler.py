@@ -17,6 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -99,11 +100,8 @@ class _Compiler:
 
     def add(self, lot: str) -> str | None:
         """Compile a lot, or find its classes kept, and have the loader know it; or why not."""
-        if not any(m.getName() == "addURL" for m in self._loader.getClass().getMethods()):
-            return (
-                f"the driver's class loader is a {self._loader.getClass().getName()}, "
-                "which takes no classes"
-            )
+        if self._refusal is not None:
+            return self._refusal
         jvm = self._jvm
         source = source_of(lot)
         self._compiled_with = self._compiled_with or _compiled_with(jvm, self._loader)
@@ -120,6 +118,14 @@ class _Compiler:
             except Py4JJavaError as e:
                 return _first_line(e)
         return "the driver's class loader does not find the classes it was given"
+
+    @cached_property
+    def _refusal(self) -> str | None:
+        """Why the loader takes no classes, if so; each method is a call of the JVM's."""
+        kind = self._loader.getClass()
+        if any(m.getName() == "addURL" for m in kind.getMethods()):
+            return None
+        return f"the driver's class loader is a {kind.getName()}, which takes no classes"
 
     def _classes(self, lot: str) -> dict[str, bytes]:
         jvm = self._jvm
