@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from iceberg_pyspark.spark.native_constants import CONSTANT_TYPES, fact_cell
+from iceberg_pyspark.spark.bridge.filters import COMPARED_TYPES
+from iceberg_pyspark.spark.native_constants import fact_cell
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import NestedField
@@ -30,7 +31,7 @@ def telling_columns(metadata: TableMetadata) -> Iterator[NestedField]:
     }
     ids |= {f.source_id for f in metadata.default_sort_order.fields[:1]}
     for f in metadata.current_schema.fields:
-        if f.field_id in ids and isinstance(f.type, CONSTANT_TYPES):
+        if f.field_id in ids and isinstance(f.type, COMPARED_TYPES):
             yield f
 
 
