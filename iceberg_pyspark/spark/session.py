@@ -51,7 +51,7 @@ from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, branch_to_change
 from iceberg_pyspark.spark.runtime_filters import kept_locations
 from iceberg_pyspark.spark.source_names import options_in_session, table_there
-from iceberg_pyspark.spark.spark_table import SparkTable, names_our_catalog, spark_table
+from iceberg_pyspark.spark.spark_table import SparkTable, catalog_and_levels, spark_table
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
 from iceberg_pyspark.spark.sql_statements import extension_in, run_statement
 from iceberg_pyspark.spark.staged_tables import write_staged
@@ -170,9 +170,10 @@ class IcebergSession:
         statement = extension_statement(text)
         if statement is None or (self.bridge is not None and self.bridge.has(SQL_EXTENSIONS)):
             return self.spark.sql(text)
-        if not names_our_catalog(self.spark, statement.table):
+        name = quoted(statement.table)
+        if catalog_and_levels(self.spark, name) is None:
             return self.spark.sql(text)
-        run_statement(self.table(quoted(statement.table)), text, statement.offset)
+        run_statement(self.table(name), text, statement.offset)
         return self.spark.createDataFrame([], spark_types.StructType())
 
     def row_level(self) -> RowLevelSession:

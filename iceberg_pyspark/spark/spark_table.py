@@ -222,21 +222,15 @@ def catalog_options(spark: SparkSession, name: str) -> dict[str, str]:
 def catalog_and_levels(spark: SparkSession, name: str) -> tuple[str, tuple[str, ...]] | None:
     """Catalog and levels of a name that one of the session's catalogs of ours answers for."""
     levels = parse_levels(name)
-    if len(levels) > 1 and is_our_catalog(spark, levels[0]):
-        return levels[0], levels[1:]
+    # as Spark: a configured catalog comes before a namespace of the current one
+    if len(levels) > 1 and spark.conf.get(f"{_PREFIX}{levels[0]}", None) is not None:
+        return (levels[0], levels[1:]) if is_our_catalog(spark, levels[0]) else None
     current = spark.catalog.currentCatalog()
     if not is_our_catalog(spark, current):
         return None
     if len(levels) == 1:
         levels = (*parse_levels(spark.catalog.currentDatabase()), *levels)
     return current, levels
-
-
-def names_our_catalog(spark: SparkSession, levels: Sequence[str]) -> bool:
-    """Whether one of the session's catalogs of ours answers for a name."""
-    if len(levels) > 1 and spark.conf.get(f"{_PREFIX}{levels[0]}", None) is not None:
-        return is_our_catalog(spark, levels[0])
-    return is_our_catalog(spark, spark.catalog.currentCatalog())
 
 
 def is_our_catalog(spark: SparkSession, catalog: str) -> bool:

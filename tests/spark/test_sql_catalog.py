@@ -18,6 +18,7 @@ from iceberg_pyspark import install
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spark.spark_table import catalog_and_levels
 from tests.support.native_lake import sqlite_lake
 
 PREFIX = "spark.sql.catalog.lake"
@@ -100,6 +101,22 @@ def test_defaults_need_version_3_and_a_literal(spark: SparkSession, lake: Iceber
     assert found["t"] == 1577934245000000
     assert (found["b"], found["f"], str(found["c"]), found["z"]) == (b"\n", 1.0, "-2.500", True)
     assert found["s"] == "x"
+
+
+def test_a_name_begins_with_a_catalog_before_a_namespace(
+    spark: SparkSession, lake: IcebergSession
+) -> None:
+    other = "spark.sql.catalog.other"
+    spark.conf.set(other, "of.another.Connector")
+    spark.catalog.setCurrentCatalog("lake")
+    try:
+        assert catalog_and_levels(spark, "lake.db.t") == ("lake", ("db", "t"))
+        assert catalog_and_levels(spark, "db.t") == ("lake", ("db", "t"))
+        assert catalog_and_levels(spark, "other.db.t") is None
+        assert catalog_and_levels(spark, "other") == ("lake", ("default", "other"))
+    finally:
+        spark.catalog.setCurrentCatalog("spark_catalog")
+        spark.conf.unset(other)
 
 
 DEFAULTS = {
