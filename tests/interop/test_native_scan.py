@@ -22,7 +22,20 @@ def test_a_table_without_deletes_is_read_by_sparks_own_reader(lake: Oracle) -> N
     lake.sql("create table java_hadoop.native.plain using iceberg partitioned by (g) as " + ROWS)
     plan = same_rows(lake, "select * from {t}.native.plain where id > 10 and g = 1")
     assert "IcebergPyParquetScan" in plan
-    assert "IcebergPyParquetScan" in plan
+
+
+@pytest.mark.parametrize("columns", ["*", "id", "s, d", "g, id"])
+def test_spark_takes_a_table_for_as_large_as_the_connector_says(lake: Oracle, columns: str) -> None:
+    lake.sql(
+        "create table if not exists java_hadoop.native.sized using iceberg partitioned by (g) as "
+        + ROWS
+    )
+
+    def bytes_of(catalog: str) -> int:
+        frame = lake.spark.sql(f"select {columns} from {catalog}.native.sized where d > 3")
+        return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+    assert bytes_of("lake") == bytes_of("java_hadoop")
 
 
 def test_one_frame_with_different_filters_is_right(lake: Oracle) -> None:

@@ -12,11 +12,11 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public class IcebergPySizes {
   /**
-   * By rows and what of them is read, as Iceberg's own connector says it: files have columns that
-   * no one asked for.
+   * By rows and what of them is read, as Iceberg's own connector says it, so that the same tables
+   * are broadcast: files have columns that no one asked for. Rows of no column have a size too.
    */
   static long estimate(long rows, StructType columns) {
-    return rows * (8L + columns.defaultSize());
+    return rows * (columns.length() == 0 ? 8L : columns.defaultSize());
   }
 
   /** The plan with its size said, if it stands on an RDD. */

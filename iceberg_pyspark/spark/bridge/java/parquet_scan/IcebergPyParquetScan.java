@@ -68,7 +68,7 @@ public class IcebergPyParquetScan
     return readers;
   }
   public Statistics estimateStatistics() {
-    return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.columns), table.rows);
+    return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.schema()), table.rows);
   }
 
   public CustomMetric[] supportedCustomMetrics() {
