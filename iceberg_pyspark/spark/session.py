@@ -50,6 +50,7 @@ from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, branch_to_change
 from iceberg_pyspark.spark.runtime_filters import kept_locations
+from iceberg_pyspark.spark.shown_statistics import shown_column_statistics
 from iceberg_pyspark.spark.source_names import options_in_session, table_there
 from iceberg_pyspark.spark.spark_table import SparkTable, catalog_and_levels, spark_table
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
@@ -388,6 +389,17 @@ def _runtime_filter(
         return None
 
 
+def _column_statistics(session: str, handle: str) -> str:
+    """What is known of the columns of a catalog's table, for estimates."""
+    state = _state_of(handle)
+    try:
+        scan = _whole_scan(state, _session(session).spark, spark_types.StructType())
+        return shown_column_statistics(scan)
+    except IcebergError as e:
+        _log.info("table %s is planned without statistics: %s", state.loaded.identifier, e)
+        return "{}"
+
+
 def _plan_table(
     session: IcebergSession,
     struct: spark_types.StructType,
@@ -576,6 +588,7 @@ _OF_VALUES: Mapping[str, Callable[..., Any]] = {
     "scan.plan": _plan,
     "scan.aggregate": _aggregate,
     "scan.runtime_filter": _runtime_filter,
+    "scan.statistics": _column_statistics,
     "table.truncate": _truncate,
     "statement.read": extension_in,
     "source.options": _source_options,

@@ -46,6 +46,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
     VoidTransform,
 )
+from iceberg_pyspark.table.column_statistics import distinct_counts
 from iceberg_pyspark.table.create_table import create_table, new_table_properties
 from iceberg_pyspark.table.ddl_strings import parse_partitioning
 from iceberg_pyspark.table.metadata_tables import metadata_table, table_of_metadata_table
@@ -127,9 +128,10 @@ class CatalogAnswers:
         self, key: str, catalog: Catalog, loaded: LoadedTable, selected: SelectedSnapshot
     ) -> Answer:
         metadata = loaded.metadata
-        size = 0
+        size = rows = 0
         if selected.snapshot is not None:
             size = int(selected.snapshot.summary.get("total-files-size", 2**40))
+            rows = int(selected.snapshot.summary.get("total-records", 0))
         return {
             "handle": key,
             "name": f"{catalog.name}.{loaded.identifier}",
@@ -142,6 +144,8 @@ class CatalogAnswers:
             "properties": shown_properties(metadata),
             "partitioning": shown_partitioning(metadata),
             "size_in_bytes": size,
+            "rows": rows,
+            "has_column_statistics": bool(distinct_counts(metadata, selected.snapshot)),
             "grouping": _grouping(metadata, selected.schema),
             "filtered": [f.name for f in telling_columns(metadata)],
             "accept_any_schema": ACCEPT_ANY_SCHEMA.of(metadata.properties),

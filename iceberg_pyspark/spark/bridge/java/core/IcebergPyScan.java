@@ -1,6 +1,8 @@
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -17,6 +19,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** Stands in the optimized plan until `IcebergPyRule` puts the plan Python made in its place. */
 public class IcebergPyScan
     implements SupportsRuntimeV2Filtering, SupportsReportStatistics, SupportsReportPartitioning {
+  private static final String COLUMN_STATISTICS = "spark.sql.iceberg.report-column-stats";
   private static final String GROUPED = "preserve-data-grouping";
   final IcebergPyTable table;
   final CaseInsensitiveStringMap options;
@@ -28,7 +31,20 @@ public class IcebergPyScan
   }
   public StructType readSchema() { return schema; }
   public String description() { return "iceberg-py " + table.name(); }
-  public Statistics estimateStatistics() { return new IcebergPyStatistics(table.sizeInBytes(), 0); }
+  public Statistics estimateStatistics() {
+    return new IcebergPyStatistics(table.sizeInBytes(), table.rows(), columnStatistics());
+  }
+  /** Only where the session asks for what they are for: manifests are read for them. */
+  private Map columnStatistics() {
+    org.apache.spark.sql.internal.SQLConf conf = session().sessionState().conf();
+    boolean asked = conf.cboEnabled()
+        && !conf.getConfString(COLUMN_STATISTICS, "true").equalsIgnoreCase("false");
+    return asked ? table.columnStatistics() : Collections.emptyMap();
+  }
+  private static org.apache.spark.sql.classic.SparkSession session() {
+    return (org.apache.spark.sql.classic.SparkSession)
+        org.apache.spark.sql.classic.SparkSession.active();
+  }
   /** The columns by whose values files can be skipped, as far as they are read. */
   public NamedReference[] filterAttributes() {
     List known = table.filtered(), read = Arrays.asList(schema.fieldNames()), out = new ArrayList();
@@ -39,12 +55,9 @@ public class IcebergPyScan
   }
   /** A task for each group is what only joins of groups want: where that is asked for. */
   public Partitioning outputPartitioning() {
-    org.apache.spark.sql.classic.SparkSession session =
-        (org.apache.spark.sql.classic.SparkSession)
-            org.apache.spark.sql.classic.SparkSession.active();
     String asked = options.containsKey(GROUPED)
         ? options.get(GROUPED)
-        : session.conf().get("spark.sql.iceberg.planning." + GROUPED, "false");
+        : session().conf().get("spark.sql.iceberg.planning." + GROUPED, "false");
     if (table.grouping().length == 0 || !asked.equalsIgnoreCase("true"))
       return new UnknownPartitioning(0);
     return new KeyGroupedPartitioning(table.grouping(), 0);

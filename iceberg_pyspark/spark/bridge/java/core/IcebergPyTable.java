@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -26,6 +27,7 @@ public class IcebergPyTable
   final String handle;
   private final Map facts;
   private final StructType schema;
+  private Map columnStatistics;
   public IcebergPyTable(Map facts) {
     this.facts = facts;
     this.handle = (String) facts.get("handle");
@@ -104,6 +106,20 @@ public class IcebergPyTable
   /** The columns that tell files apart: Spark may filter by their values while a query runs. */
   List filtered() {
     return facts.containsKey("filtered") ? (List) facts.get("filtered") : new ArrayList();
+  }
+  /** How many rows its files have, 0 where that is not known. */
+  long rows() { return facts.containsKey("rows") ? ((Number) facts.get("rows")).longValue() : 0; }
+  /** What is known of its columns by their references, asked once. */
+  synchronized Map columnStatistics() {
+    if (columnStatistics == null) {
+      Map question = IcebergPyBridge.arguments(
+          new Object[] {"session", IcebergPyBridge.session(), "handle", handle});
+      columnStatistics = Boolean.TRUE.equals(facts.get("has_column_statistics"))
+          ? IcebergPyColumnStatistics.of(
+                (String) IcebergPyBridge.ask("scan.statistics", IcebergPyBridge.json(question)))
+          : new HashMap();
+    }
+    return columnStatistics;
   }
   long sizeInBytes() { return ((Number) facts.get("size_in_bytes")).longValue(); }
   public boolean equals(Object other) {

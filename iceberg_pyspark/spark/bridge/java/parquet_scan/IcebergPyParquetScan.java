@@ -68,7 +68,8 @@ public class IcebergPyParquetScan
     return readers;
   }
   public Statistics estimateStatistics() {
-    return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.schema()), table.rows);
+    return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.schema()), table.rows,
+        java.util.Collections.emptyMap());
   }
 
   public CustomMetric[] supportedCustomMetrics() {
