@@ -91,6 +91,10 @@ class Bridge:
         return self._made("IcebergPyJoins")
 
     @cached_property
+    def _selections(self) -> Any:
+        return self._made("IcebergPySelections")
+
+    @cached_property
     def _changes(self) -> Any:
         return self._made("IcebergPyChanges")
 
@@ -324,9 +328,18 @@ class Bridge:
         """The equalities of a condition: a column's name, it, a value of the source, its type."""
         session = self._spark._jsparkSession
         found = self._joins.equated(session, rows._jdf, source._jdf, condition._jc)
+        return _equalities(found)
+
+    def selecting(
+        self, rows: DataFrame, condition: Column
+    ) -> list[tuple[DataFrame, list[tuple[str, Column, Column, DataType]]]]:
+        """The subqueries that rows which fulfil a condition are in, and of each what is equal."""
+        session = self._spark._jsparkSession
         return [
-            (name, Column(column), Column(value), _parse_datatype_json_string(type_))
-            for name, column, value, type_ in map(items, items(found))
+            (DataFrame(source, self._spark), _equalities(keys))
+            for source, keys in map(
+                items, items(self._selections.sources(session, rows._jdf, condition._jc))
+            )
         ]
 
     def comes_out_even(
@@ -442,6 +455,13 @@ class Bridge:
 
     def _java_columns(self, columns: Sequence[Column]) -> Any:
         return self.java_list([c._jc for c in columns])
+
+
+def _equalities(found: Any) -> list[tuple[str, Column, Column, DataType]]:
+    return [
+        (name, Column(column), Column(value), _parse_datatype_json_string(type_))
+        for name, column, value, type_ in map(items, items(found))
+    ]
 
 
 def _over_py4j(answer: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:

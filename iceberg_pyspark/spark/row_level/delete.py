@@ -16,6 +16,7 @@ from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.key_range import rows_selected
 from iceberg_pyspark.spark.row_level.operation import RowChanges
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.table.whole_files import FileSelection, select_files
@@ -55,13 +56,13 @@ class Delete:
 
     def touched(self, target: Target) -> DataFrame:
         """See `Operation`."""
-        return target.rows().where(self.condition)
+        return rows_selected(target, target.rows(), self.condition).where(self.condition)
 
     def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
         """See `Operation`."""
         if mode == "merge-on-read":
             # filtered, not tested: Spark prunes files by it
-            selected = rows.where(self.condition)
+            selected = rows_selected(target, rows, self.condition).where(self.condition)
             return change_frame(target, selected, selected, [Change(op=Op.DELETE)])
         return change_frame(
             target,

@@ -1,7 +1,7 @@
-"""Which rows of the table a merge's source can meet at all: those in the range of the source's
-keys.
+"""Which rows of the table a source can meet at all: those in the range of the source's keys.
 
-Where the condition equates a column with something of the source, the least and greatest value of
+The source is a merge's, or a subquery of the condition that selects the rows to change. Where the
+condition equates a column with something of the source, the least and greatest value of
 that, and the values themselves where they are few and the table is partitioned by the column,
 become a filter on the table, by which Spark's scan leaves out files. The source is evaluated once
 more for it, so only one that Spark takes for deterministic and small is asked.
@@ -76,6 +76,13 @@ def rows_in_range(
         if key.name in target.partition_columns and least != greatest:
             limits += _few_values(source, key)
     return rows.where(reduce(lambda a, b: a & b, limits))
+
+
+def rows_selected(target: Target, rows: DataFrame, condition: Column) -> DataFrame:
+    """The rows without those that no subquery of a condition can select."""
+    for source, found in target.session.bridge.selecting(rows, condition):
+        rows = rows_in_range(target, rows, source, [Key(*key) for key in found])
+    return rows
 
 
 _BOUNDS = (("least", sql.min), ("greatest", sql.max))

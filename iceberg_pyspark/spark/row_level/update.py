@@ -11,6 +11,7 @@ from iceberg_pyspark.spark.row_level.assignments import Assignments
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.key_range import rows_selected
 from iceberg_pyspark.spark.row_level.operation import RowChanges
 from iceberg_pyspark.spark.row_level.target import Target
 
@@ -42,13 +43,13 @@ class Update:
 
     def touched(self, target: Target) -> DataFrame:
         """See `Operation`."""
-        return target.rows().where(self.condition)
+        return rows_selected(target, target.rows(), self.condition).where(self.condition)
 
     def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
         """See `Operation`."""
         if mode == "merge-on-read":
             # filtered, not tested: Spark prunes files by it
-            rows = rows.where(self.condition)
+            rows = rows_selected(target, rows, self.condition).where(self.condition)
             every = Change(op=Op.UPDATE, values=self.assignments)
             return change_frame(target, rows, rows, [every])
         return change_frame(

@@ -17,9 +17,11 @@ import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.JoinType$;
 import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
@@ -63,19 +65,25 @@ public class IcebergPyJoins {
       if (!(one instanceof EqualTo)) continue;
       Expression left = (Expression) (Object) ((EqualTo) one).left(),
                  right = (Expression) (Object) ((EqualTo) one).right();
-      if (!left.references().subsetOf(ours)) {
-        Expression kept = left;
-        left = right;
-        right = kept;
-      }
-      Expression bare = left instanceof Cast ? (Expression) (Object) ((Cast) left).child() : left;
-      boolean apart = bare instanceof AttributeReference && ours.contains((AttributeReference) bare)
-          && right.references().intersect(ours).isEmpty() && !right.references().isEmpty();
-      if (apart && right.deterministic() && !SubqueryExpression$.MODULE$.hasSubquery(right))
-        out.add(IcebergPyBridge.list(new Object[] {((AttributeReference) bare).name(),
-            IcebergPyFrames.column(left), IcebergPyFrames.column(right), right.dataType().json()}));
+      List key = left.references().subsetOf(ours) ? key(left, right, ours) : key(right, left, ours);
+      if (key != null) out.add(key);
     }
     return out;
+  }
+
+  /**
+   * The name of a column of the table, it or what it is cast to, a value that it equals, and the
+   * value's type; null where it is no column, or the value is not the source's alone.
+   */
+  static List key(Expression column, Expression value, AttributeSet ours) {
+    Expression bare =
+        column instanceof Cast ? (Expression) (Object) ((Cast) column).child() : column;
+    boolean apart = bare instanceof AttributeReference && ours.contains((AttributeReference) bare)
+        && value.references().intersect(ours).isEmpty() && !value.references().isEmpty();
+    if (!apart || !value.deterministic() || SubqueryExpression$.MODULE$.hasSubquery(value))
+      return null;
+    return IcebergPyBridge.list(new Object[] {((AttributeReference) bare).name(),
+        IcebergPyFrames.column(column), IcebergPyFrames.column(value), value.dataType().json()});
   }
 
   /**
@@ -169,7 +177,7 @@ public class IcebergPyJoins {
   public boolean fits(Object frame, long most) {
     LogicalPlan plan =
         ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().optimizedPlan();
-    if (!plan.deterministic()
+    if (!plan.deterministic() || isLimited(plan)
         || plan.stats().sizeInBytes().bigInteger().compareTo(java.math.BigInteger.valueOf(most))
             > 0)
       return false;
@@ -177,6 +185,14 @@ public class IcebergPyJoins {
     while (leaves.hasNext())
       if (!isLasting((LogicalPlan) leaves.next())) return false;
     return true;
+  }
+  /** Which rows a limit leaves is open, and may be others the next time. */
+  private static boolean isLimited(LogicalPlan plan) {
+    if (plan instanceof GlobalLimit || plan instanceof LocalLimit) return true;
+    scala.collection.Iterator it = plan.children().iterator();
+    while (it.hasNext())
+      if (isLimited((LogicalPlan) it.next())) return true;
+    return false;
   }
   /**
    * Rows of memory and of files that were listed; not what a database has at the moment it is

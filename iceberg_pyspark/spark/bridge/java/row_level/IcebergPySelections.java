@@ -1,0 +1,73 @@
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Exists;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InSubquery;
+import org.apache.spark.sql.catalyst.expressions.ListQuery;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
+import org.apache.spark.sql.catalyst.optimizer.PullupCorrelatedPredicates$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+
+/** Subqueries of a condition, as sources whose rows a table's must meet. */
+public class IcebergPySelections {
+  /**
+   * [the subquery's rows as a DataFrame, its keys as `IcebergPyJoins.key` has them] of each
+   * subquery that every selected row is in.
+   */
+  public List sources(Object session, Object rows, Object condition) {
+    List out = new ArrayList();
+    Expression given = IcebergPyFrames.expression(session, condition);
+    if (!SubqueryExpression$.MODULE$.hasSubquery(given)) return out;
+    LogicalPlan plan = IcebergPyFrames.plan(
+        IcebergPyFrames.frame(session, new Filter(given, IcebergPyFrames.plan(rows))));
+    // conditions on columns of both sides come out of the subquery, to where they can be seen
+    plan = (LogicalPlan) ((Rule) PullupCorrelatedPredicates$.MODULE$).apply(plan);
+    if (!(plan instanceof Filter)) return out;
+    AttributeSet ours = IcebergPyFrames.plan(rows).outputSet();
+    List all = IcebergPyParts.conjuncts((Expression) (Object) ((Filter) plan).condition());
+    for (int i = 0; i < all.size(); i++) {
+      Object one = all.get(i);
+      List keys = new ArrayList();
+      LogicalPlan query = null;
+      scala.collection.immutable.Seq met = null;
+      if (one instanceof InSubquery) {
+        ListQuery of = ((InSubquery) one).query();
+        query = (LogicalPlan) (Object) of.plan();
+        met = of.joinCond();
+        scala.collection.immutable.Seq values = ((InSubquery) one).values();
+        for (int k = 0; k < values.size(); k++)
+          add(keys,
+              IcebergPyJoins.key(
+                  (Expression) values.apply(k), (Expression) query.output().apply(k), ours));
+      } else if (one instanceof Exists) {
+        query = (LogicalPlan) (Object) ((Exists) one).plan();
+        met = ((Exists) one).joinCond();
+      }
+      if (query == null) continue;
+      scala.collection.Iterator it = met.iterator();
+      while (it.hasNext()) addEqual(keys, (Expression) it.next(), ours);
+      if (!keys.isEmpty())
+        out.add(IcebergPyBridge.list(new Object[] {IcebergPyFrames.frame(session, query), keys}));
+    }
+    return out;
+  }
+
+  private static void addEqual(List keys, Expression condition, AttributeSet ours) {
+    List all = IcebergPyParts.conjuncts(condition);
+    for (int i = 0; i < all.size(); i++) {
+      if (!(all.get(i) instanceof EqualTo)) continue;
+      Expression left = (Expression) (Object) ((EqualTo) all.get(i)).left(),
+                 right = (Expression) (Object) ((EqualTo) all.get(i)).right();
+      add(keys,
+          left.references().subsetOf(ours) ? IcebergPyJoins.key(left, right, ours)
+                                           : IcebergPyJoins.key(right, left, ours));
+    }
+  }
+  private static void add(List keys, List key) {
+    if (key != null) keys.add(key);
+  }
+}

@@ -1,0 +1,158 @@
+"""A change whose rows a source selects reads the files that can hold the source's keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.spark.row_level import run as run_module
+from iceberg_pyspark.spark.row_level.job import run_job
+from iceberg_pyspark.spark.row_level.target import Target
+from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
+from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.spark.table_states import TargetReads
+from iceberg_pyspark.table.scan import TableScan
+from tests.support.native_lake import sqlite_lake
+
+MERGE = "merge into {t} t using (select * from changes where kind = 'x') s on "
+CHANGED = "when matched then update set v = s.v"
+STATEMENTS = {
+    "merge": f"{MERGE} t.id = s.id and t.p = s.p {CHANGED}",
+    "merge_outer": f"{MERGE} t.id = s.id and t.p = s.p {CHANGED} "
+    "when not matched then insert (id, p, v) values (s.id, s.p, s.v)",
+    "update": "update {t} set v = 1 where p in (select p from changes where kind = 'x') "
+    "and id < 400",
+    "delete": "delete from {t} where p in (select p from changes where kind = 'x')",
+    "delete_rows": "delete from {t} where (id, p) in (select id, p from changes where kind = 'x')",
+    "exists": "delete from {t} where exists (select 1 from changes s where s.kind = 'x' "
+    "and s.p = {t}.p and s.id >= {t}.id)",
+    "wider": "delete from {t} where exists (select 1 from wide s where s.kind = 'x' "
+    "and s.p = {t}.p)",
+}
+EVERY_FILE = {
+    "no_key": "update {t} set v = 2 where id in (select id from changes where kind = 'x')",
+    "or": "delete from {t} where p in (select p from changes where kind = 'x') or id = 3",
+    "not_in": "delete from {t} where p not in (select p from changes where kind = 'y')",
+    "limited": "delete from {t} where p in (select p from changes where kind = 'x' limit 3)",
+}
+ROWS = "select id, cast(id % 50 as int) p, id * 10 v from range(500)"
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("ranged"), "ranged") as made:
+        spark.sql(
+            "create table ranged.db.changes as select id, cast(id % 50 as int) p, -id v, "
+            "if(id % 50 = 17, 'x', 'y') kind from range(500)"
+        )
+        spark.table("ranged.db.changes").createOrReplaceTempView("changes")
+        spark.sql("select id, cast(p as bigint) p, v, kind from changes").createOrReplaceTempView(
+            "wide"
+        )
+        yield made
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[TableScan]:
+    """The scans of a target that are carried out."""
+    scans: list[TableScan] = []
+    note = TargetReads.noted
+
+    def noted(self: TargetReads, scan: TableScan) -> TableScan:
+        scans.append(note(self, scan))
+        return scans[-1]
+
+    monkeypatch.setattr(TargetReads, "noted", noted)
+    return scans
+
+
+def partitions_read(scans: list[TableScan]) -> set[int]:
+    return {t.partition[0] for s in scans for t in s.plan().tasks(split=None)}
+
+
+def make(session: IcebergSession, name: str, mode: str) -> str:
+    table = f"ranged.db.{name}_{mode[0]}"
+    modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
+    session.spark.sql(f"create table {table} partitioned by (p) tblproperties ({modes}) as {ROWS}")
+    return table
+
+
+def changed_plainly(session: IcebergSession, name: str, statement: str) -> list[tuple[int, ...]]:
+    """What a statement leaves of an unpartitioned table, whose files say nothing about keys."""
+    table = f"ranged.db.{name}_plain"
+    session.spark.sql(f"create table {table} as {ROWS}")
+    session.spark.sql(statement.format(t=table))
+    return sorted(map(tuple, session.spark.table(table).collect()))
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_one_partition_of_fifty_is_read(
+    session: IcebergSession, read: list[TableScan], name: str, mode: str
+) -> None:
+    table = make(session, name, mode)
+    session.spark.sql(STATEMENTS[name].format(t=table))
+    assert partitions_read(read) == {17}
+    left = sorted(map(tuple, session.spark.table(table).collect()))
+    assert left == changed_plainly(session, f"{name}_{mode[0]}", STATEMENTS[name])
+    assert left != sorted(map(tuple, session.spark.sql(ROWS).collect()))
+
+
+@pytest.mark.parametrize("name", EVERY_FILE)
+def test_what_selects_by_no_key_reads_every_file(
+    session: IcebergSession, read: list[TableScan], name: str
+) -> None:
+    table = make(session, name, "merge-on-read")
+    session.spark.sql(EVERY_FILE[name].format(t=table))
+    assert len(partitions_read(read)) == 50
+    if name != "limited":
+        left = sorted(map(tuple, session.spark.table(table).collect()))
+        assert left == changed_plainly(session, name, EVERY_FILE[name])
+
+
+def test_a_source_without_rows_reads_no_file(
+    session: IcebergSession, read: list[TableScan]
+) -> None:
+    table = make(session, "nothing", "copy-on-write")
+    files = set(Path(session.table(table).location).rglob("*.parquet"))
+    session.spark.sql(f"delete from {table} where p in (select p from changes where kind = 'z')")
+    assert partitions_read(read) == set()
+    assert set(Path(session.table(table).location).rglob("*.parquet")) == files
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_only_rows_that_would_have_been_read_are_a_conflict(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    table = make(session, "raced", mode)
+    runs = 0
+
+    def append(partition: int) -> None:
+        """Run the next statement's job, and have somebody else append before it commits."""
+        nonlocal runs
+        runs = 0
+
+        def raced(target: Target, *args: object, **kw: object) -> TouchedRows:
+            nonlocal runs
+            runs += 1
+            done: TouchedRows = run_job(target, *args, **kw)  # type: ignore[arg-type]
+            if runs == 1:
+                session.spark.sql(f"insert into {table} values (1000, {partition}, 0)")
+            return done
+
+        monkeypatch.setattr(run_module, "run_job", raced)
+
+    said = "p in (select p from values (17), (18) as v(p) where p = 17)"
+    append(30)
+    session.table(table).update({"v": "-1"}, said)
+    assert runs == 1
+    append(17)
+    session.table(table).update({"v": "-2"}, said)
+    assert runs == 2
+    found = session.spark.sql(f"select count(*), sum(v) from {table} where p = 17").collect()
+    assert [tuple(r) for r in found] == [(11, -22)]
