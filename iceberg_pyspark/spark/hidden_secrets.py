@@ -32,15 +32,10 @@ _SETTINGS: Mapping[str, str] = {
 }
 
 
-def hide_secrets(spark: SparkSession, bridge: Bridge) -> None:
+def hide_secrets(bridge: Bridge) -> None:
     """Add our patterns to the session's settings, and to those of the application."""
     redact_logs_of("py4j", by=_COMMANDS)
-    for name, pattern in _SETTINGS.items():
-        known = spark.conf.get(name)
-        if not known:
-            spark.conf.set(name, pattern)
-        elif pattern not in known:
-            spark.conf.set(name, f"{known}|{pattern}")
+    bridge.hide_in_settings(_SETTINGS)
     failed = bridge.hide_in_events(SPARK_KEYS_REGEX)
     # what the release lacks was said when Iceberg was installed
     if failed is not None and bridge.has(HIDDEN_IN_EVENTS):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +18,6 @@ from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.identifiers import quoted
 from iceberg_pyspark.errors import (
     IcebergError,
-    InvalidRequestError,
     LocationRefusedError,
     TableAlreadyExistsError,
 )
@@ -50,6 +49,7 @@ from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, branch_to_change
 from iceberg_pyspark.spark.runtime_filters import kept_locations
+from iceberg_pyspark.spark.sessions import Sessions
 from iceberg_pyspark.spark.shown_statistics import shown_column_statistics
 from iceberg_pyspark.spark.source_names import options_in_session, table_there
 from iceberg_pyspark.spark.spark_table import SparkTable, catalog_and_levels, spark_table
@@ -79,8 +79,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-_sessions: dict[str, IcebergSession] = {}
-_uninstalled: set[str] = set()
 _EVERY_ROW = AlwaysTrue()
 _ALL = Question()
 
@@ -96,30 +94,33 @@ def install(spark: SparkSession) -> IcebergSession:
     except BridgeUnavailableError as e:
         _log.warning("no native scans in this session, the portable path serves: %s", e)
         return IcebergSession(spark, None, portable_because=str(e))
-    handle = bridge.session_handle
-    if handle not in _sessions:
+    return _sessions.install(bridge)
+
+
+def _begin(bridge: Bridge, catalogs: CatalogAnswers) -> IcebergSession:
+    """Put everything into a session."""
+    # before there are sessions made of it
+    hide_secrets(bridge)
+    with _first_and_last:
+        bridge.install()
         bridge.answer_with(_answer)
-        bridge.add_rule()
-        bridge.put_parser_in_front()
-        hide_secrets(spark, bridge)
         say_our_errors_first()
-        _install_in_new_sessions(spark)
-        _sessions[handle] = IcebergSession(spark, bridge)
-    _uninstalled.discard(handle)
-    return _sessions[handle]
+    return IcebergSession(bridge.spark, bridge, catalogs=catalogs)
 
 
-def _install_in_new_sessions(spark: SparkSession) -> None:
-    """Have sessions made from this one install too: the JVM tells nobody of a new session."""
-    make = spark.newSession
+def _end(bridge: Bridge) -> None:
+    """Take everything out of a session again."""
+    with _first_and_last:
+        bridge.uninstall()
+        if bridge.sessions.ask_no_more():
+            say_errors_as_before()
+    show_as_before(bridge.spark)
 
-    @wraps(make)
-    def new_session() -> SparkSession:
-        made = make()
-        install(made)
-        return made
 
-    vars(spark)["newSession"] = new_session
+_first_and_last = threading.Lock()
+"""The first session that begins and the last that ends change what is of no session."""
+
+_sessions = Sessions(install, _begin, _end)
 
 
 def _open_bridge(spark: SparkSession) -> Bridge:
@@ -143,13 +144,18 @@ class IcebergSession:
     """A session in which Iceberg is installed."""
 
     def __init__(
-        self, spark: SparkSession, bridge: Bridge | None, *, portable_because: str = ""
+        self,
+        spark: SparkSession,
+        bridge: Bridge | None,
+        *,
+        catalogs: CatalogAnswers | None = None,
+        portable_because: str = "",
     ) -> None:
-        """`portable_because` says why there is no bridge."""
+        """`catalogs` are those it has opened, `portable_because` says why there is no bridge."""
         self.spark = spark
         self.bridge = bridge
         self._portable_because = portable_because
-        self.catalogs = CatalogAnswers()
+        self.catalogs = CatalogAnswers() if catalogs is None else catalogs
 
     @property
     def is_native(self) -> bool:
@@ -190,17 +196,9 @@ class IcebergSession:
         """Take everything out of the session again."""
         if self.bridge is None:
             return
-        handle = self.bridge.session_handle
-        self.bridge.remove_rule()
-        self.bridge.take_parser_out()
+        _sessions.uninstall(self.bridge)
+        # Spark opens catalogs, and asks for it, under a lock that this takes
         self.bridge.forget_catalogs()
-        show_as_before(self.spark)
-        vars(self.spark).pop("newSession", None)
-        _sessions.pop(handle, None)
-        _uninstalled.add(handle)
-        if not _sessions:
-            self.bridge.answer_no_more()
-            say_errors_as_before()
 
     def parts_of(
         self,
@@ -244,7 +242,7 @@ def _answer(operation: str, argument: Any) -> Any:
             return _OF_PLANS[operation](*argument)
         question = json.loads(argument)
         handle = question.get("session") or question["catalog"].partition("/")[0]
-        return _session(handle).catalogs.answer(operation, question)
+        return _sessions.catalogs(handle).answer(operation, question)
     except BaseException as e:  # noqa: BLE001 - unanswered, the JVM would wait for ever
         return _as_answer(e)
 
@@ -265,19 +263,7 @@ def _as_answer(error: BaseException) -> Any:
 
 
 def _session(handle: str) -> IcebergSession:
-    """The session of that handle; one made from a session with Iceberg gets it when it asks."""
-    found = _sessions.get(handle)
-    if found is not None:
-        return found
-    other = next(reversed(_sessions.values()), None)
-    spark = None
-    if other is not None and other.bridge is not None and handle not in _uninstalled:
-        spark = other.bridge.session_named(handle)
-    if spark is None:
-        raise InvalidRequestError(
-            "iceberg_pyspark is not installed in this session: call iceberg_pyspark.install(spark)"
-        )
-    return install(spark)
+    return _sessions.session(handle)
 
 
 def _plan(
@@ -456,7 +442,7 @@ def _run_write(session_handle: str, described: str, frame: Any) -> None:
         condition=said["condition"],
         surroundings=Surroundings(session=said["session"], application=said["application"]),
     )
-    staged = _owner(said["handle"]).catalogs.staged.get(said["handle"])
+    staged = _owner(said["handle"]).staged.get(said["handle"])
     if staged is not None:
         write_staged(session.bridge, staged, command)
         return
@@ -519,16 +505,16 @@ def _change_rows(session_handle: str, plan: Any) -> None:
 
 
 def _state_of(handle: str) -> TableState:
-    return _owner(handle).catalogs.state(handle)
+    return _owner(handle).state(handle)
 
 
-def _owner(handle: str) -> IcebergSession:
-    """The session that loaded a table: this one, or one that it was cloned from."""
-    return _session(str(json.loads(handle)[0]).partition("/")[0])
+def _owner(handle: str) -> CatalogAnswers:
+    """Those of the session that loaded a table: this one, or one that it was cloned from."""
+    return _sessions.catalogs(str(json.loads(handle)[0]).partition("/")[0])
 
 
 def _catalog_of(state: TableState) -> Catalog:
-    return _session(state.catalog.partition("/")[0]).catalogs.catalog(state.catalog)
+    return _sessions.catalogs(state.catalog.partition("/")[0]).catalog(state.catalog)
 
 
 def _plan_source(

@@ -45,8 +45,10 @@ def redact_logs_of(*packages: str, by: logging.Filter = _EVERY) -> None:
     # asked for every file; loggers are made and never taken away
     if not packages or _loggers_seen.get(packages) == len(loggers):
         return
-    _loggers_seen[packages] = len(loggers)
+    names = list(loggers)
     prefixes = tuple(f"{package}." for package in packages)
-    for name in list(loggers):
+    for name in names:
         if name in packages or name.startswith(prefixes):
             logging.getLogger(name).addFilter(by)
+    # at last: another thread takes it that they redact
+    _loggers_seen[packages] = len(names)

@@ -177,8 +177,10 @@ def test_where_spark_keeps_its_parser_the_session_takes_the_statements(
     def lacks_extensions(bridge: Any, feature: features.Feature) -> bool:
         return feature is not features.SQL_EXTENSIONS and has(bridge, feature)
 
-    lake.bridge.take_parser_out()  # type: ignore[union-attr]
+    assert lake.bridge is not None
+    lake.bridge.uninstall()
     monkeypatch.setattr(Bridge, "has", lacks_extensions)
+    lake.bridge.install()
     try:
         with pytest.raises(ParseException):
             spark.sql("alter table lake.db.taken create branch b")
@@ -191,6 +193,7 @@ def test_where_spark_keeps_its_parser_the_session_takes_the_statements(
             lake.sql("alter table nowhere.taken create branch b")
     finally:
         monkeypatch.undo()
-        lake.bridge.put_parser_in_front()  # type: ignore[union-attr]
+        lake.bridge.uninstall()
+        lake.bridge.install()
     lake.sql("alter table lake.db.taken drop branch b")
     assert "b" not in table.refresh().refs

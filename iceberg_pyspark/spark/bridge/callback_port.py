@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -42,11 +43,12 @@ class Answering:
 
 
 class CallbackPort:
-    """An open port; it stays open while the process runs, as pyspark's own does."""
+    """An open port; it stays open while the gateway is there, as pyspark's own does."""
 
     def __init__(self, gateway: Any, answer: Answer) -> None:
         """Open a port of any free number that calls `answer` with an operation and its argument."""
-        self._gateway = gateway
+        # not the gateway: what is kept of one is forgotten with it
+        self._java_client = gateway._gateway_client
         self._token = secrets.token_hex(32)
         self._target = PYTHON_PROXY_PREFIX + secrets.token_hex(16)
         pool = PythonProxyPool()
@@ -61,6 +63,10 @@ class CallbackPort:
         """The number of the port."""
         return int(self._server.get_listening_port())
 
+    def close(self) -> None:
+        """Listen no more; waits for nobody, as py4j does where a connection is being read."""
+        threading.Thread(target=self._server.shutdown, daemon=True).start()
+
     def client(self, make: Callable[[Any, str, int, str], Any]) -> Any:
         """Have the JVM make a client, given its server, our address and port, and a file.
 
@@ -70,7 +76,7 @@ class CallbackPort:
         try:
             with os.fdopen(file, "w") as secret:
                 secret.write(f"{self._token}\n{self._target}\n")
-            java_server = JavaObject("GATEWAY_SERVER", self._gateway._gateway_client)
+            java_server = JavaObject("GATEWAY_SERVER", self._java_client)
             return make(java_server, LOOPBACK, self.number, path)
         finally:
             os.unlink(path)

@@ -96,6 +96,11 @@ HIDDEN_IN_EVENTS = Feature(
     otherwise="the event log shows settings of catalogs, passwords too; give those in "
     ".pyiceberg.yaml or in the environment",
 )
+NEW_SESSIONS = Feature(
+    name="Iceberg in new sessions",
+    internals=("session_extensions",),
+    otherwise="a new session has it once it has named a catalog of ours; or install() it there",
+)
 CLOSED_CATALOGS = Feature(
     name="catalogs closed by uninstall()",
     internals=("open_catalogs",),
@@ -115,6 +120,7 @@ FEATURES = (
     SQL_EXTENSIONS,
     SAVE_MODES,
     HIDDEN_IN_EVENTS,
+    NEW_SESSIONS,
     CLOSED_CATALOGS,
 )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, DataType, StructType, _parse_datatype_json_string
@@ -18,11 +19,13 @@ from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 from iceberg_pyspark.spark.bridge.compiler import load_lots, new_instance
 from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
+    NEW_SESSIONS,
     SQL_EXTENSIONS,
     Feature,
     missing_features,
 )
 from iceberg_pyspark.spark.bridge.java_lists import items
+from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
 
 # the reader finds columns by field id, and only in the relations that say so
 _READ_BY_FIELD_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
@@ -33,6 +36,9 @@ _missing: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
 _callbacks: WeakKeyDictionary[Any, tuple[CallbackPort, Any]] = WeakKeyDictionary()
 """Of a gateway: the port on which its JVM asks, and the JVM's client of it."""
 
+_of_gateways = threading.Lock()
+"""Who finds or makes what there is one of for a gateway: classes, what is missing, the port."""
+
 
 class Bridge:
     """One session's door into the JVM."""
@@ -42,15 +48,17 @@ class Bridge:
         gateway: Any = spark.sparkContext._gateway
         self._spark = spark
         self._gateway: Any = gateway
-        lots = load_lots(gateway)
-        self._loader = lots.loader
-        self._plans = self._made("IcebergPyPlans")
-        self._sizes = self._made("IcebergPySizes")
-        if gateway not in _missing:
-            lacking = json.loads(self._plans.lacking(spark._jsparkSession))
-            _missing[gateway] = missing_features(lots.failures, lacking)
-            for feature in self.missing:
-                _log.warning("%s", self._said_of(feature))
+        with _of_gateways:
+            lots = load_lots(gateway)
+            self._loader = lots.loader
+            self._plans = self._made("IcebergPyPlans")
+            self._sizes = self._made("IcebergPySizes")
+            if gateway not in _missing:
+                lacking = json.loads(self._plans.lacking(spark._jsparkSession))
+                _missing[gateway] = missing_features(lots.failures, lacking)
+                for feature in self.missing:
+                    _log.warning("%s", self._said_of(feature))
+        self.sessions = JvmSessions(self._plans)
 
     def _made(self, name: str) -> Any:
         return new_instance(self._gateway, self._loader, name)
@@ -116,6 +124,12 @@ class Bridge:
         property_of = self._gateway.jvm.java.lang.System.getProperty
         return f"{property_of('java.version')} ({property_of('java.vendor')})"
 
+    def hide_in_settings(self, patterns: Mapping[str, str]) -> None:
+        """Add a pattern to each of these settings, in the session and in new ones made of it."""
+        self._made("IcebergPyRedaction").hideInSettings(
+            self._spark._jsparkSession, json.dumps(dict(patterns))
+        )
+
     def hide_in_events(self, pattern: str) -> str | None:
         """Have Spark's events and environment page hide what a pattern finds; says what failed."""
         failed = self._made("IcebergPyRedaction").hide(self._spark._jsparkSession, pattern)
@@ -132,19 +146,12 @@ class Bridge:
         The argument is a text, or a list of texts and objects of the JVM's; the answer is None, a
         text, a dict that goes as JSON, or an object of the JVM's.
         """
-        if self._gateway not in _callbacks:
-            port = CallbackPort(self._gateway, _over_py4j(answer))
-            _callbacks[self._gateway] = (port, port.client(self._plans.callback))
-        self._plans.askBy(_callbacks[self._gateway][1])
-
-    def answer_no_more(self) -> None:
-        """Let the JVM tell whoever asks that Iceberg is not installed."""
-        self._plans.askBy(None)
-
-    def session_named(self, handle: str) -> SparkSession | None:
-        """Another session of this JVM that has asked something."""
-        found = self._plans.sessionNamed(handle)
-        return None if found is None else SparkSession(self._spark.sparkContext, found)
+        with _of_gateways:
+            if self._gateway not in _callbacks:
+                port = CallbackPort(self._gateway, _over_py4j(answer))
+                _callbacks[self._gateway] = (port, port.client(self._plans.callback))
+                finalize(self._gateway, port.close).atexit = False
+            self._plans.askBy(_callbacks[self._gateway][1])
 
     def forget_catalogs(self) -> None:
         """Let the session open its catalogs of ours anew when they are next named."""
@@ -155,23 +162,27 @@ class Bridge:
         """Have Spark load a catalog, as a query that names it would."""
         self._plans.openCatalog(self._spark._jsparkSession, name)
 
-    def add_rule(self) -> bool:
-        """Put the optimizer rule into the session; False if it is there already."""
-        return bool(self._plans.addRule(self._spark._jsparkSession))
+    def install(self) -> None:
+        """Put rule, strategy and parser into the session, and into those that Spark makes of it.
 
-    def remove_rule(self) -> None:
-        """Take the optimizer rule out again."""
-        self._plans.removeRule(self._spark._jsparkSession)
-
-    def put_parser_in_front(self) -> None:
-        """Have the session know Iceberg's statements of ALTER TABLE, if the release can."""
+        What the release cannot do is left out; what is there already is not put in again.
+        """
+        session, parser = self._spark._jsparkSession, None
+        self._plans.install(session)
         if self.has(SQL_EXTENSIONS):
-            self._parsers.putInFront(self._spark._jsparkSession)
+            self._parsers.putInFront(session)
+            parser = self._parsers.later()
+        if self.has(NEW_SESSIONS):
+            self._plans.installInNew(session, parser)
 
-    def take_parser_out(self) -> None:
-        """Leave the session with the parser it had."""
+    def uninstall(self) -> None:
+        """Leave the session with what it had; sessions made of it meanwhile stay as they are."""
+        session = self._spark._jsparkSession
+        if self.has(NEW_SESSIONS):
+            self._plans.uninstallInNew(session)
         if self.has(SQL_EXTENSIONS):
-            self._parsers.takeOut(self._spark._jsparkSession)
+            self._parsers.takeOut(session)
+        self._plans.uninstall(session)
 
     def has_file_system(self, scheme: str) -> bool:
         """Whether the JVM can open locations of that scheme."""

@@ -6,11 +6,9 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.WeakHashMap;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -105,36 +103,9 @@ public class IcebergPyBridge {
     return map;
   }
 
-  private static final Map HANDLES = new WeakHashMap();
-  private static final java.security.SecureRandom RANDOM = new java.security.SecureRandom();
-
   /** The handle of the session that asks; Python may ask for the session by it. */
-  static String session() { return handleOf(org.apache.spark.sql.classic.SparkSession.active()); }
-  /**
-   * Of its own and nowhere else: the id that Spark gives a session is in job tags, logs and
-   * events.
-   */
-  static String handleOf(Object session) {
-    synchronized (HANDLES) {
-      String handle = (String) HANDLES.get(session);
-      if (handle == null) {
-        byte[] bytes = new byte[16];
-        RANDOM.nextBytes(bytes);
-        handle = java.util.HexFormat.of().formatHex(bytes);
-        HANDLES.put(session, handle);
-      }
-      return handle;
-    }
-  }
-  static Object sessionNamed(String handle) {
-    synchronized (HANDLES) {
-      Iterator all = HANDLES.entrySet().iterator();
-      while (all.hasNext()) {
-        Map.Entry one = (Map.Entry) all.next();
-        if (one.getValue().equals(handle)) return one.getKey();
-      }
-      return null;
-    }
+  static String session() {
+    return IcebergPySessions.handleOf(org.apache.spark.sql.classic.SparkSession.active()).text;
   }
 
   static scala.collection.immutable.Seq seq(List list) {

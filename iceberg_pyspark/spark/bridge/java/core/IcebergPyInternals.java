@@ -13,6 +13,7 @@ import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkConf;
 import org.apache.spark.internal.io.FileCommitProtocol;
+import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -47,7 +48,7 @@ public class IcebergPyInternals {
     Map found = new LinkedHashMap();
     String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
         "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
-        "parquet_writer", "session_parser"};
+        "parquet_writer", "session_parser", "session_extensions"};
     for (int i = 0; i < names.length; i++) found.put(names[i], lacks(names[i], session));
     return found;
   }
@@ -67,6 +68,10 @@ public class IcebergPyInternals {
         sessionParser().setAccessible(true);
         origin(1, 0);
         syntaxErrors();
+      }
+      if (name.equals("session_extensions")) {
+        sessionExtensions().setAccessible(true);
+        copyOf(new SparkSessionExtensions());
       }
       return null;
     } catch (Exception e) {
@@ -165,6 +170,34 @@ public class IcebergPyInternals {
     options[0] = scala.Option.apply(Integer.valueOf(line));
     options[1] = scala.Option.apply(Integer.valueOf(position));
     return all[0].newInstance(options);
+  }
+
+  // ---- session_extensions: what a session and those that Spark makes of it are built with
+
+  static void setExtensions(org.apache.spark.sql.classic.SparkSession session,
+      SparkSessionExtensions extensions) throws ReflectiveOperationException {
+    Field held = sessionExtensions();
+    held.setAccessible(true);
+    held.set(session, extensions);
+  }
+  private static Field sessionExtensions() throws ReflectiveOperationException {
+    return declared(org.apache.spark.sql.classic.SparkSession.class, "extensions");
+  }
+  /** Others with all that was injected into these. */
+  static SparkSessionExtensions copyOf(SparkSessionExtensions given)
+      throws ReflectiveOperationException {
+    SparkSessionExtensions made = new SparkSessionExtensions();
+    Field[] fields = SparkSessionExtensions.class.getDeclaredFields();
+    for (int i = 0; i < fields.length; i++) {
+      if (Modifier.isStatic(fields[i].getModifiers())) continue;
+      fields[i].setAccessible(true);
+      if (!scala.collection.mutable.Buffer.class.isAssignableFrom(fields[i].getType()))
+        throw new NoSuchFieldException(
+            "SparkSessionExtensions has more than lists: " + fields[i].getName());
+      ((scala.collection.mutable.Buffer) fields[i].get(made))
+          .addAll((scala.collection.mutable.Buffer) fields[i].get(given));
+    }
+    return made;
   }
 
   // ---- event_log_settings: what the event log asks what to hide

@@ -16,6 +16,8 @@ public class IcebergPyPlans {
     return IcebergPyBridge.JSON.writeValueAsString(IcebergPyInternals.probe(session));
   }
   public void askBy(IcebergPyCallback python) { IcebergPyBridge.python = python; }
+  /** Ask no more where no session is left with Iceberg; tells whether that is so. */
+  public boolean askNoMore() { return IcebergPySessions.askNoMore(); }
 
   /** SQL expressions over a DataFrame at once: each call from Python costs a millisecond. */
   public Object selectedFrame(Object frame, String expressionsJson)
@@ -50,49 +52,45 @@ public class IcebergPyPlans {
     }
   }
 
-  /** Add the rule and the strategy to a session once; tells whether they were added. */
-  public boolean addRule(Object session) {
-    org.apache.spark.sql.ExperimentalMethods methods =
-        ((org.apache.spark.sql.classic.SparkSession) session).experimental();
-    scala.collection.immutable.Seq rules = methods.extraOptimizations();
-    scala.collection.Iterator it = rules.iterator();
-    while (it.hasNext())
-      if (it.next() instanceof IcebergPyRule) return false;
-    methods.extraOptimizations_$eq(
-        (scala.collection.immutable.Seq) rules.appended(new IcebergPyRule()));
-    methods.extraStrategies_$eq((scala.collection.immutable.Seq) methods.extraStrategies().appended(
-        new IcebergPyStrategy()));
-    return true;
+  /** Have a session plan what is about our tables as we do. */
+  public void install(Object session) {
+    IcebergPySessions.begin((org.apache.spark.sql.classic.SparkSession) session);
   }
-  public void removeRule(Object session) {
-    org.apache.spark.sql.ExperimentalMethods methods =
-        ((org.apache.spark.sql.classic.SparkSession) session).experimental();
-    methods.extraOptimizations_$eq(withoutOurs(methods.extraOptimizations()));
-    methods.extraStrategies_$eq(withoutOurs(methods.extraStrategies()));
+  public void uninstall(Object session) {
+    IcebergPySessions.end((org.apache.spark.sql.classic.SparkSession) session);
   }
-  private static scala.collection.immutable.Seq withoutOurs(scala.collection.immutable.Seq all) {
-    List kept = new ArrayList();
-    scala.collection.Iterator it = all.iterator();
-    while (it.hasNext()) {
-      Object one = it.next();
-      if (!(one instanceof IcebergPyRule || one instanceof IcebergPyStrategy)) kept.add(one);
-    }
-    return IcebergPyBridge.seq(kept);
+  /** Have sessions that Spark makes of a session do so too, with ours in front of their parsers. */
+  public void installInNew(Object session, scala.Function2 parser)
+      throws ReflectiveOperationException {
+    IcebergPyExtensions.put((org.apache.spark.sql.classic.SparkSession) session, parser);
   }
-  /** The session of that name that asked something, if it is still there. */
-  public Object sessionNamed(String id) { return IcebergPyBridge.sessionNamed(id); }
+  public void uninstallInNew(Object session) throws ReflectiveOperationException {
+    IcebergPyExtensions.takeOut((org.apache.spark.sql.classic.SparkSession) session);
+  }
+  /** What handles of sessions begin with here, and nowhere else. */
+  public String jvm() { return IcebergPySessions.JVM; }
+  /** The session of a handle that still may ask. */
+  public Object sessionNamed(String handle) { return IcebergPySessions.named(handle); }
+  /** The handles that nothing can ask with any more, as JSON, each of them once. */
+  public String handlesLeft() throws com.fasterxml.jackson.core.JsonProcessingException {
+    return IcebergPyBridge.JSON.writeValueAsString(IcebergPySessions.left());
+  }
   /** Have a session forget its catalogs of ours, so that they are opened anew when next named. */
   public void forgetCatalogs(Object session) throws ReflectiveOperationException {
-    List all = IcebergPyInternals.openCatalogs(session);
-    for (int i = 0; i < all.size(); i++) {
-      Map catalogs = (Map) all.get(i);
-      List ours = new ArrayList();
-      Iterator names = catalogs.keySet().iterator();
-      while (names.hasNext()) {
-        Object name = names.next();
-        if (catalogs.get(name) instanceof iceberg_pyspark) ours.add(name);
+    // Spark opens catalogs under this lock
+    synchronized (
+        ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager()) {
+      List all = IcebergPyInternals.openCatalogs(session);
+      for (int i = 0; i < all.size(); i++) {
+        Map catalogs = (Map) all.get(i);
+        List ours = new ArrayList();
+        Iterator names = catalogs.keySet().iterator();
+        while (names.hasNext()) {
+          Object name = names.next();
+          if (catalogs.get(name) instanceof iceberg_pyspark) ours.add(name);
+        }
+        for (int n = 0; n < ours.size(); n++) catalogs.remove(ours.get(n));
       }
-      for (int n = 0; n < ours.size(); n++) catalogs.remove(ours.get(n));
     }
   }
   /** Load a catalog by its configured name, as a query that names it would. */
@@ -102,5 +100,5 @@ public class IcebergPyPlans {
         .catalogManager()
         .catalog(name);
   }
-  public String sessionHandle(Object session) { return IcebergPyBridge.handleOf(session); }
+  public String sessionHandle(Object session) { return IcebergPySessions.handleOf(session).text; }
 }

@@ -1,26 +1,52 @@
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
+import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * What Spark records of an application (event log, UI) without the secrets of catalogs;
- * redaction.py says which those are.
+ * What Spark shows of sessions and records of an application (event log, UI) without the secrets
+ * of catalogs; hidden_secrets.py says which those are.
  */
 public class IcebergPyRedaction {
+  private static volatile Map patterns = new HashMap();
+
+  /** Have a session, and those that Spark makes of it, hide what patterns find, by settings. */
+  public void hideInSettings(Object session, String json)
+      throws com.fasterxml.jackson.core.JsonProcessingException {
+    patterns = (Map) IcebergPyBridge.JSON.readValue(json, Map.class);
+    hideIn((SparkSession) session);
+  }
+  static void hideIn(SparkSession session) {
+    Iterator all = patterns.entrySet().iterator();
+    while (all.hasNext()) {
+      Map.Entry one = (Map.Entry) all.next();
+      String name = (String) one.getKey(), pattern = (String) one.getValue();
+      scala.Option set = session.conf().getOption(name);
+      String known = set.isDefined() ? (String) set.get() : "";
+      if (known.indexOf(pattern) < 0)
+        session.conf().set(name, known.isEmpty() ? pattern : known + "|" + pattern);
+    }
+  }
+
   /**
    * Have events and the environment page hide what a pattern finds, in a key or its value, besides
    * what they hide; gives what failed, or null.
    */
   public String hide(Object session, String pattern) {
     try {
-      SparkContext context = ((org.apache.spark.sql.classic.SparkSession) session).sparkContext();
+      SparkContext context = ((SparkSession) session).sparkContext();
       SparkConf conf = context.conf();
-      String known =
-          conf.get(org.apache.spark.internal.config.package$.MODULE$.SECRET_REDACTION_PATTERN())
-              .toString();
-      if (known.indexOf(pattern) < 0) conf.set("spark.redaction.regex", known + "|" + pattern);
-      scala.Option log = context.eventLogger();
-      if (log.isEmpty()) return null;
-      IcebergPyInternals.askSettings(log.get(), new IcebergPyRedactedConf(conf));
+      synchronized (conf) {
+        String known =
+            conf.get(org.apache.spark.internal.config.package$.MODULE$.SECRET_REDACTION_PATTERN())
+                .toString();
+        if (known.indexOf(pattern) < 0) conf.set("spark.redaction.regex", known + "|" + pattern);
+        scala.Option log = context.eventLogger();
+        if (log.isEmpty()) return null;
+        IcebergPyInternals.askSettings(log.get(), new IcebergPyRedactedConf(conf));
+      }
       return null;
     } catch (Exception e) {
       return e.toString();

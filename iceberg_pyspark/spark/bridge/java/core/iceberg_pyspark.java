@@ -31,12 +31,15 @@ import org.apache.spark.unsafe.Platform;
 public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
   private String name;
   private String handle;
+  /** Held: see `IcebergPyHandle`. */
+  private IcebergPyHandle session;
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
+    this.session = IcebergPySessions.handleOf(org.apache.spark.sql.classic.SparkSession.active());
     Map answer = IcebergPyBridge.askMap("catalog.open",
-        IcebergPyBridge.arguments(new Object[] {"session", IcebergPyBridge.session(), "name", name,
-            "options", new HashMap(options.asCaseSensitiveMap())}));
+        IcebergPyBridge.arguments(new Object[] {"session", session.text, "name", name, "options",
+            new HashMap(options.asCaseSensitiveMap())}));
     this.handle = (String) answer.get("handle");
   }
   public String name() { return name; }

@@ -110,14 +110,7 @@ public class IcebergPyFormat
     return isInstalled() && !"false".equalsIgnoreCase(options.get("native"));
   }
   static boolean isInstalled() {
-    if (IcebergPyBridge.python == null) return false;
-    scala.collection.Iterator strategies = ((org.apache.spark.sql.classic.SparkSession)
-                                                org.apache.spark.sql.classic.SparkSession.active())
-                                               .experimental()
-                                               .extraStrategies()
-                                               .iterator();
-    while (strategies.hasNext())
-      if (strategies.next() instanceof IcebergPyStrategy) return true;
-    return false;
+    return IcebergPySessions.isInstalled((org.apache.spark.sql.classic.SparkSession)
+            org.apache.spark.sql.classic.SparkSession.active());
   }
 }

@@ -1,0 +1,147 @@
+import java.lang.ref.WeakReference;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.WeakHashMap;
+import org.apache.spark.sql.ExperimentalMethods;
+import org.apache.spark.sql.classic.SparkSession;
+
+/**
+ * The sessions of this JVM, each with a handle of its own: the id that Spark gives a session is in
+ * job tags, logs and events. A session that nobody uses any more is not held.
+ */
+class IcebergPySessions {
+  private static final java.security.SecureRandom RANDOM = new java.security.SecureRandom();
+  /** What all handles of this JVM begin with. */
+  static final String JVM = random(8);
+  private static final Map HANDLES = new WeakHashMap();
+  private static final Map TOLD = new HashMap();
+
+  private static String random(int length) {
+    byte[] bytes = new byte[length];
+    RANDOM.nextBytes(bytes);
+    return java.util.HexFormat.of().formatHex(bytes);
+  }
+
+  static IcebergPyHandle handleOf(Object session) {
+    synchronized (HANDLES) {
+      IcebergPyHandle handle = (IcebergPyHandle) HANDLES.get(session);
+      if (handle == null) {
+        handle = new IcebergPyHandle(JVM + "-" + random(16));
+        HANDLES.put(session, handle);
+        TOLD.put(handle.text, new WeakReference(handle));
+      }
+      return handle;
+    }
+  }
+
+  /** The session of a handle, unless Iceberg was taken out of it or its context is stopped. */
+  static Object named(String text) {
+    synchronized (HANDLES) {
+      Iterator all = HANDLES.entrySet().iterator();
+      while (all.hasNext()) {
+        Map.Entry one = (Map.Entry) all.next();
+        IcebergPyHandle handle = (IcebergPyHandle) one.getValue();
+        if (!handle.text.equals(text)) continue;
+        boolean serves = !Boolean.FALSE.equals(handle.installed) && !isStopped(one.getKey());
+        return serves ? one.getKey() : null;
+      }
+      return null;
+    }
+  }
+
+  /** The handles that nothing here can ask with any more, each of them once. */
+  static List left() {
+    List left = new ArrayList();
+    synchronized (HANDLES) {
+      Iterator all = HANDLES.entrySet().iterator();
+      while (all.hasNext()) {
+        Map.Entry one = (Map.Entry) all.next();
+        String text = ((IcebergPyHandle) one.getValue()).text;
+        if (TOLD.containsKey(text) && isStopped(one.getKey())) left.add(text);
+      }
+      Iterator told = TOLD.entrySet().iterator();
+      while (told.hasNext()) {
+        Map.Entry one = (Map.Entry) told.next();
+        if (((WeakReference) one.getValue()).get() == null) left.add(one.getKey());
+      }
+      TOLD.keySet().removeAll(left);
+    }
+    return left;
+  }
+
+  private static boolean isStopped(Object session) {
+    return ((SparkSession) session).sparkContext().isStopped();
+  }
+
+  /** Have a session plan what is about our tables as we do. */
+  static void begin(SparkSession session) {
+    IcebergPyHandle handle = handleOf(session);
+    synchronized (handle) {
+      handle.installed = Boolean.TRUE;
+      ExperimentalMethods methods = session.experimental();
+      if (has(methods)) return;
+      methods.extraOptimizations_$eq(
+          (scala.collection.immutable.Seq) methods.extraOptimizations().appended(
+              new IcebergPyRule()));
+      methods.extraStrategies_$eq(
+          (scala.collection.immutable.Seq) methods.extraStrategies().appended(
+              new IcebergPyStrategy()));
+    }
+  }
+  static void end(SparkSession session) {
+    IcebergPyHandle handle = handleOf(session);
+    synchronized (handle) {
+      handle.installed = Boolean.FALSE;
+      ExperimentalMethods methods = session.experimental();
+      methods.extraOptimizations_$eq(withoutOurs(methods.extraOptimizations()));
+      methods.extraStrategies_$eq(withoutOurs(methods.extraStrategies()));
+    }
+  }
+  /** A session that Spark has made of one with Iceberg has it too, unless somebody said not. */
+  static void met(SparkSession session) {
+    IcebergPyHandle handle = handleOf(session);
+    synchronized (handle) {
+      if (IcebergPyBridge.python == null || handle.installed != null) return;
+      begin(session);
+    }
+    IcebergPyRedaction.hideIn(session);
+  }
+  private static scala.collection.immutable.Seq withoutOurs(scala.collection.immutable.Seq all) {
+    List kept = new ArrayList();
+    scala.collection.Iterator it = all.iterator();
+    while (it.hasNext()) {
+      Object one = it.next();
+      if (!(one instanceof IcebergPyRule || one instanceof IcebergPyStrategy)) kept.add(one);
+    }
+    return IcebergPyBridge.seq(kept);
+  }
+
+  /** Whether the session plans as we do. */
+  static boolean isInstalled(SparkSession session) {
+    return IcebergPyBridge.python != null && has(session.experimental());
+  }
+  private static boolean has(ExperimentalMethods methods) {
+    scala.collection.Iterator strategies = methods.extraStrategies().iterator();
+    while (strategies.hasNext())
+      if (strategies.next() instanceof IcebergPyStrategy) return true;
+    return false;
+  }
+
+  /** Whether Python is asked no more, which is so where no session is left that would. */
+  static boolean askNoMore() {
+    synchronized (HANDLES) {
+      Iterator all = HANDLES.entrySet().iterator();
+      while (all.hasNext()) {
+        Map.Entry one = (Map.Entry) all.next();
+        if (Boolean.TRUE.equals(((IcebergPyHandle) one.getValue()).installed)
+            && !isStopped(one.getKey()))
+          return false;
+      }
+      IcebergPyBridge.python = null;
+      return true;
+    }
+  }
+}

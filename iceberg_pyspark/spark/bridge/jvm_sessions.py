@@ -1,0 +1,40 @@
+"""The sessions of a JVM, by the handles that it asks with."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+
+class JvmSessions:
+    """Asks a JVM of its sessions, and holds none of them."""
+
+    def __init__(self, plans: Any) -> None:
+        """`plans` is an `IcebergPyPlans` of the JVM."""
+        self._plans = plans
+
+    @cached_property
+    def jvm(self) -> str:
+        """What all its handles begin with, up to a hyphen."""
+        return str(self._plans.jvm())
+
+    def named(self, handle: str) -> SparkSession | None:
+        """The session of a handle, if it is there and Iceberg was not taken out of it."""
+        found, context = self._plans.sessionNamed(handle), SparkContext._active_spark_context
+        return None if found is None or context is None else SparkSession(context, found)
+
+    def left(self) -> list[str] | None:
+        """Handles that nothing asks with any more, each told once; None: the JVM is gone."""
+        try:
+            return list(json.loads(self._plans.handlesLeft()))
+        except (OSError, Py4JError):
+            return None
+
+    def ask_no_more(self) -> bool:
+        """Whether no session with Iceberg is left, so that the JVM asks no more."""
+        return bool(self._plans.askNoMore())

@@ -1,0 +1,268 @@
+"""Sessions that Spark makes of one with Iceberg: what they have of it, and for how long."""
+
+from __future__ import annotations
+
+import gc
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark import install
+from iceberg_pyspark.redaction import SPARK_KEYS_REGEX
+from iceberg_pyspark.spark import session as session_module
+from iceberg_pyspark.spark.bridge.features import NEW_SESSIONS
+from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.spark_sessions import run_python, session_conf
+
+PREFIX = "spark.sql.catalog.made"
+REDACTION = "spark.sql.redaction.options.regex"
+THREADS = 16
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("made"), "made") as session:
+        spark.sql("create table made.db.t (id bigint)")
+        spark.sql("insert into made.db.t select id from range(10)")
+        yield session
+
+
+def configured(session: SparkSession, like: SparkSession) -> SparkSession:
+    for key in ("", ".type", ".uri", ".warehouse"):
+        session.conf.set(PREFIX + key, str(like.conf.get(PREFIX + key)))
+    return session
+
+
+def clone(spark: SparkSession) -> SparkSession:
+    """As streams make one."""
+    return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+
+def by_the_jvm(spark: SparkSession) -> SparkSession:
+    """As a library in the JVM makes one: Python has no part in it."""
+    return SparkSession(spark.sparkContext, spark._jsparkSession.newSession())
+
+
+WAYS = {"newSession": SparkSession.newSession, "by the JVM": by_the_jvm, "clone": clone}
+
+
+def rules(spark: SparkSession) -> int:
+    """How often the rule is in a session."""
+    found = spark._jsparkSession.experimental().extraOptimizations()
+    return sum("IcebergPyRule" in found.apply(i).getClass().getName() for i in range(found.size()))
+
+
+def is_native(spark: SparkSession, path: str) -> bool:
+    return "IcebergPyParquetScan" in plan_of(spark.read.format("iceberg-py").load(path))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_first_thing_of_a_session_may_be_anything(lake: IcebergSession, way: str) -> None:
+    def made() -> SparkSession:
+        return configured(WAYS[way](lake.spark), lake.spark)
+
+    path = lake.table("made.db.t").location
+    assert is_native(made(), path)
+    assert made().sql("select count(*) from made.db.t").collect() == [(10,)]
+    made().sql(f"alter table made.db.t create branch of_{way.replace(' ', '_')}_{time.time_ns()}")
+    first = made()
+    assert first.sql("select 1").collect() == [(1,)]
+    assert rules(first) == 1
+    assert "newSession" not in vars(first)
+    assert "newSession" not in vars(lake.spark)
+    assert is_native(WAYS[way](first), path)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_secrets_are_hidden_where_nobody_installed(lake: IcebergSession, way: str) -> None:
+    made = WAYS[way](lake.spark)
+    if way != "clone":
+        made.conf.set(REDACTION, "of_mine")
+    made.conf.set("spark.sql.catalog.other.jdbc.password", "pass word")
+    ((_, shown),) = made.sql("set spark.sql.catalog.other.jdbc.password").collect()
+    assert "pass word" not in shown
+    hidden = str(made.conf.get(REDACTION))
+    assert SPARK_KEYS_REGEX in hidden
+    assert ("of_mine" in hidden) == (way != "clone")
+
+
+def test_a_session_without_iceberg_makes_such_sessions(lake: IcebergSession) -> None:
+    path = lake.table("made.db.t").location
+    parent = lake.spark.newSession()
+    install(parent)
+    install(parent).uninstall()
+    for way in WAYS.values():
+        assert not is_native(way(parent), path)
+        with pytest.raises(PySparkException):
+            way(parent).sql("alter table made.db.t create branch no_parser")
+    again = install(parent)
+    assert is_native(parent.newSession(), path)
+    again.uninstall()
+    assert is_native(lake.spark.newSession(), path)
+
+
+def test_installing_again_puts_nothing_in_twice(lake: IcebergSession) -> None:
+    parent = configured(lake.spark.newSession(), lake.spark)
+    for _ in range(3):
+        install(parent).uninstall()
+        install(parent)
+        install(parent)
+    made = parent.newSession()
+    assert made.sql("select 1").count() == 1
+    assert rules(parent) == rules(made) == 1
+    parser = made._jsparkSession.sessionState().sqlParser()
+    assert parser.getClass().getSimpleName() == "IcebergPyParser"
+    # the one behind it is Spark's
+    hidden = list(parser.getClass().getSuperclass().getDeclaredFields())
+    hidden[0].setAccessible(True)
+    assert hidden[0].get(parser).getClass().getName().startswith("org.apache.spark.")
+    install(parent).uninstall()
+
+
+def test_a_child_keeps_iceberg_when_its_parent_has_it_no_more(lake: IcebergSession) -> None:
+    parent = configured(lake.spark.newSession(), lake.spark)
+    installed = install(parent)
+    child = configured(parent.newSession(), parent)
+    assert child.table("made.db.t").count() == 10
+    installed.uninstall()
+    assert child.table("made.db.t").count() == 10
+    with pytest.raises(PySparkException, match=r"call iceberg_pyspark\.install"):
+        parent.table("made.db.t")
+    install(child).uninstall()
+
+
+def test_where_extensions_cannot_be_replaced_a_session_has_it_with_its_first_catalog(
+    lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = lake.spark.newSession()
+    install(parent).uninstall()
+    has = Bridge.has
+    monkeypatch.setattr(Bridge, "has", lambda self, f: f != NEW_SESSIONS and has(self, f))
+    install(parent)
+    plain = parent.newSession()
+    assert plain.sql("select 1").count() == 1
+    assert rules(plain) == 0
+    made = configured(parent.newSession(), lake.spark)
+    assert made.table("made.db.t").count() == 10
+    install(parent).uninstall()
+
+
+def handle_of(session: IcebergSession) -> str:
+    assert session.bridge is not None
+    return session.bridge.session_handle
+
+
+def at_once(run: Callable[[int], Any]) -> list[Any]:
+    together = threading.Barrier(THREADS)
+
+    def started(number: int) -> Any:
+        together.wait()
+        return run(number)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(started, range(THREADS)))
+
+
+def test_threads_that_install_at_once(lake: IcebergSession) -> None:
+    one = lake.spark.newSession()
+    same = at_once(lambda _: install(one))
+    assert len({id(session) for session in same}) == 1
+    assert rules(one) == 1
+    own = [configured(lake.spark.newSession(), lake.spark) for _ in range(THREADS)]
+    found = at_once(lambda n: install(own[n]))
+    assert len({handle_of(session) for session in found}) == THREADS
+    assert at_once(lambda n: own[n].table("made.db.t").count()) == [10] * THREADS
+    assert [rules(session) for session in own] == [1] * THREADS
+    for session in (*found, same[0]):
+        session.uninstall()
+
+
+def test_sessions_that_are_dropped_are_not_kept(lake: IcebergSession) -> None:
+    held = session_module._sessions
+    before = most = len(held)
+    for number in range(120):
+        made = configured(lake.spark.newSession(), lake.spark)
+        install(made)
+        if number % 4 == 0:
+            assert made.table("made.db.t").count() == 10
+        del made
+        if number % 10 == 0:
+            collect(lake.spark)
+        most = max(most, len(held))
+    assert most < before + 80
+    assert lake.spark.table("made.db.t").count() == 10
+
+
+def collect(spark: SparkSession) -> None:
+    """Have both processes forget what nobody uses; py4j tells the JVM of it in a while."""
+    assert spark._jvm is not None
+    gc.collect()
+    time.sleep(0.2)
+    spark._jvm.java.lang.System.gc()
+
+
+RESTARTED = """
+import gc, json, sys
+from pyspark.sql import SparkSession
+from iceberg_pyspark import install
+from iceberg_pyspark.spark import session as session_module
+from iceberg_pyspark.spark.bridge import jvm
+
+conf = json.loads(sys.argv[1])
+found = []
+for turn in range(5):
+    builder = SparkSession.builder.master("local[1]").appName(f"turn {turn}")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    session = install(spark)
+    assert session.is_native
+    if turn == 0:
+        spark.sql("create namespace lake.db")
+        spark.sql("create table lake.db.t (id bigint)")
+    others = [spark.newSession() for _ in range(3)]
+    for number, other in enumerate(others):
+        other.sql(f"insert into lake.db.t values ({turn * 3 + number})")
+    rows = sorted(row.id for row in spark.table("lake.db.t").collect())
+    assert rows == list(range(turn * 3 + 3)), rows
+    frame = spark.table("lake.db.t")
+    assert "IcebergPyParquetScan" in frame._jdf.queryExecution().executedPlan().toString()
+    if turn == 2:
+        session.uninstall()
+        session = install(spark)
+    found.append((len(session_module._sessions), len(jvm._callbacks), len(jvm._missing)))
+    ports = [port.number for port, _client in jvm._callbacks.values()]
+    spark.stop()
+print(json.dumps([found, ports]))
+"""
+
+
+@pytest.mark.parametrize("pinned", ["true", "false"])
+def test_contexts_that_are_stopped_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pinned: str
+) -> None:
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", pinned)
+    prefix = "spark.sql.catalog.lake"
+    conf = {
+        **session_conf(tmp_path),
+        prefix: "iceberg_pyspark",
+        f"{prefix}.type": "sql",
+        f"{prefix}.uri": f"sqlite:///{tmp_path / 'catalog.db'}",
+        f"{prefix}.warehouse": str(tmp_path / "lake"),
+    }
+    script = tmp_path / "driver.py"
+    script.write_text(RESTARTED, encoding="utf-8")
+    found, ports = json.loads(run_python(script, json.dumps(conf)).splitlines()[-1])
+    # a session and those made of it, at one port of the one JVM
+    assert found == [[4, 1, 1]] * 5
+    assert len(ports) == 1

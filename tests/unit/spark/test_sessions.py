@@ -1,0 +1,226 @@
+"""The sessions of a process: each once, whoever asks meanwhile, and no longer than needed."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import pytest
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.sessions import HELD, Sessions
+from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
+
+THREADS = 16
+
+
+class Context:
+    """What stands for a SparkContext."""
+
+
+class Jvm:
+    """A JVM whose sessions are numbers."""
+
+    def __init__(self, jvm: str) -> None:
+        self.jvm = jvm
+        self.context = Context()
+        self.there: set[str] = set()
+        self.gone: list[str] = []
+        self.answers = True
+
+    def named(self, handle: str) -> Any:
+        return Bridge(self, handle) if handle in self.there else None
+
+    def left(self) -> list[str] | None:
+        if not self.answers:
+            return None
+        told, self.gone = self.gone, []
+        return told
+
+
+class Bridge:
+    """The door to one of its sessions, and that session itself."""
+
+    def __init__(self, jvm: Jvm, handle: str) -> None:
+        jvm.there.add(handle)
+        self.sessions = jvm
+        self.session_handle = handle
+        self.sparkContext = jvm.context
+
+    @property
+    def spark(self) -> Bridge:
+        return self
+
+
+class Installed:
+    """A session with Iceberg."""
+
+    def __init__(self, handle: str, catalogs: CatalogAnswers) -> None:
+        self.handle = handle
+        self._catalogs = catalogs
+
+    @property
+    def catalogs(self) -> CatalogAnswers:
+        return self._catalogs
+
+
+class Record:
+    """The registry, and what it had done."""
+
+    def __init__(self) -> None:
+        self.began: list[str] = []
+        self.ended: list[str] = []
+        self.sessions: Sessions[Installed] = Sessions(
+            cast(Callable[[Any], Installed], self.install), self.begin, self.end
+        )
+
+    def install(self, bridge: Any) -> Installed:
+        return self.sessions.install(bridge)
+
+    def begin(self, bridge: Any, catalogs: CatalogAnswers) -> Installed:
+        # others come meanwhile
+        threading.Event().wait(0.01)
+        self.began.append(bridge.session_handle)
+        return Installed(bridge.session_handle, catalogs)
+
+    def end(self, bridge: Any) -> None:
+        self.ended.append(bridge.session_handle)
+        bridge.sessions.there.discard(bridge.session_handle)
+
+
+@pytest.fixture
+def record() -> Record:
+    return Record()
+
+
+@pytest.fixture
+def jvm() -> Jvm:
+    return Jvm("a")
+
+
+def at_once(run: Callable[[int], Any]) -> list[Any]:
+    """What threads that begin together give."""
+    together = threading.Barrier(THREADS)
+
+    def started(number: int) -> Any:
+        together.wait()
+        return run(number)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(started, range(THREADS)))
+
+
+def test_one_session_begins_once_for_all_threads(record: Record, jvm: Jvm) -> None:
+    found = at_once(lambda _: record.install(Bridge(jvm, "a-1")))
+    assert record.began == ["a-1"]
+    assert len({id(session) for session in found}) == 1
+    assert record.sessions.session("a-1") is found[0]
+    assert record.sessions.catalogs("a-1") is found[0].catalogs
+
+
+def test_sessions_of_their_own_begin_once_each(record: Record, jvm: Jvm) -> None:
+    found = at_once(lambda n: record.install(Bridge(jvm, f"a-{n}")))
+    assert sorted(record.began) == sorted(f"a-{n}" for n in range(THREADS))
+    assert [session.handle for session in found] == [f"a-{n}" for n in range(THREADS)]
+    assert len({id(session.catalogs) for session in found}) == THREADS
+
+
+def test_who_asks_and_who_installs_at_once_meet_the_same_session(record: Record, jvm: Jvm) -> None:
+    bridge = Bridge(jvm, "a-1")
+    kept = record.install(Bridge(jvm, "a-0"))
+    found = at_once(lambda n: record.sessions.session("a-1") if n % 2 else record.install(bridge))
+    assert len({id(session) for session in found}) == 1
+    assert record.began == ["a-0", "a-1"]
+    assert found[0] is not kept
+
+
+def test_installing_and_uninstalling_at_once_ends_as_one_of_them(record: Record, jvm: Jvm) -> None:
+    bridge = Bridge(jvm, "a-1")
+
+    def change(number: int) -> None:
+        if number % 2:
+            record.sessions.uninstall(cast(Any, bridge))
+        else:
+            record.install(bridge)
+
+    at_once(change)
+    assert len(record.sessions) in (0, 1)
+    assert len(record.began) <= len(record.ended) + 1
+
+
+def test_a_session_of_no_jvm_or_that_nobody_knows_there_is_refused(
+    record: Record, jvm: Jvm
+) -> None:
+    record.install(Bridge(jvm, "a-1"))
+    for handle in ("a-2", "b-1", "neither"):
+        with pytest.raises(InvalidRequestError, match=r"call iceberg_pyspark\.install"):
+            record.sessions.session(handle)
+
+
+def test_an_unknown_session_is_asked_of_its_own_jvm(record: Record, jvm: Jvm) -> None:
+    other = Jvm("b")
+    kept = [record.install(Bridge(jvm, "a-1")), record.install(Bridge(other, "b-1"))]
+    other.there.add("b-2")
+    assert record.sessions.session("b-2").handle == "b-2"
+    jvm.there.add("b-3")
+    with pytest.raises(InvalidRequestError):
+        record.sessions.session("b-3")
+    assert len(kept) == 2
+
+
+def test_a_session_that_was_uninstalled_leaves_nothing(record: Record, jvm: Jvm) -> None:
+    for _ in range(3):
+        session = record.install(Bridge(jvm, "a-1"))
+        session.catalogs.states._max_states = 7
+        record.sessions.uninstall(cast(Any, Bridge(jvm, "a-1")))
+        assert len(record.sessions) == 0
+        with pytest.raises(InvalidRequestError):
+            record.sessions.catalogs("a-1")
+    assert record.install(Bridge(jvm, "a-1")).catalogs.states._max_states != 7
+
+
+def test_sessions_that_nobody_holds_begin_again_with_the_catalogs_they_had(
+    record: Record, jvm: Jvm
+) -> None:
+    count = HELD + 3
+    catalogs = [record.install(Bridge(jvm, f"a-{n}")).catalogs for n in range(count)]
+    gc.collect()
+    again = [record.sessions.session(f"a-{n}") for n in reversed(range(count))]
+    assert [session.catalogs for session in reversed(again)] == catalogs
+    # those used last were held
+    assert sorted(record.began) == sorted([f"a-{n}" for n in (*range(count), *range(3))])
+
+
+def test_what_the_jvm_asks_for_no_more_is_forgotten_as_sessions_double(
+    record: Record, jvm: Jvm
+) -> None:
+    most = 0
+    for n in range(500):
+        record.install(Bridge(jvm, f"a-{n}"))
+        jvm.there.discard(f"a-{n}")
+        jvm.gone.append(f"a-{n}")
+        most = max(most, len(record.sessions))
+    assert most <= 64
+    assert len(record.began) == 500
+
+
+def test_another_context_forgets_those_of_the_stopped_one(record: Record, jvm: Jvm) -> None:
+    for context in range(5):
+        jvm.context = Context()
+        kept = [record.install(Bridge(jvm, f"a-{context}-{n}")) for n in range(3)]
+        assert len(record.sessions) == len(kept)
+        jvm.gone = [session.handle for session in kept]
+        jvm.there.clear()
+
+
+def test_a_jvm_that_is_gone_is_forgotten_when_there_is_another(record: Record, jvm: Jvm) -> None:
+    for n in range(3):
+        record.install(Bridge(jvm, f"a-{n}"))
+    jvm.answers = False
+    record.install(Bridge(Jvm("b"), "b-1"))
+    assert len(record.sessions) == 1
+    with pytest.raises(InvalidRequestError):
+        record.sessions.session("a-1")
