@@ -93,11 +93,12 @@ def native_frame(oracle: Oracle, name: str, **options: str) -> DataFrame:
     for key, value in catalog_properties(oracle, catalog).items():
         oracle.spark.conf.set(f"spark.sql.catalog.native.{key}", value)
     given = dict(_spelled(options))
-    given.pop("split-size", None)  # Spark cuts the files by its own settings
     for kind in ("branch", "tag"):
         if kind in given:
             rest += f".{kind}_{given.pop(kind)}"
     reader = oracle.spark.read
+    if "split-size" in given:
+        reader = reader.option("split-size", given.pop("split-size"))
     if "snapshot-id" in given:
         reader = reader.option("versionAsOf", given.pop("snapshot-id"))
     if "as-of-timestamp" in given:

@@ -15,5 +15,6 @@ public interface IcebergPyFiles extends Table {
    * The scan of them; `filters` are what the reader may skip rows by, and `question` what Python
    * was asked, to which filters that are known while the query runs may be added.
    */
-  Scan scan(org.apache.spark.sql.sources.Filter[] filters, java.util.Map question);
+  Scan scan(org.apache.spark.sql.sources.Filter[] filters, java.util.Map question,
+      IcebergPySplits splits);
 }

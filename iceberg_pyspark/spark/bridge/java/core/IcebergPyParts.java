@@ -77,7 +77,7 @@ class IcebergPyParts {
     IcebergPyFiles files = (IcebergPyFiles) relation.table();
     List arguments = new ArrayList(CollectionConverters.asJava(like.productIterator().toSeq()));
     arguments.set(0, relation);
-    arguments.set(1, files.scan(understood(relation, files, conditions), question));
+    arguments.set(1, files.scan(understood(relation, files, conditions), question, splits(like)));
     arguments.set(2, relation.output());
     for (int i = 3; i < arguments.size(); i++) {
       if (arguments.get(i) instanceof scala.Option) arguments.set(i, scala.Option.empty());
@@ -87,6 +87,16 @@ class IcebergPyParts {
     if (files.isGrouped() && areOf(relation, keys))
       arguments.set(3, scala.Option.apply(IcebergPyBridge.seq(keys)));
     return (LogicalPlan) like.makeCopy(arguments.toArray());
+  }
+
+  /** What a table of a catalog says; of a data source only its options are known here. */
+  private static IcebergPySplits splits(DataSourceV2ScanRelation like) {
+    if (like.scan() instanceof IcebergPyScan) {
+      IcebergPyScan scan = (IcebergPyScan) like.scan();
+      return new IcebergPySplits(scan.options, scan.table.properties());
+    }
+    return new IcebergPySplits(
+        ((DataSourceV2Relation) (Object) like.relation()).options(), new HashMap());
   }
 
   private static List substituted(List expressions, Map made) {

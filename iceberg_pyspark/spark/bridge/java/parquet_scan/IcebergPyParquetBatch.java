@@ -1,9 +1,17 @@
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.BlockLocation;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -19,6 +27,7 @@ import org.apache.spark.sql.internal.SQLConf;
  * ours.
  */
 class IcebergPyParquetBatch implements Batch {
+  private static final int MOST_THREADS = 16;
   private final IcebergPyParquetScan scan;
   final IcebergPyPlannedFiles files;
   private InputPartition[] tasks;
@@ -39,12 +48,14 @@ class IcebergPyParquetBatch implements Batch {
   }
   private InputPartition[] packed() {
     org.apache.spark.sql.classic.SparkSession spark = scan.table.session;
-    long most = mostBytes(spark);
+    long most = scan.splits.mostBytes(spark, files.sizes);
+    long piece = IcebergPySplits.pieceBytes(most, files.sizes);
+    BlockLocation[][] blocks = blocks(spark);
     Map groups = new LinkedHashMap();
     for (int i = 0; i < files.paths.length; i++) {
       Object key = files.keys == null ? null : files.keys[i];
       if (!groups.containsKey(key)) groups.put(key, new ArrayList());
-      addPieces(i, most, (List) groups.get(key));
+      addPieces(i, piece, blocks[i], (List) groups.get(key));
     }
     List out = new ArrayList();
     Iterator each = groups.entrySet().iterator();
@@ -52,38 +63,87 @@ class IcebergPyParquetBatch implements Batch {
       Map.Entry group = (Map.Entry) each.next();
       List pieces = (List) group.getValue();
       Collections.sort(pieces, new IcebergPyLargestFirst());
-      scala.collection.Iterator packed =
-          FilePartition.getFilePartitions(spark, IcebergPyBridge.seq(pieces), most).iterator();
+      Iterator packed = packed(spark, pieces, most).iterator();
       while (packed.hasNext()) {
-        FilePartition one = (FilePartition) packed.next();
-        out.add(group.getKey() == null ? (Object) new FilePartition(out.size(), one.files())
-                                       : new IcebergPyKeyedPartition(out.size(), one.files(),
-                                             (InternalRow) group.getKey()));
+        PartitionedFile[] one = (PartitionedFile[]) packed.next();
+        out.add(group.getKey() == null
+                ? (Object) new FilePartition(out.size(), one)
+                : new IcebergPyKeyedPartition(out.size(), one, (InternalRow) group.getKey()));
       }
     }
     return (InputPartition[]) out.toArray(new InputPartition[0]);
   }
 
-  /** What a task reads at most: as much as keeps all cores busy. */
-  private long mostBytes(org.apache.spark.sql.classic.SparkSession spark) {
+  /** The pieces of each task, as Spark packs its own, unless a file counts for more or less. */
+  private List packed(org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
+    List out = new ArrayList();
     SQLConf conf = spark.sessionState().conf();
-    long total = 0;
-    for (int i = 0; i < files.sizes.length; i++)
-      total += files.sizes[i] + conf.filesOpenCostInBytes();
-    scala.Option least = conf.filesMinPartitionNum();
-    int tasks =
-        least.isDefined() ? ((Integer) least.get()).intValue() : spark.leafNodeDefaultParallelism();
-    return Math.min(
-        conf.filesMaxPartitionBytes(), Math.max(conf.filesOpenCostInBytes(), total / tasks));
+    long cost = scan.splits.openCost(conf);
+    if (cost == conf.filesOpenCostInBytes()) {
+      scala.collection.Iterator packed =
+          FilePartition.getFilePartitions(spark, IcebergPyBridge.seq(pieces), most).iterator();
+      while (packed.hasNext()) out.add(((FilePartition) packed.next()).files());
+      return out;
+    }
+    List open = new ArrayList();
+    long held = 0;
+    for (int i = 0; i < pieces.size(); i++) {
+      PartitionedFile piece = (PartitionedFile) pieces.get(i);
+      if (!open.isEmpty() && held + piece.length() > most) {
+        out.add(open.toArray(new PartitionedFile[0]));
+        open.clear();
+        held = 0;
+      }
+      open.add(piece);
+      held += piece.length() + cost;
+    }
+    if (!open.isEmpty()) out.add(open.toArray(new PartitionedFile[0]));
+    return out;
   }
 
-  private void addPieces(int file, long most, List pieces) {
+  /** Of each file where its blocks are; nothing where that does not matter. */
+  private BlockLocation[][] blocks(org.apache.spark.sql.classic.SparkSession spark) {
+    BlockLocation[][] out = new BlockLocation[files.paths.length][];
+    Arrays.fill(out, new BlockLocation[0]);
+    SQLConf conf = spark.sessionState().conf();
+    List asked = new ArrayList();
+    Configuration hadoop = null;
+    for (int i = 0; i < out.length; i++) {
+      if (!scan.splits.isLocal(conf, new Path(files.paths[i]).toUri().getScheme())) continue;
+      if (hadoop == null) hadoop = scan.hadoop();
+      asked.add(Integer.valueOf(i));
+    }
+    if (asked.isEmpty()) return out;
+    ExecutorService threads = Executors.newFixedThreadPool(Math.min(asked.size(), MOST_THREADS));
+    try {
+      List found = new ArrayList();
+      for (int i = 0; i < asked.size(); i++) {
+        int file = ((Integer) asked.get(i)).intValue();
+        found.add(threads.submit(
+            (Callable) new IcebergPyHosts(hadoop, files.paths[file], files.sizes[file])));
+      }
+      for (int i = 0; i < asked.size(); i++)
+        out[((Integer) asked.get(i)).intValue()] = (BlockLocation[]) ((Future) found.get(i)).get();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    } catch (ExecutionException e) {
+      throw new IllegalStateException(e);
+    } finally {
+      threads.shutdownNow();
+    }
+    return out;
+  }
+
+  private void addPieces(int file, long most, BlockLocation[] blocks, List pieces) {
     // by way of Hadoop's path, which knows what of a location is to be escaped
     SparkPath path = SparkPath.fromPath(new Path(files.paths[file]));
     long size = files.sizes[file];
-    for (long start = 0; start < size; start += most)
-      pieces.add(new PartitionedFile(files.facts[file], path, start, Math.min(most, size - start),
-          new String[0], 0L, size, scala.collection.immutable.Map$.MODULE$.empty()));
+    for (long start = 0; start < size; start += most) {
+      long length = Math.min(most, size - start);
+      pieces.add(new PartitionedFile(files.facts[file], path, start, length,
+          IcebergPyHosts.of(blocks, start, length), 0L, size,
+          scala.collection.immutable.Map$.MODULE$.empty()));
+    }
   }
 
   /** As its scan, whatever files run-time filters left: Spark compares those filters itself. */

@@ -66,8 +66,9 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     String formats = session.conf().get(NESTED_FILTERS, "parquet,orc");
     return Arrays.asList(formats.toLowerCase().split(",")).contains("parquet");
   }
-  public Scan scan(org.apache.spark.sql.sources.Filter[] filters, Map question) {
-    return new IcebergPyParquetScan(this, filters, question);
+  public Scan scan(
+      org.apache.spark.sql.sources.Filter[] filters, Map question, IcebergPySplits splits) {
+    return new IcebergPyParquetScan(this, filters, question, splits);
   }
   public boolean equals(Object other) {
     return other instanceof IcebergPyParquetFiles

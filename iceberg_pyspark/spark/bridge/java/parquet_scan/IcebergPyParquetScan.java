@@ -28,11 +28,13 @@ public class IcebergPyParquetScan
   private static final int MOST_VALUES = 10000;
   final IcebergPyParquetFiles table;
   final org.apache.spark.sql.sources.Filter[] filters;
+  final IcebergPySplits splits;
   private final Map question;
   private PartitionReaderFactory readers;
   private volatile IcebergPyParquetBatch batch;
-  IcebergPyParquetScan(
-      IcebergPyParquetFiles table, org.apache.spark.sql.sources.Filter[] filters, Map question) {
+  IcebergPyParquetScan(IcebergPyParquetFiles table, org.apache.spark.sql.sources.Filter[] filters,
+      Map question, IcebergPySplits splits) {
+    this.splits = splits;
     this.table = table;
     this.filters = filters;
     this.question = question;
@@ -56,9 +58,7 @@ public class IcebergPyParquetScan
   synchronized PartitionReaderFactory readers() {
     if (readers == null) {
       org.apache.spark.sql.classic.SparkSession spark = table.session;
-      Configuration conf = spark.sessionState().newHadoopConfWithOptions(
-          (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
-              scala.jdk.javaapi.CollectionConverters.asScala(table.options)));
+      Configuration conf = hadoop();
       scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
       Batch sparks = (Batch) IcebergPyInternals.parquetScan(
           new Object[] {spark, conf, null, table.columns, table.columns, table.files.factSchema,
@@ -66,6 +66,12 @@ public class IcebergPyParquetScan
       readers = sparks.createReaderFactory();
     }
     return readers;
+  }
+  /** Of the session, with what is said for these files alone. */
+  Configuration hadoop() {
+    return table.session.sessionState().newHadoopConfWithOptions(
+        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
+            scala.jdk.javaapi.CollectionConverters.asScala(table.options)));
   }
   public Statistics estimateStatistics() {
     return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.schema()), table.rows,

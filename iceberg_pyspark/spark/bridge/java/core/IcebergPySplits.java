@@ -1,0 +1,103 @@
+import java.util.Map;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * How files are cut and packed into tasks where a query, its session or the table says so, by
+ * Iceberg's names; all else is left to Spark's own settings.
+ */
+class IcebergPySplits {
+  private static final String SESSION = "spark.sql.iceberg.";
+  private static final String SIZE = "split-size";
+  private static final String TARGET_SIZE = "read.split.target-size";
+  private static final String OPEN_COST = "file-open-cost";
+  private static final String TABLES_OPEN_COST = "read.split.open-file-cost";
+  private static final String ADAPTIVE = SESSION + "read.adaptive-split-size.enabled";
+  private static final String TABLES_ADAPTIVE = "read.split.adaptive-size.enabled";
+  private static final String PARALLELISM = SESSION + "read.adaptive-split-size.parallelism";
+  private static final long DEFAULT_SIZE = 128L << 20;
+  /** So small at least are the pieces of files that are cut for the sake of parallelism. */
+  private static final long LEAST_ADAPTED = 16L << 20;
+  /** A size of one byte may be asked for; nearly all of its pieces would have no row group. */
+  private static final long LEAST_PIECE = 4096;
+  /** The driver holds them in memory. */
+  private static final long MOST_PIECES = 100000;
+
+  private final CaseInsensitiveStringMap options;
+  private final Map properties;
+  /** `properties` are the table's. */
+  IcebergPySplits(CaseInsensitiveStringMap options, Map properties) {
+    this.options = options;
+    this.properties = properties;
+  }
+
+  /** What a piece of a file has at most, where a task reads so many bytes. */
+  static long pieceBytes(long most, long[] sizes) {
+    return Math.max(most, Math.max(LEAST_PIECE, (sum(sizes) + MOST_PIECES - 1) / MOST_PIECES));
+  }
+  private static long sum(long[] sizes) {
+    long total = 0;
+    for (int i = 0; i < sizes.length; i++) total += sizes[i];
+    return total;
+  }
+
+  /** What a task reads at most; `sizes` are those of the files. */
+  long mostBytes(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
+    SQLConf conf = spark.sessionState().conf();
+    String asked = asked(conf, SIZE, SESSION + "read." + SIZE);
+    if (asked != null) return number(SIZE, asked, 1);
+    String adaptive = conf.getConfString(ADAPTIVE, (String) properties.get(TABLES_ADAPTIVE));
+    boolean fixed = "false".equalsIgnoreCase(adaptive);
+    if (!fixed && !properties.containsKey(TARGET_SIZE)) return sparks(spark, sizes);
+    long size = properties.containsKey(TARGET_SIZE)
+        ? number(TARGET_SIZE, (String) properties.get(TARGET_SIZE), 1)
+        : DEFAULT_SIZE;
+    if (fixed) return size;
+    // a piece for each core, as Iceberg's own connector cuts them
+    long total = sum(sizes);
+    int cores = Math.max(spark.sparkContext().defaultParallelism(), conf.numShufflePartitions());
+    long tasks = number(PARALLELISM, conf.getConfString(PARALLELISM, String.valueOf(cores)), 1);
+    return (total + size - 1) / size < tasks
+        ? Math.max(total / tasks, Math.min(LEAST_ADAPTED, size))
+        : size;
+  }
+
+  /** What Spark cuts files of its own by: as much as keeps all cores busy. */
+  private long sparks(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
+    SQLConf conf = spark.sessionState().conf();
+    long cost = openCost(conf), total = 0;
+    for (int i = 0; i < sizes.length; i++) total += sizes[i] + cost;
+    scala.Option least = conf.filesMinPartitionNum();
+    int tasks =
+        least.isDefined() ? ((Integer) least.get()).intValue() : spark.leafNodeDefaultParallelism();
+    return Math.min(conf.filesMaxPartitionBytes(), Math.max(cost, total / tasks));
+  }
+
+  /** What a file counts for at least. */
+  long openCost(SQLConf conf) {
+    if (options.containsKey(OPEN_COST)) return number(OPEN_COST, options.get(OPEN_COST), 0);
+    return properties.containsKey(TABLES_OPEN_COST)
+        ? number(TABLES_OPEN_COST, (String) properties.get(TABLES_OPEN_COST), 0)
+        : conf.filesOpenCostInBytes();
+  }
+
+  /** Whether tasks are to run where the files of a scheme lie. */
+  boolean isLocal(SQLConf conf, String scheme) {
+    String asked = asked(conf, "locality", SESSION + "locality.enabled");
+    return asked == null ? "hdfs".equals(scheme) : asked.equalsIgnoreCase("true");
+  }
+
+  private String asked(SQLConf conf, String option, String setting) {
+    return options.containsKey(option) ? options.get(option) : conf.getConfString(setting, null);
+  }
+  private static long number(String name, String value, long least) {
+    try {
+      long found = Long.parseLong(value.trim());
+      if (found >= least) return found;
+    } catch (NumberFormatException e) {
+      // said below
+    }
+    throw new IcebergPyInvalid(
+        name + " is '" + value + "': give a whole number, at least " + least);
+  }
+}

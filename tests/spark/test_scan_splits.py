@@ -1,0 +1,156 @@
+"""How many tasks read a table, and where: what options, settings and the table say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.native_lake import sqlite_lake
+
+FILES = 8
+ROWS = 20_000
+MIB = 1024 * 1024
+SESSION = "spark.sql.iceberg.read"
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    before = str(spark.conf.get("spark.sql.adaptive.enabled"))
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    with sqlite_lake(spark, tmp_path_factory.mktemp("split"), "split") as made:
+        spark.sql(
+            "create table split.db.t using iceberg partitioned by (p) as "
+            f"select id, uuid() u, cast(id % {FILES} as int) p from range({ROWS})"
+        )
+        yield made
+    spark.conf.set("spark.sql.adaptive.enabled", before)
+
+
+@pytest.fixture
+def sizes(session: IcebergSession) -> list[int]:
+    folder = Path(session.table("split.db.t").location)
+    found = [p.stat().st_size for p in folder.rglob("*.parquet")]
+    assert len(found) == FILES
+    return found
+
+
+def pieces(frame: DataFrame) -> list[list[Any]]:
+    """Of each task of a scan the pieces of files that it reads."""
+    partitions = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
+    found = partitions.inputPartitions().iterator()
+    tasks = []
+    while found.hasNext():
+        tasks.append(list(found.next().files()))
+    return tasks
+
+
+def read(session: IcebergSession, **options: object) -> list[list[Any]]:
+    reader = session.spark.read
+    for name, value in options.items():
+        reader = reader.option(name.replace("_", "-"), str(value))
+    frame = reader.table("split.db.t")
+    tasks = pieces(frame)
+    if len(tasks) < 100:
+        assert frame.selectExpr("count(distinct u)").collect()[0][0] == ROWS
+    return tasks
+
+
+@pytest.fixture
+def settings(session: IcebergSession) -> Iterator[dict[str, str]]:
+    """Settings of the session, taken back after the test."""
+    given: dict[str, str] = {}
+    yield given
+    for key in given:
+        session.spark.conf.unset(key)
+
+
+def say(session: IcebergSession, settings: dict[str, str], said: Mapping[str, object]) -> None:
+    for key, value in said.items():
+        settings[key] = str(value)
+        session.spark.conf.set(key, str(value))
+
+
+def table_says(session: IcebergSession, **properties: object) -> None:
+    said = ", ".join(f"'read.split.{k.replace('_', '-')}'='{v}'" for k, v in properties.items())
+    session.spark.sql(f"alter table split.db.t set tblproperties ({said})")
+
+
+@pytest.fixture
+def table_says_nothing(session: IcebergSession) -> Iterator[None]:
+    yield
+    names = ("target-size", "open-file-cost", "adaptive-size.enabled")
+    said = ", ".join(f"'read.split.{name}'" for name in names)
+    session.spark.sql(f"alter table split.db.t unset tblproperties if exists ({said})")
+
+
+def test_an_option_and_a_setting_cut_files(
+    session: IcebergSession, settings: dict[str, str], sizes: list[int]
+) -> None:
+    half = max(sizes) // 2 + 1
+    tasks = read(session, split_size=half, file_open_cost=0)
+    assert all(sum(piece.length() for piece in task) <= half for task in tasks)
+    assert sum(len(task) for task in tasks) == 2 * FILES
+    assert len(read(session, split_size=sum(sizes), file_open_cost=0)) == 1
+    say(session, settings, {f"{SESSION}.split-size": half})
+    assert sum(len(task) for task in read(session)) == 2 * FILES
+    # the option is nearer
+    assert len(read(session, split_size=sum(sizes), file_open_cost=0)) == 1
+
+
+def test_a_file_counts_for_what_it_costs_to_open(session: IcebergSession) -> None:
+    assert len(read(session, split_size=64 * MIB, file_open_cost=0)) == 1
+    assert len(read(session, split_size=64 * MIB, file_open_cost=33 * MIB)) == FILES // 2
+    assert len(read(session, split_size=64 * MIB, file_open_cost=64 * MIB)) == FILES
+
+
+@pytest.mark.usefixtures("table_says_nothing")
+def test_a_table_cuts_files_for_every_core_or_not(
+    session: IcebergSession, settings: dict[str, str], sizes: list[int]
+) -> None:
+    total = sum(sizes)
+    table_says(session, target_size=total, open_file_cost=0)
+    say(session, settings, {f"{SESSION}.adaptive-split-size.parallelism": 4})
+    # never below the size that the table says, or 16 MiB
+    assert len(read(session)) == 1
+    table_says(session, target_size=total // 20)
+    assert max(p.length() for task in read(session) for p in task) <= total // 20
+    table_says(session, **{"adaptive_size.enabled": "false", "target_size": 2 * total})
+    assert len(read(session)) == 1
+    say(session, settings, {f"{SESSION}.adaptive-split-size.enabled": "true"})
+    assert len(read(session)) == 1
+    assert len(read(session, split_size=max(sizes), file_open_cost=0)) >= FILES // 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("split-size", "0"), ("split-size", "many"), ("file-open-cost", "-1")]
+)
+def test_a_size_that_is_none_is_an_error(session: IcebergSession, name: str, value: str) -> None:
+    with pytest.raises(Exception, match=f"{name} is '{value}': give a whole number"):
+        read(session, **{name: value})
+
+
+def test_a_size_of_one_byte_does_not_make_a_task_of_every_byte(
+    session: IcebergSession, sizes: list[int]
+) -> None:
+    tasks = read(session, split_size=1, file_open_cost=0)
+    assert FILES < len(tasks) <= sum(sizes) // 4096 + FILES
+
+
+def test_tasks_know_the_hosts_of_their_blocks_where_that_is_asked_for(
+    session: IcebergSession, settings: dict[str, str]
+) -> None:
+    def hosts(tasks: list[list[Any]]) -> set[str]:
+        return {host for task in tasks for piece in task for host in piece.locations()}
+
+    assert hosts(read(session)) == set()
+    assert hosts(read(session, locality="true")) == {"localhost"}
+    say(session, settings, {"spark.sql.iceberg.locality.enabled": "true"})
+    assert hosts(read(session)) == {"localhost"}
+    assert hosts(read(session, locality="false")) == set()
