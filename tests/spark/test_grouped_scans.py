@@ -254,3 +254,49 @@ def test_functions_of_literals_and_unknown_ones(session: IcebergSession) -> None
         spark.sql("select grouped.system.bucket(1)")
     names = {r[0] for r in spark.sql("show user functions in grouped.system").collect()}
     assert "grouped.system.bucket" in names
+
+
+@pytest.fixture
+def partial(session: IcebergSession) -> Iterator[None]:
+    """Large groups are spread over tasks, each joined with all of the other side's group."""
+    said = {
+        "spark.sql.sources.v2.bucketing.partiallyClusteredDistribution.enabled": "true",
+        "spark.sql.iceberg.read.split-size": "1",
+    }
+    for key, value in said.items():
+        session.spark.conf.set(key, value)
+    yield
+    for key in said:
+        session.spark.conf.unset(key)
+
+
+@pytest.mark.usefixtures("partial")
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "left semi", "left anti"])
+@pytest.mark.parametrize("partitioned", ["g", "bucket(4, id)"])
+def test_large_groups_are_spread_over_tasks(
+    session: IcebergSession, partitioned: str, how: str
+) -> None:
+    spark, key = session.spark, "g" if partitioned == "g" else "id"
+    names = [f"{side}_p_{key}_{how.replace(' ', '_')}" for side in ("left", "right")]
+    for name, side in zip(names, ("left", "right"), strict=True):
+        clauses = f"partitioned by ({partitioned}) {MERGE_ON_READ}"
+        make(session, name, f"{side}_plain where id % 2 = 0", clauses)
+        spark.sql(f"insert into grouped.db.{name} select * from {side}_plain where id % 2 = 1")
+        spark.sql(f"delete from grouped.db.{name} where id % 10 = 3")
+    columns = "a.id, a.s" if how in ("left semi", "left anti") else "a.id, b.id, a.s, b.s"
+    query = f"select {columns} from {{}} a {how} join {{}} b on a.{key} = b.{key}"
+    ours = spark.sql(query.format(*(f"grouped.db.{name}" for name in names)))
+    kept = "(select * from {}_plain where id % 10 != 3)"
+    plain = spark.sql(query.format(kept.format("left"), kept.format("right")))
+    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    assert exchanges(plan_of(ours)) == 0
+    groups = 5 if key == "g" else 4
+    # of a full join no side can be given to several tasks, of a left one not the smaller side
+    assert (ours.rdd.getNumPartitions() > groups) is (how not in ("full", "left"))
+    counted = "select {k}, count(*), sum(n) from (select a.{k}, a.id n from {l} a {how} join {r} b "
+    counted += "on a.{k} = b.{k}) group by {k}"
+    ours = spark.sql(
+        counted.format(k=key, how=how, l=f"grouped.db.{names[0]}", r=f"grouped.db.{names[1]}")
+    )
+    plain = spark.sql(counted.format(k=key, how=how, l=kept.format("left"), r=kept.format("right")))
+    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
