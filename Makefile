@@ -24,7 +24,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 OLDEST_PYTHON ?= python3.10
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env demo test lint unit catalogs unit-and-spec spark spark-oldest older-releases releases interop faults fuzz bench clean distclean unit-oldest
+.PHONY: help env oracle-env demo protocol test lint unit catalogs unit-and-spec spark spark-oldest older-releases releases interop faults fuzz bench clean distclean unit-oldest
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -39,6 +39,7 @@ help:
 	@echo 'make faults      the fault matrix with every kind of error at every point (make test: a twentieth of it)'
 	@echo 'make fuzz        10,000 mutated inputs for every parser; a tenth is in make test (ARGS="--only filter,schema")'
 	@echo 'make bench       figures, printed and never asserted on a clock (ARGS="planning native": these sections)'
+	@echo 'make protocol    Java's side of bridge/protocol.py, written from it after a change there'
 	@echo 'make env         .venv only (oracle-env: .venv-oracle too)'
 	@echo 'make clean       what tests and demo left behind (distclean: the environments and downloads too)'
 
@@ -96,6 +97,9 @@ lint: env
 	$(NEWEST) -m mypy
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/clang-format --dry-run -Werror $(JAVA_SOURCES)
+
+protocol: env
+	PATH=$(CURDIR)/.venv/bin:$$PATH $(NEWEST) -m tests.support.java_protocol
 
 unit: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/unit.xml $(NO_SPARK) $(ARGS)

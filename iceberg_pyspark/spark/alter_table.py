@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.bridge.protocol import (
+    AddColumn,
+    DeleteColumn,
+    OtherChange,
+    RemoveProperty,
+    RenameColumn,
+    SetProperty,
+    TableChange,
+    UpdateComment,
+    UpdateDefault,
+    UpdateNullability,
+    UpdatePosition,
+    UpdateType,
+)
 from iceberg_pyspark.spark.column_defaults import default_value
 from iceberg_pyspark.spark.types import from_spark_schema
 from iceberg_pyspark.spec.types import PrimitiveType, Type
@@ -16,7 +30,17 @@ from iceberg_pyspark.table.pending_changes import UpdateProperties, UpdateSchema
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.transaction import Transaction
 
-Change = Mapping[str, Any]
+ColumnChange: TypeAlias = (
+    AddColumn
+    | DeleteColumn
+    | RenameColumn
+    | UpdateType
+    | UpdateNullability
+    | UpdateComment
+    | UpdatePosition
+    | UpdateDefault
+    | OtherChange
+)
 _LOCATION = "location"
 _SHOWN_ONLY = {
     _LOCATION: "a table has one; ALTER TABLE ... SET LOCATION gives it another",
@@ -27,7 +51,7 @@ _SHOWN_ONLY = {
 }
 
 
-def alter_table(table: Table, changes: Sequence[Change]) -> None:
+def alter_table(table: Table, changes: Sequence[TableChange]) -> None:
     """Carry out the changes of one statement together, or none of them."""
     with table.transaction() as transaction:
         _change_location(transaction, changes)
@@ -35,40 +59,40 @@ def alter_table(table: Table, changes: Sequence[Change]) -> None:
         _change_columns(transaction, changes, str(table.identifier))
 
 
-def _change_location(transaction: Transaction, changes: Sequence[Change]) -> None:
+def _change_location(transaction: Transaction, changes: Sequence[TableChange]) -> None:
     """SET LOCATION comes as a property."""
     for c in changes:
-        if c["op"] == "set_property" and c["key"] == _LOCATION:
-            transaction.update_location().set_location(c["value"]).commit()
+        if isinstance(c, SetProperty) and c.key == _LOCATION:
+            transaction.update_location().set_location(c.value).commit()
 
 
-def _change_properties(transaction: Transaction, changes: Sequence[Change], name: str) -> None:
+def _change_properties(transaction: Transaction, changes: Sequence[TableChange], name: str) -> None:
     update: UpdateProperties = transaction.update_properties()
     found = False
     for c in changes:
-        if c["op"] not in ("set_property", "remove_property"):
+        if not isinstance(c, SetProperty | RemoveProperty):
             continue
-        if c["op"] == "set_property" and c["key"] == _LOCATION:
+        if isinstance(c, SetProperty) and c.key == _LOCATION:
             continue
         found = True
-        if c["key"] in _SHOWN_ONLY:
+        if c.key in _SHOWN_ONLY:
             raise UnsupportedFeatureError(
-                f"table {name}: '{c['key']}' is shown as a property and cannot be changed as one; "
-                f"{_SHOWN_ONLY[c['key']]}"
+                f"table {name}: '{c.key}' is shown as a property and cannot be changed as one; "
+                f"{_SHOWN_ONLY[c.key]}"
             )
-        if c["op"] == "set_property":
-            update.set({c["key"]: c["value"]})
+        if isinstance(c, SetProperty):
+            update.set({c.key: c.value})
         else:
-            update.remove(c["key"])
+            update.remove(c.key)
     if found:
         update.commit()
 
 
-def _change_columns(transaction: Transaction, changes: Sequence[Change], name: str) -> None:
+def _change_columns(transaction: Transaction, changes: Sequence[TableChange], name: str) -> None:
     schema = transaction.update_schema()
     found = False
     for c in changes:
-        if c["op"] in ("set_property", "remove_property"):
+        if isinstance(c, SetProperty | RemoveProperty):
             continue
         found = True
         _change_column(schema, c, name)
@@ -76,49 +100,47 @@ def _change_columns(transaction: Transaction, changes: Sequence[Change], name: s
         schema.commit()
 
 
-def _change_column(schema: UpdateSchema, c: Change, table: str) -> None:
-    column = ".".join(c.get("path", ()))
-    match c["op"]:
-        case "add_column":
+def _change_column(schema: UpdateSchema, c: ColumnChange, table: str) -> None:
+    if isinstance(c, OtherChange):
+        raise UnsupportedFeatureError(f"ALTER TABLE {table}: {c.kind} is not supported")
+    column = ".".join(c.path)
+    match c:
+        case AddColumn():
             _add_column(schema, c, column)
-        case "delete_column":
-            if not (c["if_exists"] and column not in schema.schema.id_by_name):
+        case DeleteColumn():
+            if not (c.if_exists and column not in schema.schema.id_by_name):
                 schema.drop_column(column)
-        case "rename_column":
-            schema.rename_column(column, c["name"])
-        case "update_type":
+        case RenameColumn():
+            schema.rename_column(column, c.name)
+        case UpdateType():
             schema.update_type(column, _primitive(c, column))
-        case "update_nullability":
-            if c["nullable"]:
+        case UpdateNullability():
+            if c.nullable:
                 schema.make_optional(column)
             else:
                 schema.require(column)
-        case "update_comment":
-            schema.update_doc(column, c["comment"])
-        case "update_position":
-            _move(schema, column, c["position"])
-        case "update_default":
+        case UpdateComment():
+            schema.update_doc(column, c.comment)
+        case UpdatePosition():
+            _move(schema, column, c.position)
+        case UpdateDefault():
             type_ = schema.schema.find(column).type
-            schema.update_default(column, default_value(column, type_, c["default"]))
-        case _:
-            raise UnsupportedFeatureError(
-                f"ALTER TABLE {table}: {c.get('class', c['op'])} is not supported"
-            )
+            schema.update_default(column, default_value(column, type_, c.column_default))
 
 
-def _add_column(schema: UpdateSchema, c: Change, column: str) -> None:
-    type_ = _iceberg_type(c["type"])
+def _add_column(schema: UpdateSchema, c: AddColumn, column: str) -> None:
+    type_ = _iceberg_type(c.type)
     parent, _, name = column.rpartition(".")
     schema.add_column(
         name,
         type_,
         parent=parent or None,
-        required=not c["nullable"],
-        doc=c["comment"],
-        default=default_value(column, type_, c["default"]),
+        required=not c.nullable,
+        doc=c.comment,
+        default=default_value(column, type_, c.column_default),
     )
-    if c["position"] is not None:
-        _move(schema, column, c["position"])
+    if c.position is not None:
+        _move(schema, column, c.position)
 
 
 def _move(schema: UpdateSchema, column: str, position: str) -> None:
@@ -130,8 +152,8 @@ def _move(schema: UpdateSchema, column: str, position: str) -> None:
     schema.move_after(column, f"{parent}.{position}" if parent else position)
 
 
-def _primitive(c: Change, column: str) -> PrimitiveType:
-    type_ = _iceberg_type(c["type"])
+def _primitive(c: UpdateType, column: str) -> PrimitiveType:
+    type_ = _iceberg_type(c.type)
     if not isinstance(type_, PrimitiveType):
         raise UnsupportedFeatureError(
             f"column '{column}': a column cannot become {type_}; change the fields in it one by one"

@@ -6,21 +6,19 @@ Spark keeps the text of a default and evaluates it at every write; Iceberg keeps
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.literals import place_literal
 from iceberg_pyspark.spark.bridge.filters import literal_value
+from iceberg_pyspark.spark.bridge.protocol import ColumnDefault
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import PrimitiveType, StringType, TimestamptzNsType, TimestamptzType
 
-Default = Mapping[str, Any] | None
-"""The text of a default and, where it is a literal, its value, as the bridge describes them."""
 
-
-def with_defaults(schema: Schema, defaults: Sequence[Default]) -> Schema:
+def with_defaults(schema: Schema, defaults: Sequence[ColumnDefault | None]) -> Schema:
     """The schema with a default for each of its columns; None: no default."""
     fields = []
     for f, given in zip(schema.fields, defaults, strict=True):
@@ -29,28 +27,28 @@ def with_defaults(schema: Schema, defaults: Sequence[Default]) -> Schema:
     return replace(schema, fields=tuple(fields))
 
 
-def default_value(column: str, type_: object, given: Default) -> Any:
+def default_value(column: str, type_: object, given: ColumnDefault | None) -> Any:
     """A default as a value of the column's type; raises `InvalidRequestError`."""
     if given is None:
         return None
-    if "value" not in given:
+    if given.value is None:
         raise UnsupportedFeatureError(
-            f"column '{column}': DEFAULT {given['sql']} is no literal; Iceberg keeps a value, not "
+            f"column '{column}': DEFAULT {given.sql} is no literal; Iceberg keeps a value, not "
             "an expression"
         )
     if not isinstance(type_, PrimitiveType):
-        if given["value"].get("literal", given) is None:
+        if given.value.get("literal", given) is None:
             return None
         raise UnsupportedFeatureError(
-            f"column '{column}': DEFAULT {given['sql']}: only NULL can be the default of a column "
+            f"column '{column}': DEFAULT {given.sql}: only NULL can be the default of a column "
             f"of type {type_}"
         )
-    literal = literal_value(given["value"])
+    literal = literal_value(given.value)
     if literal is None:
         return None
     if isinstance(type_, TimestamptzType | TimestamptzNsType) and isinstance(literal, str):
         raise InvalidRequestError(
-            f"column '{column}': write DEFAULT TIMESTAMP {given['sql']}, so that the session's "
+            f"column '{column}': write DEFAULT TIMESTAMP {given.sql}, so that the session's "
             "time zone is known"
         )
     if isinstance(type_, StringType) and not isinstance(literal, str):
@@ -64,7 +62,7 @@ def default_value(column: str, type_: object, given: Default) -> Any:
     return placed.at
 
 
-def _no_value(column: str, type_: object, given: Mapping[str, Any]) -> InvalidRequestError:
+def _no_value(column: str, type_: object, given: ColumnDefault) -> InvalidRequestError:
     return InvalidRequestError(
-        f"column '{column}': DEFAULT {given['sql']} is no value of type {type_}"
+        f"column '{column}': DEFAULT {given.sql} is no value of type {type_}"
     )

@@ -22,13 +22,16 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from iceberg_pyspark.spark.pickled_source import MARK
 from iceberg_pyspark.spark.pinned_table import PinnedTable
 from iceberg_pyspark.spark.worker_steps import worker_step
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.metadata_table_read import MetadataTableReadJob
     from iceberg_pyspark.spark.read_job import ReadJob
+
+
+MARK = "iceberg-py state "
+"""What the text of a state starts with: the bridge finds it in a pickle by that."""
 
 
 class IcebergDataSource(DataSource):

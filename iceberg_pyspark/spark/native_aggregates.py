@@ -6,49 +6,50 @@ have a predicate of just their rows.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of
-from iceberg_pyspark.spark.native_constants import value_cell
+from iceberg_pyspark.spark.bridge.protocol import KnownAggregates, ScanAggregate, wire_value
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
-from iceberg_pyspark.table.known_aggregates import Aggregate, AggregateKind, known_aggregates
+from iceberg_pyspark.table.known_aggregates import Aggregate, known_aggregates
 from iceberg_pyspark.table.scan import TableScan
 
+_UNKNOWN = KnownAggregates(rows=None)
 
-def aggregate_lines(
-    scan: TableScan,
-    struct: spark_types.StructType,
-    groups: Sequence[str],
-    aggregates: Sequence[Sequence[str | None]],
-    condition: Any,
-) -> str | None:
-    """How many rows there are, and each as a line of cells; None where data must be read.
 
-    `struct` has the columns as Spark sees them; an aggregate is its kind and its column.
-    """
+def answer_aggregate(scan: TableScan, q: ScanAggregate) -> KnownAggregates:
+    """What metadata tell of the aggregates of a scan."""
+    rows = _known(scan, q)
+    if rows is None:
+        return _UNKNOWN
+    return KnownAggregates(rows=tuple(tuple(map(wire_value, row)) for row in rows))
+
+
+def _known(scan: TableScan, q: ScanAggregate) -> Sequence[tuple[Any, ...]] | None:
     schema = scan.context.schemas[0]
+    struct = spark_types.StructType.fromJson(json.loads(q.columns))
     columns = {f.name: _column(schema, f) for f in struct.fields}
     if any(c is None for c in columns.values()):
         return None
     wanted = [
-        Aggregate(kind=_kind(kind), column=None if name is None else columns[name])
-        for kind, name in aggregates
+        Aggregate(kind=a.kind, column=None if a.column is None else columns[a.column])
+        for a in q.aggregates
     ]
-    if condition is None and not groups and all(a.kind == "rows" for a in wanted):
+    if q.condition is None and not q.groups and all(a.kind == "rows" for a in wanted):
         # positions of deleted rows can be counted too
         count = scan.known_count()
-        return None if count is None else _lines([(count,) * len(wanted)])
-    predicate = comparable_predicate_of(condition, schema)
+        return None if count is None else [(count,) * len(wanted)]
+    predicate = comparable_predicate_of(q.condition, schema)
     if predicate is None:
         return None
-    by = [c for c in (columns[g] for g in groups) if c is not None]
-    rows = known_aggregates(scan.pruned_by(predicate), by, wanted)
-    return None if rows is None else _lines(rows)
+    by = [c for c in (columns[g] for g in q.groups) if c is not None]
+    return known_aggregates(scan.pruned_by(predicate), by, wanted)
 
 
 def _column(schema: Schema, as_spark_sees_it: spark_types.StructField) -> NestedField | None:
@@ -58,15 +59,3 @@ def _column(schema: Schema, as_spark_sees_it: spark_types.StructField) -> Nested
         return None
     (own,) = to_spark_schema(Schema(fields=(found,))).fields
     return found if own.dataType == as_spark_sees_it.dataType else None
-
-
-def _kind(text: str | None) -> AggregateKind:
-    for kind in get_args(AggregateKind):
-        if kind == text:
-            return kind  # type: ignore[no-any-return]
-    raise ValueError(text)
-
-
-def _lines(rows: Sequence[tuple[Any, ...]]) -> str:
-    lines = ["\t".join(value_cell(v) for v in row) for row in rows]
-    return "\n".join([str(len(rows)), *lines])

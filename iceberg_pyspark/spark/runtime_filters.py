@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from iceberg_pyspark.spark.bridge.filters import COMPARED_TYPES
-from iceberg_pyspark.spark.native_constants import fact_cell
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import NestedField
@@ -35,10 +34,10 @@ def telling_columns(metadata: TableMetadata) -> Iterator[NestedField]:
             yield f
 
 
-def kept_locations(scan: TableScan, location: Callable[[str], str | None]) -> str:
-    """The data files of a pruned scan, a line each, as the bridge takes texts.
+def kept_locations(scan: TableScan, location: Callable[[str], str | None]) -> tuple[str, ...]:
+    """The data files of a pruned scan.
 
     `location` is where the JVM finds a file, or None where it is known by the name it has.
     """
     paths = (p for planned in scan.plan().files() for p in planned.entries["file_path"].to_pylist())
-    return "\n".join(fact_cell(location(path) or path) for path in paths)
+    return tuple(location(path) or path for path in paths)

@@ -6,8 +6,8 @@ Names and forms are those that Iceberg's own catalog shows.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from iceberg_pyspark.spark.bridge.protocol import ShownTransform
 from iceberg_pyspark.spec.partitioning import PartitionField
 from iceberg_pyspark.spec.properties import DATA_FORMAT
 from iceberg_pyspark.spec.schema import Schema
@@ -19,6 +19,7 @@ from iceberg_pyspark.spec.transforms import (
     HourTransform,
     IdentityTransform,
     MonthTransform,
+    Transform,
     TruncateTransform,
     VoidTransform,
     YearTransform,
@@ -63,38 +64,44 @@ def _sort_term(f: SortField, schema: Schema) -> str:
     return f"{term} {f.direction.upper()} {f.null_order.replace('-', ' ').upper()}"
 
 
-def shown_partitioning(metadata: TableMetadata) -> list[list[Any]]:
-    """The default spec's fields as (transform, column, number), void ones left out."""
+def shown_partitioning(metadata: TableMetadata) -> tuple[ShownTransform, ...]:
+    """The default spec's fields, void ones left out."""
     return shown_fields(metadata.default_spec.fields, metadata.current_schema)
 
 
-def shown_fields(fields: Iterable[PartitionField], schema: Schema) -> list[list[Any]]:
-    """Partition fields as (transform, column, number), void ones left out."""
-    out: list[list[Any]] = []
-    for f in fields:
-        if f.source_id not in schema.field_by_id:
-            continue
-        column = _quoted_path(schema, f.source_id)
-        match f.transform:
-            case IdentityTransform():
-                out.append(["identity", column])
-            case BucketTransform(num_buckets=n):
-                out.append(["bucket", column, n])
-            case TruncateTransform(width=width):
-                out.append(["truncate", column, width])
-            case YearTransform():
-                out.append(["years", column])
-            case MonthTransform():
-                out.append(["months", column])
-            case DayTransform():
-                out.append(["days", column])
-            case HourTransform():
-                out.append(["hours", column])
-            case VoidTransform():
-                continue
-            case _:
-                out.append([str(f.transform), column])
-    return out
+def shown_fields(fields: Iterable[PartitionField], schema: Schema) -> tuple[ShownTransform, ...]:
+    """Partition fields as SQL writes them, void ones left out."""
+    return tuple(
+        ShownTransform(
+            transform=_shown_name(f.transform),
+            column=_quoted_path(schema, f.source_id),
+            number=_shown_number(f.transform),
+        )
+        for f in fields
+        if f.source_id in schema.field_by_id and not isinstance(f.transform, VoidTransform)
+    )
+
+
+def _shown_name(transform: Transform) -> str:
+    match transform:
+        case BucketTransform():
+            return "bucket"
+        case TruncateTransform():
+            return "truncate"
+        case YearTransform() | MonthTransform() | DayTransform() | HourTransform():
+            return f"{transform}s"
+        case _:
+            return str(transform)
+
+
+def _shown_number(transform: Transform) -> int | None:
+    match transform:
+        case BucketTransform(num_buckets=n):
+            return n
+        case TruncateTransform(width=width):
+            return width
+        case _:
+            return None
 
 
 def _quoted_path(schema: Schema, field_id: int) -> str:

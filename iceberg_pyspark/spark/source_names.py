@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.identifiers import is_path, quoted
 from iceberg_pyspark.errors import IcebergError, NotFoundError
+from iceberg_pyspark.spark.bridge.protocol import TableThere
 from iceberg_pyspark.spark.options import parse_table_options
 from iceberg_pyspark.spark.spark_table import catalog_and_levels, catalog_options, is_our_catalog
 from iceberg_pyspark.spark.table_access import find_table, load_table
@@ -59,12 +59,12 @@ def _with_partitions(options: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def table_there(options: Mapping[str, str]) -> dict[str, Any]:
-    """Namespace and name of the table that options name; nothing where there is none."""
+def table_there(options: Mapping[str, str]) -> TableThere:
+    """The table that options name, if it is there."""
     table = parse_table_options(options)
     catalog, identifier = find_table(table)
     try:
         load_table(catalog, identifier, table)
     except NotFoundError:
-        return {}
-    return {"namespace": list(identifier.namespace), "name": identifier.name}
+        return TableThere()
+    return TableThere(namespace=identifier.namespace, name=identifier.name)

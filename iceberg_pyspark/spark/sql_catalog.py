@@ -1,14 +1,13 @@
 """Spark SQL's questions to a catalog, answered: tables, namespaces, schemas, and their changes.
 
-Each answer is a plain dict for the bridge; what cannot be answered is raised. A loaded table is
-known to the JVM by a handle that says everything needed to load the same state again.
+What cannot be answered is raised. A loaded table is known to the JVM by a handle that says
+everything needed to load the same state again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from pyspark.sql import types as spark_types
 
@@ -20,6 +19,36 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spark.alter_table import alter_table
+from iceberg_pyspark.spark.bridge.protocol import (
+    CatalogOpen,
+    Done,
+    Dropped,
+    Existence,
+    NamespaceAlter,
+    NamespaceCreate,
+    NamespaceDrop,
+    NamespaceExists,
+    NamespaceFacts,
+    NamespaceLoad,
+    Namespaces,
+    NamespacesList,
+    OpenedCatalog,
+    ShownTransform,
+    StagedAbort,
+    StagedCommit,
+    TableAlter,
+    TableCreate,
+    TableDrop,
+    TableExists,
+    TableFacts,
+    TableInvalidate,
+    TableLoad,
+    TableNames,
+    TableQuestion,
+    TableRename,
+    TablesList,
+    TableStage,
+)
 from iceberg_pyspark.spark.column_defaults import with_defaults
 from iceberg_pyspark.spark.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.native_grouping import grouping_fields
@@ -59,7 +88,7 @@ from iceberg_pyspark.table.snapshot_selection import (
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_storage import table_io
 
-Answer = dict[str, Any] | None
+_DONE = Done()
 
 
 class CatalogAnswers:
@@ -70,36 +99,34 @@ class CatalogAnswers:
         self.staged = StagedTables()
         self.states = TableStates(self.catalog)
 
-    def answer(self, operation: str, q: Mapping[str, Any]) -> Answer:
-        """Answer one question."""
-        if operation == "catalog.open":
-            return self._open(q)
-        answer = _ANSWERS.get(operation)
-        if answer is None:
-            raise InvalidRequestError(f"{operation} is no question to a catalog")
-        return answer(self, self.catalog(q["catalog"]), q)
+    def open(self, q: CatalogOpen) -> OpenedCatalog:
+        """Open a catalog."""
+        handle = f"{q.session}/{q.name}"
+        self._catalogs[handle] = load_catalog(q.name, **q.options)
+        return OpenedCatalog(handle=handle)
 
-    def _open(self, q: Mapping[str, Any]) -> Answer:
-        handle = f"{q['session']}/{q['name']}"
-        self._catalogs[handle] = load_catalog(q["name"], **q["options"])
-        return {"handle": handle}
+    def tables_list(self, q: TablesList) -> TableNames:
+        """The tables in a namespace."""
+        listed = self.catalog(q.catalog).list_tables(q.namespace)
+        return TableNames(names=tuple(t.name for t in listed))
 
-    def _tables_list(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        return {"names": [t.name for t in catalog.list_tables(tuple(q["namespace"]))]}
+    def table_exists(self, q: TableExists) -> Existence:
+        """Whether a table is there."""
+        return Existence(exists=self.catalog(q.catalog).table_exists(_identifier(q)))
 
-    def _table_exists(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        return {"exists": catalog.table_exists(_identifier(q))}
+    def table_invalidate(self, q: TableInvalidate) -> Done:
+        """Nothing is cached: every load reads the catalog."""
+        self.catalog(q.catalog)
+        return _DONE
 
-    def _table_invalidate(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        del catalog, q  # nothing is cached: every load reads the catalog
-        return {}
-
-    def _table_load(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+    def table_load(self, q: TableLoad) -> TableFacts:
+        """A table, one of its metadata tables, or it at one of its references."""
+        catalog = self.catalog(q.catalog)
         selector = SnapshotSelector()
-        if q.get("version") is not None:
-            selector = SnapshotSelector(version=q["version"])
-        elif q.get("timestamp_us") is not None:
-            selector = SnapshotSelector(as_of_timestamp_ms=q["timestamp_us"] // 1000)
+        if q.version is not None:
+            selector = SnapshotSelector(version=q.version)
+        elif q.timestamp_us is not None:
+            selector = SnapshotSelector(as_of_timestamp_ms=q.timestamp_us // 1000)
         identifier = _identifier(q)
         try:
             loaded = catalog.load_table(identifier)
@@ -107,18 +134,18 @@ class CatalogAnswers:
             named = table_of_metadata_table(identifier)
             if named is not None:
                 loaded = catalog.load_table(named[0])
-                return self._metadata_facts(q["catalog"], catalog, loaded, selector, named[1])
+                return self._metadata_facts(q.catalog, catalog, loaded, selector, named[1])
             found = _with_ref(catalog, identifier)
             if found is None:
                 raise
             loaded, selector = found
-        if selector == SnapshotSelector() and _reads_branch(q.get("wap_branch"), loaded.metadata):
-            selector = SnapshotSelector(branch=q["wap_branch"])
-        return self._facts(q["catalog"], catalog, loaded, selector)
+        if selector == SnapshotSelector() and _reads_branch(q.wap_branch, loaded.metadata):
+            selector = SnapshotSelector(branch=q.wap_branch)
+        return self._facts(q.catalog, catalog, loaded, selector)
 
     def _facts(
         self, handle: str, catalog: Catalog, loaded: LoadedTable, selector: SnapshotSelector
-    ) -> Answer:
+    ) -> TableFacts:
         metadata = loaded.metadata
         selected = select_snapshot(metadata, selector)
         state = TableState(catalog=handle, loaded=loaded, selector=selector)
@@ -126,30 +153,28 @@ class CatalogAnswers:
 
     def _facts_of(
         self, key: str, catalog: Catalog, loaded: LoadedTable, selected: SelectedSnapshot
-    ) -> Answer:
+    ) -> TableFacts:
         metadata = loaded.metadata
         size = rows = 0
         if selected.snapshot is not None:
             size = int(selected.snapshot.summary.get("total-files-size", 2**40))
             rows = int(selected.snapshot.summary.get("total-records", 0))
-        return {
-            "handle": key,
-            "name": f"{catalog.name}.{loaded.identifier}",
-            "id": metadata.table_uuid,
-            "version": str(selected.snapshot and selected.snapshot.snapshot_id),
-            "schema": with_shown_defaults(
-                shown_spark_schema(selected.schema), selected.schema
-            ).json(),
-            "metadata_columns": to_spark_schema(hidden_columns(metadata)).json(),
-            "properties": shown_properties(metadata),
-            "partitioning": shown_partitioning(metadata),
-            "size_in_bytes": size,
-            "rows": rows,
-            "has_column_statistics": bool(distinct_counts(metadata, selected.snapshot)),
-            "grouping": _grouping(metadata, selected.schema),
-            "filtered": [f.name for f in telling_columns(metadata)],
-            "accept_any_schema": ACCEPT_ANY_SCHEMA.of(metadata.properties),
-        }
+        return TableFacts(
+            handle=key,
+            name=f"{catalog.name}.{loaded.identifier}",
+            id=metadata.table_uuid,
+            version=str(selected.snapshot and selected.snapshot.snapshot_id),
+            schema=with_shown_defaults(shown_spark_schema(selected.schema), selected.schema).json(),
+            metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
+            properties=shown_properties(metadata),
+            partitioning=shown_partitioning(metadata),
+            size_in_bytes=size,
+            rows=rows,
+            has_column_statistics=bool(distinct_counts(metadata, selected.snapshot)),
+            grouping=_grouping(metadata, selected.schema),
+            filtered=tuple(f.name for f in telling_columns(metadata)),
+            accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
+        )
 
     def _metadata_facts(
         self,
@@ -158,19 +183,19 @@ class CatalogAnswers:
         loaded: LoadedTable,
         selector: SnapshotSelector,
         name: str,
-    ) -> Answer:
+    ) -> TableFacts:
         opened = metadata_table(loaded, table_io(loaded), name, selector=selector)
         state = TableState(catalog=handle, loaded=loaded, selector=selector, metadata_table=name)
         key = self.states.keep(state)
-        return {
-            "handle": key,
-            "name": f"{catalog.name}.{opened.name}",
-            "schema": to_spark_schema(opened.schema).json(),
-            "metadata_columns": to_spark_schema(Schema(fields=())).json(),
-            "properties": {"provider": "iceberg", "location": loaded.metadata.location},
-            "partitioning": _partitioning_of_metadata_table(name, loaded.metadata),
-            "size_in_bytes": 2**20,
-        }
+        return TableFacts(
+            handle=key,
+            name=f"{catalog.name}.{opened.name}",
+            schema=to_spark_schema(opened.schema).json(),
+            metadata_columns=to_spark_schema(Schema(fields=())).json(),
+            properties={"provider": "iceberg", "location": loaded.metadata.location},
+            partitioning=_partitioning_of_metadata_table(name, loaded.metadata),
+            size_in_bytes=2**20,
+        )
 
     def state(self, handle: str) -> TableState:
         """The state a query refers to."""
@@ -186,34 +211,37 @@ class CatalogAnswers:
             )
         return found
 
-    def _table_create(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        schema = with_defaults(from_spark_schema(_struct(q["schema"])), q["defaults"])
-        properties = dict(q["properties"])
+    def table_create(self, q: TableCreate) -> TableFacts:
+        """CREATE TABLE."""
+        catalog = self.catalog(q.catalog)
+        schema = with_defaults(from_spark_schema(_struct(q.schema)), q.defaults)
+        properties = dict(q.properties)
         location = properties.pop("location", None)
         loaded = create_table(
             catalog,
             _identifier(q),
             schema,
-            spec=parse_partitioning(q["partitioned_by"], schema),
+            spec=parse_partitioning(q.partitioned_by, schema),
             location=location,
             properties=new_table_properties(
                 catalog.properties, _stored_properties(catalog, properties)
             ),
         )
-        return self._facts(q["catalog"], catalog, loaded, SnapshotSelector())
+        return self._facts(q.catalog, catalog, loaded, SnapshotSelector())
 
-    def _table_stage(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+    def table_stage(self, q: TableStage) -> TableFacts:
         """CREATE TABLE AS SELECT and REPLACE TABLE; `mode` says which of them may be."""
-        schema = with_defaults(from_spark_schema(_struct(q["schema"])), q["defaults"])
-        given = dict(q["properties"])
+        catalog = self.catalog(q.catalog)
+        schema = with_defaults(from_spark_schema(_struct(q.schema)), q.defaults)
+        given = dict(q.properties)
         location = given.pop("location", None)
         properties = new_table_properties(catalog.properties, _stored_properties(catalog, given))
-        spec = parse_partitioning(q["partitioned_by"], schema)
+        spec = parse_partitioning(q.partitioned_by, schema)
         identifier = _identifier(q)
         try:
-            existing = None if q["mode"] == "create" else catalog.load_table(identifier)
+            existing = None if q.mode == "create" else catalog.load_table(identifier)
         except NoSuchTableError:
-            if q["mode"] == "replace":
+            if q.mode == "replace":
                 raise
             existing = None
         if existing is None:
@@ -225,113 +253,103 @@ class CatalogAnswers:
                 catalog, existing, schema, spec, location=location, properties=properties
             )
         selected = SelectedSnapshot(snapshot=None, schema=staged.planned.metadata.current_schema)
-        key = self.staged.add(q["catalog"], staged)
+        key = self.staged.add(q.catalog, staged)
         return self._facts_of(key, catalog, staged.planned, selected)
 
-    def _staged_commit(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        del catalog  # the staged table has it
-        staged = self.staged.take(q["handle"])
+    def staged_commit(self, q: StagedCommit) -> Done:
+        """Make a staged table."""
+        staged = self.staged.take(q.handle)
         if staged is not None:
             commit_staged(staged)
-        return {}
+        return _DONE
 
-    def _staged_abort(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        del catalog  # the staged table has it
-        staged = self.staged.take(q["handle"])
+    def staged_abort(self, q: StagedAbort) -> Done:
+        """Leave nothing of a staged table."""
+        staged = self.staged.take(q.handle)
         if staged is not None:
             abort_staged(staged)
-        return {}
+        return _DONE
 
-    def _table_alter(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+    def table_alter(self, q: TableAlter) -> TableFacts:
+        """ALTER TABLE, and Iceberg's statements that come as one."""
+        catalog = self.catalog(q.catalog)
         table = Table(catalog, catalog.load_table(_identifier(q)))
-        statement = statement_in(q["changes"])
+        statement = statement_in(q.changes)
         if statement is None:
-            alter_table(table, q["changes"])
+            alter_table(table, q.changes)
         else:
             run_statement(table, statement)
         loaded = catalog.load_table(_identifier(q))
-        return self._facts(q["catalog"], catalog, loaded, SnapshotSelector())
+        return self._facts(q.catalog, catalog, loaded, SnapshotSelector())
 
-    def _table_drop(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
+    def table_drop(self, q: TableDrop) -> Dropped:
+        """DROP TABLE."""
+        catalog = self.catalog(q.catalog)
         try:
-            if q["purge"]:
+            if q.purge:
                 purge_table(catalog, _identifier(q))
             else:
                 catalog.drop_table(_identifier(q))
         except NoSuchTableError:
-            return {"dropped": False}
-        return {"dropped": True}
+            return Dropped(dropped=False)
+        return Dropped(dropped=True)
 
-    def _table_rename(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        target = TableIdentifier(namespace=tuple(q["to_namespace"]), name=q["to_name"])
-        catalog.rename_table(_identifier(q), target)
-        return {}
+    def table_rename(self, q: TableRename) -> Done:
+        """ALTER TABLE ... RENAME TO."""
+        target = TableIdentifier(namespace=q.to_namespace, name=q.to_name)
+        self.catalog(q.catalog).rename_table(_identifier(q), target)
+        return _DONE
 
-    def _namespaces_list(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        return {"namespaces": [list(n) for n in catalog.list_namespaces(tuple(q["namespace"]))]}
+    def namespaces_list(self, q: NamespacesList) -> Namespaces:
+        """The namespaces in a namespace."""
+        return Namespaces(namespaces=tuple(self.catalog(q.catalog).list_namespaces(q.namespace)))
 
-    def _namespace_exists(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        return {"exists": catalog.namespace_exists(tuple(q["namespace"]))}
+    def namespace_exists(self, q: NamespaceExists) -> Existence:
+        """Whether a namespace is there."""
+        return Existence(exists=self.catalog(q.catalog).namespace_exists(q.namespace))
 
-    def _namespace_load(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        return dict(catalog.load_namespace_properties(tuple(q["namespace"])))
+    def namespace_load(self, q: NamespaceLoad) -> NamespaceFacts:
+        """The properties of a namespace."""
+        found = self.catalog(q.catalog).load_namespace_properties(q.namespace)
+        return NamespaceFacts(properties=found)
 
-    def _namespace_create(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        namespace, properties = tuple(q["namespace"]), dict(q["properties"])
+    def namespace_create(self, q: NamespaceCreate) -> Done:
+        """CREATE NAMESPACE."""
+        catalog = self.catalog(q.catalog)
         try:
-            catalog.create_namespace(namespace, properties)
+            catalog.create_namespace(q.namespace, q.properties)
         except UnsupportedFeatureError:
             # Spark names an owner, asked or not; where nothing is kept it is no more than that
-            if properties.keys() != {"owner"}:
+            if q.properties.keys() != {"owner"}:
                 raise
-            catalog.create_namespace(namespace)
-        return {}
+            catalog.create_namespace(q.namespace)
+        return _DONE
 
-    def _namespace_alter(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        catalog.update_namespace_properties(
-            tuple(q["namespace"]), removals=q["removed"], updates=q["set"]
+    def namespace_alter(self, q: NamespaceAlter) -> Done:
+        """ALTER NAMESPACE."""
+        self.catalog(q.catalog).update_namespace_properties(
+            q.namespace, removals=q.removals, updates=q.updates
         )
-        return {}
+        return _DONE
 
-    def _namespace_drop(self, catalog: Catalog, q: Mapping[str, Any]) -> Answer:
-        namespace = tuple(q["namespace"])
-        if q["cascade"]:
-            _drop_all_in(catalog, namespace)
-        catalog.drop_namespace(namespace)
-        return {}
-
-
-_ANSWERS: Mapping[str, Callable[[CatalogAnswers, Catalog, Mapping[str, Any]], Answer]] = {
-    "tables.list": CatalogAnswers._tables_list,
-    "table.exists": CatalogAnswers._table_exists,
-    "table.invalidate": CatalogAnswers._table_invalidate,
-    "table.load": CatalogAnswers._table_load,
-    "table.create": CatalogAnswers._table_create,
-    "table.stage": CatalogAnswers._table_stage,
-    "staged.commit": CatalogAnswers._staged_commit,
-    "staged.abort": CatalogAnswers._staged_abort,
-    "table.alter": CatalogAnswers._table_alter,
-    "table.drop": CatalogAnswers._table_drop,
-    "table.rename": CatalogAnswers._table_rename,
-    "namespaces.list": CatalogAnswers._namespaces_list,
-    "namespace.exists": CatalogAnswers._namespace_exists,
-    "namespace.load": CatalogAnswers._namespace_load,
-    "namespace.create": CatalogAnswers._namespace_create,
-    "namespace.alter": CatalogAnswers._namespace_alter,
-    "namespace.drop": CatalogAnswers._namespace_drop,
-}
-"""The questions to a catalog."""
+    def namespace_drop(self, q: NamespaceDrop) -> Done:
+        """DROP NAMESPACE."""
+        catalog = self.catalog(q.catalog)
+        if q.cascade:
+            _drop_all_in(catalog, q.namespace)
+        catalog.drop_namespace(q.namespace)
+        return _DONE
 
 
-def _grouping(metadata: TableMetadata, schema: Schema) -> list[list[Any]]:
+def _grouping(metadata: TableMetadata, schema: Schema) -> tuple[ShownTransform, ...]:
     """By what Spark may group files, none in an older schema: names may mean other columns."""
     if schema.schema_id != metadata.current_schema_id:
-        return []
+        return ()
     return shown_fields(grouping_fields(metadata), schema)
 
 
-def _identifier(q: Mapping[str, Any]) -> TableIdentifier:
-    return TableIdentifier(namespace=tuple(q["namespace"]), name=q["name"])
+def _identifier(q: TableQuestion) -> TableIdentifier:
+    return TableIdentifier(namespace=q.namespace, name=q.name)
 
 
 def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
@@ -385,12 +403,16 @@ def _struct(text: str) -> spark_types.StructType:
     return spark_types.StructType.fromJson(json.loads(text))
 
 
-def _partitioning_of_metadata_table(name: str, metadata: TableMetadata) -> list[list[Any]]:
+def _partitioning_of_metadata_table(
+    name: str, metadata: TableMetadata
+) -> tuple[ShownTransform, ...]:
     """Java shows position deletes as partitioned like the table, by the struct `partition`."""
     if name != "position_deletes":
-        return []
-    return [
-        ["identity", "`partition`.`" + f.name.replace("`", "``") + "`"]
+        return ()
+    return tuple(
+        ShownTransform(
+            transform="identity", column="`partition`.`" + f.name.replace("`", "``") + "`"
+        )
         for f in metadata.default_spec.fields
         if not isinstance(f.transform, VoidTransform)
-    ]
+    )

@@ -7,11 +7,17 @@ and comes back to the catalog's `table.alter` as that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from iceberg_pyspark.catalogs.identifiers import quoted
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.bridge.protocol import (
+    ReadStatement,
+    SetProperty,
+    StatementRead,
+    SyntaxProblem,
+    TableChange,
+)
 from iceberg_pyspark.table.run_sql_extensions import run_clause
 from iceberg_pyspark.table.sql_extensions import (
     ExtensionSyntaxError,
@@ -24,33 +30,31 @@ STATEMENT_PROPERTY = "iceberg_pyspark.statement"
 """What a statement travels as; no table has such a property."""
 
 
-def extension_in(text: str) -> dict[str, Any]:
-    """What the parser in front of Spark's needs of a text; nothing for one that is Spark's."""
-    found = extension_statement(text)
+def statement_read(q: StatementRead) -> ReadStatement:
+    """What the parser in front of Spark's needs of a text."""
+    found = extension_statement(q.text)
     if found is None:
-        return {}
-    said: dict[str, Any] = {"table": list(found.table)}
+        return ReadStatement()
+    table = tuple(found.table)
     try:
-        parse_clause(text, found.offset)
+        parse_clause(q.text, found.offset)
     except ExtensionSyntaxError as e:
-        return {
-            **said,
-            "near": e.near,
-            "expected": e.expected,
-            "line": e.line,
-            "position": e.position,
-        }
-    return {
-        **said,
-        "quoted": quoted(found.table),
-        "property": STATEMENT_PROPERTY,
-        "clause": text[found.offset :],
-    }
+        problem = SyntaxProblem(near=e.near, expected=e.expected, line=e.line, position=e.position)
+        return ReadStatement(table=table, problem=problem)
+    return ReadStatement(
+        table=table,
+        quoted=quoted(found.table),
+        property=STATEMENT_PROPERTY,
+        clause=q.text[found.offset :],
+    )
 
 
-def statement_in(changes: list[Mapping[str, Any]]) -> str | None:
+def statement_in(changes: Sequence[TableChange]) -> str | None:
     """The statement that travels as one of the changes of an ALTER TABLE."""
-    return next((c["value"] for c in changes if c.get("key") == STATEMENT_PROPERTY), None)
+    for c in changes:
+        if isinstance(c, SetProperty) and c.key == STATEMENT_PROPERTY:
+            return c.value
+    return None
 
 
 def run_statement(table: Table, text: str, offset: int = 0) -> None:

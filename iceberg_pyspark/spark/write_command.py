@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -24,6 +24,7 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.bridge.features import NATIVE_WRITE, WRITE_LAYOUT
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.bridge.protocol import Surroundings, WriteKind
 from iceberg_pyspark.spark.local_rows import local_rows
 from iceberg_pyspark.spark.location_options import as_session_reads
 from iceberg_pyspark.spark.native_write import write_natively
@@ -54,18 +55,9 @@ from iceberg_pyspark.table.table_storage import table_io
 from iceberg_pyspark.table.written_files import WrittenFiles
 
 _log = logging.getLogger(__name__)
-WriteKind: TypeAlias = Literal["append", "overwrite", "overwrite_partitions"]
 
 _TXN_APP_ID = "txn-app-id"
 _TXN_VERSION = "txn-version"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Surroundings:
-    """Where a statement runs: the session's settings for writes, and what a summary says of it."""
-
-    session: Mapping[str, str] = field(repr=False)
-    application: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

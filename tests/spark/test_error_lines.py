@@ -260,7 +260,7 @@ def test_an_error_that_nobody_foresaw_has_its_class_and_no_stack(
     def broken(*_: object) -> None:
         raise KeyError("a bug of ours")
 
-    monkeypatch.setattr(installed.catalogs, "answer", broken)
+    monkeypatch.setattr(installed.catalogs, "catalog", broken)
     text = text_of(lambda: lake.spark.sql("show tables in said.db").collect())
     assert text.splitlines()[0] == "KeyError: 'a bug of ours'"
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
+import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, DataType, StructType, _parse_datatype_json_string
 
@@ -26,6 +27,7 @@ from iceberg_pyspark.spark.bridge.features import (
 )
 from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
+from iceberg_pyspark.spark.bridge.protocol import Surroundings, TableFacts, text_of
 
 # the reader finds columns by field id, and only in the relations that say so
 _READ_BY_FIELD_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
@@ -143,8 +145,8 @@ class Bridge:
     def answer_with(self, answer: Callable[[str, Any], Any]) -> None:
         """Have questions from the JVM answered by a function of operation and argument.
 
-        The argument is a text, or a list of texts and objects of the JVM's; the answer is None, a
-        text, a dict that goes as JSON, or an object of the JVM's.
+        The argument is a text, or a list of a text and a plan of the JVM's; the answer is a text or
+        an object of the JVM's.
         """
         with _of_gateways:
             if self._gateway not in _callbacks:
@@ -282,9 +284,9 @@ class Bridge:
             return held
         return self._scans.liveRows(self._spark._jsparkSession, plan, digest, packed, wide)
 
-    def table_frame(self, facts: dict[str, Any], like: Any = None) -> DataFrame:
+    def table_frame(self, facts: TableFacts, like: Any = None) -> DataFrame:
         """The rows of the table that facts name; columns that `like` has keep the ids they have."""
-        frame = self._rows.tableFrame(self._spark._jsparkSession, json.dumps(facts), like)
+        frame = self._rows.tableFrame(self._spark._jsparkSession, text_of(facts), like)
         return DataFrame(frame, self._spark)
 
     def frame(self, plan: Any) -> DataFrame:
@@ -324,10 +326,9 @@ class Bridge:
         )
         return DataFrame(made, self._spark)
 
-    def surroundings(self) -> dict[str, dict[str, str]]:
-        """`session`: its settings for writes; `application`: what a snapshot says of it."""
-        found: dict[str, dict[str, str]] = json.loads(self._rows.surroundings())
-        return found
+    def surroundings(self) -> Surroundings:
+        """Where a statement of the session runs."""
+        return msgspec.json.decode(self._rows.surroundings(), type=Surroundings)
 
     def is_cheap(self, frame: DataFrame, most_bytes: int) -> bool:
         """Whether a frame gives the same rows each time, and Spark takes it for small."""
@@ -477,7 +478,6 @@ def _equalities(found: Any) -> list[tuple[str, Column, Column, DataType]]:
 
 def _over_py4j(answer: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
     def answered(operation: str, argument: Any) -> Any:
-        found = answer(operation, argument if isinstance(argument, str) else items(argument))
-        return json.dumps(found) if isinstance(found, dict) else found
+        return answer(operation, argument if isinstance(argument, str) else items(argument))
 
     return answered

@@ -34,7 +34,7 @@ from iceberg_pyspark.spark.row_level.job import run_job
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, Target, new_write_id, pinned
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
-from iceberg_pyspark.spark.write_command import Surroundings, commit_options
+from iceberg_pyspark.spark.write_command import commit_options
 from iceberg_pyspark.spark.write_settings import WriteSettings, write_settings
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.properties import COMMIT_NUM_RETRIES, VERIFY_CHECKSUMS
@@ -105,7 +105,7 @@ def _check_schema(request: Request, loaded: LoadedTable) -> None:
 
 def settings_of(request: Request, loaded: LoadedTable) -> tuple[WriteSettings, CommitOptions]:
     """What session, table and request say of the write, and of its snapshot."""
-    said = Surroundings(**request.session.bridge.surroundings())
+    said = request.session.bridge.surroundings()
     given = {f"snapshot-property.{k}": v for k, v in request.snapshot_properties.items()}
     settings = write_settings(
         given, said.session, loaded.metadata.properties, branch=request.branch

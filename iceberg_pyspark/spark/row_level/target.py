@@ -21,6 +21,7 @@ from iceberg_pyspark.expressions.rewriting import or_
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
+from iceberg_pyspark.spark.bridge.protocol import TableFacts
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
 from iceberg_pyspark.spark.types import shown_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.write_settings import WriteSettings
@@ -140,17 +141,17 @@ class Target:
         self._handles.append(handle)
         hidden = (FILE, POS, *self.lineage)
         shown = Schema(fields=(*self.schema.fields, *hidden))
-        facts: dict[str, Any] = {
-            "handle": handle,
-            "name": self.name,
-            "id": self.metadata.table_uuid,
-            "version": str(self.snapshot_id),
-            "schema": shown_spark_schema(shown).json(),
-            "metadata_columns": to_spark_schema(Schema(fields=())).json(),
-            "properties": {},
-            "partitioning": [],
-            "size_in_bytes": self.size_in_bytes,
-        }
+        facts = TableFacts(
+            handle=handle,
+            name=self.name,
+            id=self.metadata.table_uuid,
+            version=str(self.snapshot_id),
+            schema=shown_spark_schema(shown).json(),
+            metadata_columns=to_spark_schema(Schema(fields=())).json(),
+            properties={},
+            partitioning=(),
+            size_in_bytes=self.size_in_bytes,
+        )
         frame: DataFrame = self.session.bridge.table_frame(facts, self.like)
         return frame if self.like is not None else frame.alias(ALIAS)
 

@@ -9,6 +9,7 @@ import pytest
 
 from iceberg_pyspark import TableCatalog, load_catalog
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
+from iceberg_pyspark.spark.bridge.protocol import CatalogOpen, TableLoad
 from iceberg_pyspark.spark.read_job import open_read_job
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
 
@@ -37,14 +38,9 @@ def columns_in_source(tmp_path: Path, name: str, **options: str) -> list[str]:
 
 def columns_in_sql(tmp_path: Path, *levels: str) -> list[str]:
     answers = CatalogAnswers()
-    opened = answers.answer(
-        "catalog.open", {"session": "s", "name": "c", "options": properties(tmp_path)}
-    )
-    assert opened is not None
-    question = {"catalog": opened["handle"], "namespace": levels[:-1], "name": levels[-1]}
-    answer = answers.answer("table.load", question)
-    assert answer is not None
-    return [f["name"] for f in json.loads(answer["schema"])["fields"]]
+    opened = answers.open(CatalogOpen(session="s", name="c", options=properties(tmp_path)))
+    question = TableLoad(catalog=opened.handle, namespace=levels[:-1], name=levels[-1])
+    return [f["name"] for f in json.loads(answers.table_load(question).schema)["fields"]]
 
 
 def test_a_table_of_that_name_wins(catalog: TableCatalog, tmp_path: Path) -> None:

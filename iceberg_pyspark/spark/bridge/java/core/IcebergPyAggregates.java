@@ -62,17 +62,16 @@ class IcebergPyAggregates {
       // what had a name keeps its id
       made.add(found == e || found instanceof Alias ? found : named((NamedExpression) e, found));
     }
-    Map question = IcebergPyRule.question(relation);
-    if (question == null) return null;
-    question.put("columns", columns.json());
-    question.put("groups", groups);
-    question.put("aggregates", aggregates);
-    question.put("condition", condition == null ? null : IcebergPyFilters.describe(condition));
-    Object answer = IcebergPyBridge.ask("scan.aggregate", IcebergPyBridge.json(question));
-    if (answer == null) return null;
+    Map table = IcebergPyRule.scanned(relation);
+    if (table == null) return null;
+    List rows = IcebergPyQuestions
+                    .scanAggregate(table, columns.json(), groups, aggregates,
+                        condition == null ? null : IcebergPyFilters.describe(condition))
+                    .rows();
+    if (rows == null) return null;
     return new Project(IcebergPyBridge.seq(made),
-        new LocalRelation(IcebergPyBridge.seq(outputs), IcebergPyBridge.seq(rows((String) answer)),
-            false, scala.Option.empty()));
+        new LocalRelation(IcebergPyBridge.seq(outputs), IcebergPyBridge.seq(internal(rows)), false,
+            scala.Option.empty()));
   }
 
   /** The conditions between the aggregation and the scan, of the scan's own columns. */
@@ -148,7 +147,7 @@ class IcebergPyAggregates {
       }
     }
     if (kind == null) return null;
-    aggregates.add(IcebergPyBridge.list(new Object[] {kind, name}));
+    aggregates.add(IcebergPyQuestions.askedAggregate(kind, name));
     Expression made = output(kind, e);
     ofAggregates.put(key, made);
     return made;
@@ -174,14 +173,13 @@ class IcebergPyAggregates {
         IcebergPyBridge.seq(new ArrayList()));
   }
 
-  private List rows(String answer) {
-    String[] lines = answer.split("\n", -1);
+  private List internal(List answered) {
     List rows = new ArrayList();
-    for (int i = 1; i <= Integer.parseInt(lines[0]); i++) {
-      String[] cells = lines[i].split("\t", -1);
+    for (int i = 0; i < answered.size(); i++) {
+      List row = (List) answered.get(i);
       Object[] values = new Object[outputs.size()];
       for (int c = 0; c < values.length; c++)
-        values[c] = IcebergPyCells.value(cells[c], ((Expression) outputs.get(c)).dataType());
+        values[c] = IcebergPyValues.internal(row.get(c), ((Expression) outputs.get(c)).dataType());
       rows.add(new GenericInternalRow(values));
     }
     return rows;

@@ -5,7 +5,6 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,87 +13,73 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.unsafe.Platform;
 
-/**
- * Questions to Python: an operation and its arguments as JSON, or JVM objects where a plan is
- * asked for.
- */
+/** Questions to Python as JSON, and what else classes of ours share. */
 public class IcebergPyBridge {
   static volatile IcebergPyCallback python;
   static final ObjectMapper JSON = new ObjectMapper();
 
-  /**
-   * Ask, and raise what Python raised: values pass; a text "error", class, message does not, nor
-   * what a job of Spark's threw.
-   */
-  static Object ask(String operation, Object argument) {
-    Object answer = answered(operation, argument);
-    if (answer instanceof String && ((String) answer).startsWith("error\n"))
-      raise((String) answer, new HashMap());
-    if (answer instanceof Throwable) Platform.throwException((Throwable) answer);
-    return answer;
-  }
-
-  static String json(Map argument) {
-    try {
-      return JSON.writeValueAsString(argument);
-    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
-      throw new IllegalStateException(e);
-    }
-  }
-
-  static Map askMap(String operation, Map argument) {
-    try {
-      String answer = (String) answered(operation, JSON.writeValueAsString(argument));
-      if (answer != null && answer.startsWith("error\n")) raise(answer, argument);
-      return answer == null ? null : (Map) JSON.readValue(answer, Map.class);
-    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
-      throw new IllegalStateException(e);
-    }
-  }
-
-  private static Object answered(String operation, Object argument) {
+  /** Ask, and raise what Python raised; only `IcebergPyQuestions` asks. */
+  static Map ask(String operation, Map question) { return ask(operation, question, null); }
+  /** The same about a plan, which goes beside the question; parts that come back are `parts`. */
+  static Map ask(String operation, Map question, Object plan) {
     IcebergPyCallback answering = python;
     if (answering == null)
       throw new IllegalStateException(
           "iceberg_pyspark is not installed in this process: call iceberg_pyspark.install(spark)");
-    return answering.ask(operation, argument);
+    String text = json(question);
+    Object answer =
+        answering.ask(operation, plan == null ? (Object) text : list(new Object[] {text, plan}));
+    if (answer instanceof Throwable) Platform.throwException((Throwable) answer);
+    if (!(answer instanceof List)) return raised(values((String) answer));
+    List all = (List) answer;
+    Map said = raised(values((String) all.get(0)));
+    said.put("parts", all.subList(1, all.size()));
+    return said;
   }
 
-  /** An error of Python's as Spark's own class of it, or with the message that Python gave. */
-  static void raise(String answer, Map question) {
-    String[] parts = answer.split("\n", 3);
-    String kind = parts[1];
-    String[] namespace = strings(question.get("namespace"));
-    String name = (String) question.get("name");
-    if (kind.equals("NoSuchTableError") && name != null)
-      Platform.throwException(new NoSuchTableException(Identifier.of(namespace, name)));
-    if (kind.equals("TableAlreadyExistsError") && name != null) {
-      boolean renamed = question.containsKey("to_name");
-      Platform.throwException(
-          new org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException(renamed
-                  ? Identifier.of(
-                        strings(question.get("to_namespace")), (String) question.get("to_name"))
-                  : Identifier.of(namespace, name)));
+  static String json(Map map) {
+    try {
+      return JSON.writeValueAsString(map);
+    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
+      throw new IllegalStateException(e);
     }
+  }
+  static Map values(String json) {
+    try {
+      return (Map) JSON.readValue(json, Map.class);
+    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** An answer that is no error; an error as Spark's own class of it, or with Python's message. */
+  private static Map raised(Map said) {
+    IcebergPyFailure failure = new IcebergPyFailure(said);
+    String kind = failure.error();
+    if (kind == null) return said;
+    String[] namespace =
+        (String[]) failure.namespace().toArray(new String[failure.namespace().size()]);
+    Identifier table = failure.name() == null ? null : Identifier.of(namespace, failure.name());
+    if (kind.equals("NoSuchTableError") && table != null)
+      Platform.throwException(new NoSuchTableException(table));
+    if (kind.equals("TableAlreadyExistsError") && table != null)
+      Platform.throwException(
+          new org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException(table));
     if (kind.equals("NoSuchNamespaceError"))
-      Platform.throwException(new NoSuchNamespaceException(
-          question.containsKey("to_name") ? strings(question.get("to_namespace")) : namespace));
+      Platform.throwException(new NoSuchNamespaceException(namespace));
     if (kind.equals("NamespaceAlreadyExistsError"))
       Platform.throwException(
           new org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException(namespace));
     if (kind.equals("NamespaceNotEmptyError"))
       Platform.throwException(
           new org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException(namespace));
+    String message = failure.message();
     if (kind.equals("InvalidRequestError") || kind.equals("NoSuchSnapshotError"))
-      throw new IcebergPyInvalid(parts[2]);
-    if (kind.equals("UnsupportedFeatureError")) throw new IcebergPyUnsupported(parts[2]);
+      throw new IcebergPyInvalid(message);
+    if (kind.equals("UnsupportedFeatureError")) throw new IcebergPyUnsupported(message);
     Platform.throwException(new org.apache.spark.sql.execution.QueryExecutionException(
-        kind.isEmpty() ? parts[2] : parts[2] + "\n(iceberg_pyspark.errors." + kind + ")", null));
-  }
-
-  private static String[] strings(Object list) {
-    if (list == null) return new String[0];
-    return (String[]) ((List) list).toArray(new String[((List) list).size()]);
+        kind.isEmpty() ? message : message + "\n(iceberg_pyspark.errors." + kind + ")", null));
+    return null;
   }
 
   static Map arguments(Object[] pairs) {

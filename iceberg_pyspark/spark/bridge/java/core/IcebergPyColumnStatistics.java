@@ -1,5 +1,4 @@
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -23,23 +22,16 @@ class IcebergPyColumnStatistics implements ColumnStatistics {
   public Optional min() { return Optional.ofNullable(least); }
   public Optional max() { return Optional.ofNullable(greatest); }
 
-  /** By references to columns, as Python says it of a table. */
-  static Map of(String json) {
+  /** By references to columns, of what Python says of them. */
+  static Map of(List columns) {
     Map out = new HashMap();
-    try {
-      Iterator all = ((Map) IcebergPyBridge.JSON.readValue(json, Map.class)).entrySet().iterator();
-      while (all.hasNext()) {
-        Map.Entry one = (Map.Entry) all.next();
-        List cells = (List) one.getValue();
-        DataType type = DataType.fromJson((String) cells.get(0));
-        out.put(Expressions.column("`" + ((String) one.getKey()).replace("`", "``") + "`"),
-            new IcebergPyColumnStatistics(Long.parseLong((String) cells.get(1)),
-                Long.parseLong((String) cells.get(2)),
-                IcebergPyCells.value((String) cells.get(3), type),
-                IcebergPyCells.value((String) cells.get(4), type)));
-      }
-    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
-      throw new IllegalStateException(e);
+    for (int i = 0; i < columns.size(); i++) {
+      IcebergPyColumnFacts one = (IcebergPyColumnFacts) columns.get(i);
+      DataType type = DataType.fromJson(one.type());
+      out.put(Expressions.column("`" + one.column().replace("`", "``") + "`"),
+          new IcebergPyColumnStatistics(one.distinctCount(), one.nullCount(),
+              IcebergPyValues.internal(one.least(), type),
+              IcebergPyValues.internal(one.greatest(), type)));
     }
     return out;
   }

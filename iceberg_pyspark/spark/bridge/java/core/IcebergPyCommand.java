@@ -21,8 +21,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
 
 /**
- * Runs a statement by asking Python: "write.run" and "source.write" for rows that a query gives,
- * "dml.run" for changes of the rows there are.
+ * Runs a statement by asking Python: to write the rows that a query gives, or to change the rows
+ * there are.
  */
 public class IcebergPyCommand extends V2CommandExec {
   private final LogicalPlan plan;
@@ -32,31 +32,21 @@ public class IcebergPyCommand extends V2CommandExec {
   }
 
   public scala.collection.immutable.Seq run() {
-    List question = new ArrayList();
-    question.add(IcebergPyBridge.session());
-    if (plan instanceof V2WriteCommand) {
-      boolean ours = ((DataSourceV2Relation) target(plan)).table() instanceof IcebergPyTable;
-      write((V2WriteCommand) plan, ours, question);
-      IcebergPyBridge.ask(ours ? "write.run" : "source.write", question);
-    } else {
-      question.add(plan);
-      IcebergPyBridge.ask("dml.run", question);
-    }
+    if (plan instanceof V2WriteCommand)
+      write((V2WriteCommand) plan);
+    else
+      IcebergPyQuestions.dmlRun(IcebergPyBridge.session(), plan);
     recache();
     return IcebergPyBridge.seq(new ArrayList());
   }
 
-  /**
-   * What a write is: its kind, the table, the options, the condition of the rows to replace, the
-   * settings; and the rows.
-   */
-  private static void write(V2WriteCommand write, boolean ours, List question) {
+  private static void write(V2WriteCommand write) {
     DataSourceV2Relation relation = (DataSourceV2Relation) write.table();
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession)
             org.apache.spark.sql.classic.SparkSession.active();
     scala.Option analyzed = scala.Option.empty();
-    Object condition = null;
+    Map condition = null;
     String kind = "overwrite_partitions";
     Map options;
     if (write instanceof AppendData) {
@@ -71,31 +61,25 @@ public class IcebergPyCommand extends V2CommandExec {
       condition = IcebergPyFilters.describe(overwrite.deleteExpr());
     } else
       options = asJava(((OverwritePartitionsDynamic) write).writeOptions());
-    Map described;
-    if (ours)
-      described = surroundings(IcebergPyBridge.arguments(new Object[] {"kind", kind, "handle",
-          ((IcebergPyTable) relation.table()).handle, "options", options, "condition", condition}));
-    else {
-      // a view has the options of its inserts
-      Map all = new HashMap(relation.options().asCaseSensitiveMap());
-      all.putAll(options);
-      described = IcebergPyBridge.arguments(
-          new Object[] {"options", all, "overwrite", Boolean.valueOf(!kind.equals("append"))});
-    }
-    try {
-      question.add(IcebergPyBridge.JSON.writeValueAsString(described));
-    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
-      throw new IllegalStateException(e);
-    }
     LogicalPlan query =
         analyzed.isDefined() ? (LogicalPlan) analyzed.get() : (LogicalPlan) (Object) write.query();
-    question.add(org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, query));
+    Object rows = org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, query);
+    String session = IcebergPyBridge.session();
+    if (relation.table() instanceof IcebergPyTable) {
+      String handle = ((IcebergPyTable) relation.table()).handle;
+      IcebergPyQuestions.writeRun(session, handle, kind, options, condition, surroundings(), rows);
+      return;
+    }
+    // a view has the options of its inserts
+    Map all = new HashMap(relation.options().asCaseSensitiveMap());
+    all.putAll(options);
+    IcebergPyQuestions.sourceWrite(session, all, !kind.equals("append"), false, rows);
   }
   /**
-   * A question with the settings of the session that concern Iceberg's writes, and what a snapshot
-   * says of the application.
+   * The settings of the session that concern Iceberg's writes, and what a snapshot says of the
+   * application.
    */
-  static Map surroundings(Map question) {
+  static Map surroundings() {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession)
             org.apache.spark.sql.classic.SparkSession.active();
@@ -108,12 +92,10 @@ public class IcebergPyCommand extends V2CommandExec {
         found.put(name, one.getValue());
     }
     String id = spark.sparkContext().applicationId();
-    question.put("session", found);
-    question.put("application",
+    return IcebergPyQuestions.surroundings(found,
         IcebergPyBridge.arguments(new Object[] {"spark.app.id", id, "app-id", id, "app-name",
             spark.sparkContext().appName(), "engine-name", "spark", "engine-version",
             spark.version()}));
-    return question;
   }
   /** Have what Spark has cached of the table read anew. */
   private void recache() {

@@ -25,7 +25,7 @@ class IcebergPyFilters {
     return IcebergPyBridge.arguments(new Object[] {"op", op, "args", Arrays.asList(children)});
   }
 
-  static Object describe(Expression e) {
+  static Map describe(Expression e) {
     if (e instanceof And)
       return node("and",
           new Object[] {describe((Expression) (Object) ((And) e).left()),
@@ -71,9 +71,9 @@ class IcebergPyFilters {
       return IcebergPyBridge.arguments(new Object[] {
           "column", new ArrayList(Arrays.asList(new Object[] {((Attribute) e).name()}))});
     if (e instanceof GetStructField) {
-      Object parent = describe((Expression) (Object) ((GetStructField) e).child());
-      if (parent instanceof Map && ((Map) parent).containsKey("column")) {
-        List path = new ArrayList((List) ((Map) parent).get("column"));
+      Map parent = describe((Expression) (Object) ((GetStructField) e).child());
+      if (parent.containsKey("column")) {
+        List path = new ArrayList((List) parent.get("column"));
         path.add(((GetStructField) e).extractFieldName());
         return IcebergPyBridge.arguments(new Object[] {"column", path});
       }

@@ -115,16 +115,15 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** Which table is meant, of the catalog or of a data source; null where there is none yet. */
-  static Map question(DataSourceV2ScanRelation relation) {
-    Map question = IcebergPyBridge.arguments(new Object[] {"session", IcebergPyBridge.session()});
-    if (relation.scan() instanceof IcebergPyScan) {
-      question.put("handle", ((IcebergPyScan) relation.scan()).table.handle);
-      return question;
+  static Map scanned(DataSourceV2ScanRelation relation) {
+    String handle = null, source = null;
+    if (relation.scan() instanceof IcebergPyScan)
+      handle = ((IcebergPyScan) relation.scan()).table.handle;
+    else {
+      source = IcebergPySource.state(relation);
+      if (source == null) return null;
     }
-    byte[] pickled = (byte[]) IcebergPySource.pickled(relation);
-    if (pickled == null) return null;
-    question.put("source", java.util.Base64.getEncoder().encodeToString(pickled));
-    return question;
+    return IcebergPyQuestions.scannedTable(IcebergPyBridge.session(), handle, source);
   }
 
   /** What Python makes of a scan; null where the scan is to stay. */
@@ -137,21 +136,19 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       Attribute a = (Attribute) read.get(i);
       wanted = wanted.add(a.name(), a.dataType(), a.nullable());
     }
-    Map question = question(relation);
-    if (question == null) return null;
-    question.put("wanted", wanted.json());
-    question.put("conditions", described(relation, conditions));
-    question.put(
-        "needed", needed == null ? null : names(columns(relation, needed, new ArrayList())));
-    question.put("limit", limit);
+    Map table = scanned(relation);
+    if (table == null) return null;
     List keys = new ArrayList();
     if (relation.keyGroupedPartitioning().isDefined())
       keys.addAll(scala.jdk.javaapi.CollectionConverters.asJava(
           (scala.collection.immutable.Seq) relation.keyGroupedPartitioning().get()));
-    question.put("grouped", Boolean.valueOf(!keys.isEmpty()));
-    List answer = (List) IcebergPyBridge.ask("scan.plan", IcebergPyBridge.json(question));
-    if (answer == null) return null;
-    List proven = numbers((String) answer.get(0)), parts = answer.subList(1, answer.size());
+    Map question =
+        IcebergPyQuestions.scanQuestion(table, wanted.json(), described(relation, conditions),
+            needed == null ? null : names(columns(relation, needed, new ArrayList())), limit,
+            !keys.isEmpty());
+    IcebergPyPlannedScan planned = IcebergPyQuestions.scanPlan(question);
+    List proven = planned.proven(), parts = planned.parts();
+    if (parts == null) return null;
     // the last first: those before keep their places
     for (int i = proven.size() - 1; i >= 0; i--)
       conditions.remove(((Number) proven.get(i)).intValue());
@@ -171,14 +168,6 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
     return new Union(IcebergPyBridge.seq(branches), false, false);
-  }
-
-  private static List numbers(String json) {
-    try {
-      return (List) IcebergPyBridge.JSON.readValue(json, List.class);
-    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
-      throw new IllegalStateException(e);
-    }
   }
 
   /** The columns of a relation that are needed, or that conditions are on. */
@@ -204,9 +193,9 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     List out = new ArrayList();
     for (int i = 0; i < conditions.size(); i++) {
       List one = IcebergPyBridge.list(new Object[] {conditions.get(i)});
-      out.add(IcebergPyBridge.arguments(
-          new Object[] {"condition", IcebergPyFilters.describe((Expression) conditions.get(i)),
-              "columns", names(columns(relation, new HashSet(), one))}));
+      out.add(
+          IcebergPyQuestions.rowCondition(IcebergPyFilters.describe((Expression) conditions.get(i)),
+              names(columns(relation, new HashSet(), one))));
     }
     return out;
   }

@@ -14,12 +14,13 @@ class IcebergPySource {
         && !"false".equalsIgnoreCase(relation.options().get("native"));
   }
   /**
-   * The Python object that Spark made and pickled for the relation: it holds the pinned snapshot.
-   * Null if there is none yet.
+   * What the Python object of the relation says of itself: it holds the pinned snapshot. Null if
+   * Spark has made none yet.
    */
-  static Object pickled(DataSourceV2ScanRelation scan) {
+  static String state(DataSourceV2ScanRelation scan) {
     DataSourceV2Relation relation = (DataSourceV2Relation) (Object) scan.relation();
-    return IcebergPyInternals.pickledSource(
+    byte[] pickled = (byte[]) IcebergPyInternals.pickledSource(
         relation.table(), relation.options(), relation.table().name(), relation.table().schema());
+    return pickled == null ? null : IcebergPyPickle.state(pickled);
   }
 }

@@ -1,4 +1,3 @@
-import java.util.Map;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 
 /**
@@ -7,17 +6,13 @@ import org.apache.spark.sql.connector.catalog.StagedTable;
  */
 class IcebergPyStagedTable extends IcebergPyTable implements StagedTable {
   private final String catalog;
-  IcebergPyStagedTable(Map facts, String catalog) {
+  IcebergPyStagedTable(IcebergPyTableFacts facts, String catalog) {
     super(facts);
     this.catalog = catalog;
   }
-  public void commitStagedChanges() { ask("staged.commit"); }
-  public void abortStagedChanges() { ask("staged.abort"); }
+  public void commitStagedChanges() { IcebergPyQuestions.stagedCommit(catalog, handle); }
+  public void abortStagedChanges() { IcebergPyQuestions.stagedAbort(catalog, handle); }
   public org.apache.spark.sql.connector.metric.CustomTaskMetric[] reportDriverMetrics() {
     return new org.apache.spark.sql.connector.metric.CustomTaskMetric[0];
-  }
-  private void ask(String operation) {
-    IcebergPyBridge.askMap(
-        operation, IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "handle", handle}));
   }
 }

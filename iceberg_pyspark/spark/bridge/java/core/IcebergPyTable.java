@@ -1,4 +1,3 @@
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -25,37 +24,33 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public class IcebergPyTable
     implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, TruncatableTable {
   final String handle;
-  private final Map facts;
+  private final IcebergPyTableFacts facts;
   private final StructType schema;
   private Map columnStatistics;
-  public IcebergPyTable(Map facts) {
+  IcebergPyTable(IcebergPyTableFacts facts) {
     this.facts = facts;
-    this.handle = (String) facts.get("handle");
-    this.schema = (StructType) DataType.fromJson((String) facts.get("schema"));
+    this.handle = facts.handle();
+    this.schema = (StructType) DataType.fromJson(facts.schema());
   }
-  public String name() { return (String) facts.get("name"); }
-  public String id() { return (String) facts.get("id"); }
+  public String name() { return facts.name(); }
+  public String id() { return facts.id(); }
   /** Spark loads the table of a reused DataFrame again and takes the newer version. */
-  public String version() { return (String) facts.get("version"); }
+  public String version() { return facts.version(); }
   public StructType schema() { return schema; }
-  public Map properties() { return (Map) facts.get("properties"); }
-  public Transform[] partitioning() { return transforms((List) facts.get("partitioning")); }
+  public Map properties() { return facts.properties(); }
+  public Transform[] partitioning() { return transforms(facts.partitioning()); }
   /** What all files of the table can be grouped by. */
-  Transform[] grouping() {
-    return transforms(
-        facts.containsKey("grouping") ? (List) facts.get("grouping") : new ArrayList());
-  }
+  Transform[] grouping() { return transforms(facts.grouping()); }
   private static Transform[] transforms(List described) {
     Transform[] out = new Transform[described.size()];
     for (int i = 0; i < out.length; i++) {
-      List t = (List) described.get(i);
-      String kind = (String) t.get(0);
-      String column = (String) t.get(1);
+      IcebergPyShownTransform t = (IcebergPyShownTransform) described.get(i);
+      String kind = t.transform(), column = t.column();
       if (kind.equals("identity"))
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.identity(column);
       else if (kind.equals("bucket"))
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.bucket(
-            ((Number) t.get(2)).intValue(), new String[] {column});
+            t.number().intValue(), new String[] {column});
       else if (kind.equals("years"))
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.years(column);
       else if (kind.equals("months"))
@@ -68,7 +63,7 @@ public class IcebergPyTable
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.apply(kind,
             new org.apache.spark.sql.connector.expressions.Expression[] {
                 org.apache.spark.sql.connector.expressions.Expressions.literal(
-                    t.size() > 2 ? t.get(2) : ""),
+                    t.number() == null ? (Object) "" : t.number()),
                 org.apache.spark.sql.connector.expressions.Expressions.column(column)});
     }
     return out;
@@ -77,8 +72,7 @@ public class IcebergPyTable
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
         TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
         TableCapability.OVERWRITE_DYNAMIC}));
-    if (Boolean.TRUE.equals(facts.get("accept_any_schema")))
-      all.add(TableCapability.ACCEPT_ANY_SCHEMA);
+    if (facts.acceptAnySchema()) all.add(TableCapability.ACCEPT_ANY_SCHEMA);
     if (!"false".equalsIgnoreCase(
             (String) properties().get("write.spark.auto-schema-evolution.enabled")))
       IcebergPyInternals.addSchemaEvolution(all);
@@ -89,12 +83,11 @@ public class IcebergPyTable
     return new IcebergPyWrite(this);
   }
   public boolean truncateTable() {
-    IcebergPyBridge.askMap("table.truncate",
-        IcebergPyCommand.surroundings(IcebergPyBridge.arguments(new Object[] {"handle", handle})));
+    IcebergPyQuestions.tableTruncate(handle, IcebergPyCommand.surroundings());
     return true;
   }
   public MetadataColumn[] metadataColumns() {
-    StructType hidden = (StructType) DataType.fromJson((String) facts.get("metadata_columns"));
+    StructType hidden = (StructType) DataType.fromJson(facts.metadataColumns());
     MetadataColumn[] out = new MetadataColumn[hidden.fields().length];
     for (int i = 0; i < out.length; i++) out[i] = new IcebergPyMetadataColumn(hidden.fields()[i]);
     return out;
@@ -104,24 +97,19 @@ public class IcebergPyTable
     return new IcebergPyScanBuilder(this, options);
   }
   /** The columns that tell files apart: Spark may filter by their values while a query runs. */
-  List filtered() {
-    return facts.containsKey("filtered") ? (List) facts.get("filtered") : new ArrayList();
-  }
+  List filtered() { return facts.filtered(); }
   /** How many rows its files have, 0 where that is not known. */
-  long rows() { return facts.containsKey("rows") ? ((Number) facts.get("rows")).longValue() : 0; }
+  long rows() { return facts.rows(); }
   /** What is known of its columns by their references, asked once. */
   synchronized Map columnStatistics() {
-    if (columnStatistics == null) {
-      Map question = IcebergPyBridge.arguments(
-          new Object[] {"session", IcebergPyBridge.session(), "handle", handle});
-      columnStatistics = Boolean.TRUE.equals(facts.get("has_column_statistics"))
+    if (columnStatistics == null)
+      columnStatistics = facts.hasColumnStatistics()
           ? IcebergPyColumnStatistics.of(
-                (String) IcebergPyBridge.ask("scan.statistics", IcebergPyBridge.json(question)))
+                IcebergPyQuestions.scanStatistics(IcebergPyBridge.session(), handle).columns())
           : new HashMap();
-    }
     return columnStatistics;
   }
-  long sizeInBytes() { return ((Number) facts.get("size_in_bytes")).longValue(); }
+  long sizeInBytes() { return facts.sizeInBytes(); }
   public boolean equals(Object other) {
     return other instanceof IcebergPyTable && ((IcebergPyTable) other).handle.equals(handle);
   }

@@ -37,25 +37,17 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
     this.session = IcebergPySessions.handleOf(org.apache.spark.sql.classic.SparkSession.active());
-    Map answer = IcebergPyBridge.askMap("catalog.open",
-        IcebergPyBridge.arguments(new Object[] {"session", session.text, "name", name, "options",
-            new HashMap(options.asCaseSensitiveMap())}));
-    this.handle = (String) answer.get("handle");
+    this.handle = IcebergPyQuestions
+                      .catalogOpen(session.text, name, new HashMap(options.asCaseSensitiveMap()))
+                      .handle();
   }
   public String name() { return name; }
   public String[] defaultNamespace() { return new String[] {"default"}; }
 
-  private Map on(Identifier identifier) {
-    return IcebergPyBridge.arguments(new Object[] {"catalog", handle, "namespace",
-        IcebergPyBridge.list(identifier.namespace()), "name", identifier.name()});
-  }
-  private Map on(String[] namespace) {
-    return IcebergPyBridge.arguments(
-        new Object[] {"catalog", handle, "namespace", IcebergPyBridge.list(namespace)});
-  }
-  private static Map with(Map map, String key, Object value) {
-    map.put(key, value);
-    return map;
+  private static List levels(String[] namespace) { return IcebergPyBridge.list(namespace); }
+  private static List levels(Identifier identifier) { return levels(identifier.namespace()); }
+  private static String[] strings(List all) {
+    return (String[]) all.toArray(new String[all.size()]);
   }
 
   public Set capabilities() {
@@ -83,8 +75,7 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
   }
 
   public Identifier[] listTables(String[] namespace) {
-    Map answer = IcebergPyBridge.askMap("tables.list", on(namespace));
-    List names = (List) answer.get("names");
+    List names = IcebergPyQuestions.tablesList(handle, levels(namespace)).names();
     Identifier[] out = new Identifier[names.size()];
     for (int i = 0; i < out.length; i++) out[i] = Identifier.of(namespace, (String) names.get(i));
     return out;
@@ -94,33 +85,31 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
                                org.apache.spark.sql.classic.SparkSession.active())
                               .conf()
                               .getOption("spark.wap.branch");
-    return new IcebergPyTable(IcebergPyBridge.askMap("table.load",
-        with(on(identifier), "wap_branch", branch.isDefined() ? branch.get() : null)));
+    return loaded(identifier, null, null, branch.isDefined() ? (String) branch.get() : null);
   }
   public Table loadTable(Identifier identifier, String version) {
-    return new IcebergPyTable(
-        IcebergPyBridge.askMap("table.load", with(on(identifier), "version", version)));
+    return loaded(identifier, version, null, null);
   }
   public Table loadTable(Identifier identifier, long timestampMicros) {
-    return new IcebergPyTable(IcebergPyBridge.askMap(
-        "table.load", with(on(identifier), "timestamp_us", Long.valueOf(timestampMicros))));
+    return loaded(identifier, null, Long.valueOf(timestampMicros), null);
+  }
+  private Table loaded(Identifier identifier, String version, Long timestamp, String branch) {
+    return new IcebergPyTable(IcebergPyQuestions.tableLoad(
+        handle, levels(identifier), identifier.name(), version, timestamp, branch));
   }
   public boolean tableExists(Identifier identifier) {
-    return IcebergPyBridge.askMap("table.exists", on(identifier))
-        .get("exists")
-        .equals(Boolean.TRUE);
+    return IcebergPyQuestions.tableExists(handle, levels(identifier), identifier.name()).exists();
   }
   public void invalidateTable(Identifier identifier) {
-    IcebergPyBridge.askMap("table.invalidate", on(identifier));
+    IcebergPyQuestions.tableInvalidate(handle, levels(identifier), identifier.name());
   }
 
   public Table createTable(
       Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
-    return new IcebergPyTable(IcebergPyBridge.askMap(
-        "table.create", described(identifier, columns, partitions, properties)));
+    return new IcebergPyTable(IcebergPyQuestions.tableCreate(handle, levels(identifier),
+        identifier.name(), schema(columns), defaults(columns), described(partitions), properties));
   }
-  private Map described(
-      Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
+  private static String schema(Column[] columns) {
     StructType schema = new StructType();
     for (int i = 0; i < columns.length; i++) {
       schema = schema.add(columns[i].name(), columns[i].dataType(), columns[i].nullable());
@@ -130,15 +119,18 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
         schema = new StructType(fields);
       }
     }
+    return schema.json();
+  }
+  private static List defaults(Column[] columns) {
     List defaults = new ArrayList();
     for (int i = 0; i < columns.length; i++)
       defaults.add(defaultOf(IcebergPyInternals.defaultText(columns[i].defaultValue())));
+    return defaults;
+  }
+  private static List described(Transform[] partitions) {
     List transforms = new ArrayList();
     for (int i = 0; i < partitions.length; i++) transforms.add(partitions[i].describe());
-    return with(
-        with(with(with(on(identifier), "schema", schema.json()), "partitioned_by", transforms),
-            "properties", properties),
-        "defaults", defaults);
+    return transforms;
   }
   public StagedTable stageCreate(
       Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
@@ -156,8 +148,8 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
       Transform[] partitions, Map properties) {
     if (isOfQuery()) columns = withoutDefaults(columns);
     return new IcebergPyStagedTable(
-        IcebergPyBridge.askMap("table.stage",
-            with(described(identifier, columns, partitions, properties), "mode", mode)),
+        IcebergPyQuestions.tableStage(handle, levels(identifier), identifier.name(),
+            schema(columns), defaults(columns), described(partitions), properties, mode),
         handle);
   }
   /** Whether a query gives the columns: nothing in them tells, only who asks does. */
@@ -188,13 +180,12 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
     List described = new ArrayList();
     for (int i = 0; i < changes.length; i++) described.add(change(changes[i]));
     return new IcebergPyTable(
-        IcebergPyBridge.askMap("table.alter", with(on(identifier), "changes", described)));
+        IcebergPyQuestions.tableAlter(handle, levels(identifier), identifier.name(), described));
   }
 
   /** A default's text and, where it is a literal, its value; no text means no default. */
   private static Map defaultOf(String sql) {
     if (sql == null || sql.trim().isEmpty()) return null;
-    Map map = IcebergPyBridge.arguments(new Object[] {"sql", sql});
     Expression parsed;
     try {
       parsed = (Expression) (Object) ((org.apache.spark.sql.classic.SparkSession)
@@ -210,10 +201,10 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
         && ((Expression) (Object) ((UnaryMinus) parsed).child()) instanceof Literal)
       parsed = Literal$.MODULE$.create(
           ((Expression) (Object) parsed).eval(null), ((Expression) (Object) parsed).dataType());
+    Map value = null;
     if (parsed instanceof Literal)
-      map.put("value",
-          IcebergPyFilters.literal(((Literal) parsed).value(), ((Literal) parsed).dataType()));
-    return map;
+      value = IcebergPyFilters.literal(((Literal) parsed).value(), ((Literal) parsed).dataType());
+    return IcebergPyQuestions.columnDefault(sql, value);
   }
   /** FIRST is the empty name. */
   private static String position(TableChange.ColumnPosition position) {
@@ -224,90 +215,67 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
 
   private static Map change(TableChange c) {
     if (c instanceof TableChange.SetProperty)
-      return IcebergPyBridge.arguments(
-          new Object[] {"op", "set_property", "key", ((TableChange.SetProperty) c).property(),
-              "value", ((TableChange.SetProperty) c).value()});
+      return IcebergPyQuestions.setProperty(
+          ((TableChange.SetProperty) c).property(), ((TableChange.SetProperty) c).value());
     if (c instanceof TableChange.RemoveProperty)
-      return IcebergPyBridge.arguments(new Object[] {
-          "op", "remove_property", "key", ((TableChange.RemoveProperty) c).property()});
+      return IcebergPyQuestions.removeProperty(((TableChange.RemoveProperty) c).property());
+    if (!(c instanceof TableChange.ColumnChange))
+      return IcebergPyQuestions.otherChange(c.getClass().getSimpleName());
+    List path = IcebergPyBridge.list(((TableChange.ColumnChange) c).fieldNames());
     if (c instanceof TableChange.AddColumn) {
       TableChange.AddColumn a = (TableChange.AddColumn) c;
-      return IcebergPyBridge.arguments(
-          new Object[] {"op", "add_column", "path", IcebergPyBridge.list(a.fieldNames()), "type",
-              a.dataType().json(), "nullable", Boolean.valueOf(a.isNullable()), "comment",
-              a.comment(), "position", position(a.position()), "default",
-              defaultOf(IcebergPyInternals.defaultText(a.defaultValue()))});
+      return IcebergPyQuestions.addColumn(path, a.dataType().json(), a.isNullable(), a.comment(),
+          position(a.position()), defaultOf(IcebergPyInternals.defaultText(a.defaultValue())));
     }
     if (c instanceof TableChange.DeleteColumn)
-      return IcebergPyBridge.arguments(new Object[] {"op", "delete_column", "path",
-          IcebergPyBridge.list(((TableChange.DeleteColumn) c).fieldNames()), "if_exists",
-          ((TableChange.DeleteColumn) c).ifExists()});
+      return IcebergPyQuestions.deleteColumn(
+          path, ((TableChange.DeleteColumn) c).ifExists().booleanValue());
     if (c instanceof TableChange.RenameColumn)
-      return IcebergPyBridge.arguments(new Object[] {"op", "rename_column", "path",
-          IcebergPyBridge.list(((TableChange.RenameColumn) c).fieldNames()), "name",
-          ((TableChange.RenameColumn) c).newName()});
+      return IcebergPyQuestions.renameColumn(path, ((TableChange.RenameColumn) c).newName());
     if (c instanceof TableChange.UpdateColumnType)
-      return IcebergPyBridge.arguments(new Object[] {"op", "update_type", "path",
-          IcebergPyBridge.list(((TableChange.UpdateColumnType) c).fieldNames()), "type",
-          ((TableChange.UpdateColumnType) c).newDataType().json()});
+      return IcebergPyQuestions.updateType(
+          path, ((TableChange.UpdateColumnType) c).newDataType().json());
     if (c instanceof TableChange.UpdateColumnNullability)
-      return IcebergPyBridge.arguments(new Object[] {"op", "update_nullability", "path",
-          IcebergPyBridge.list(((TableChange.UpdateColumnNullability) c).fieldNames()), "nullable",
-          Boolean.valueOf(((TableChange.UpdateColumnNullability) c).nullable())});
+      return IcebergPyQuestions.updateNullability(
+          path, ((TableChange.UpdateColumnNullability) c).nullable());
     if (c instanceof TableChange.UpdateColumnComment)
-      return IcebergPyBridge.arguments(new Object[] {"op", "update_comment", "path",
-          IcebergPyBridge.list(((TableChange.UpdateColumnComment) c).fieldNames()), "comment",
-          ((TableChange.UpdateColumnComment) c).newComment()});
+      return IcebergPyQuestions.updateComment(
+          path, ((TableChange.UpdateColumnComment) c).newComment());
     if (c instanceof TableChange.UpdateColumnPosition)
-      return IcebergPyBridge.arguments(new Object[] {"op", "update_position", "path",
-          IcebergPyBridge.list(((TableChange.UpdateColumnPosition) c).fieldNames()), "position",
-          position(((TableChange.UpdateColumnPosition) c).position())});
+      return IcebergPyQuestions.updatePosition(
+          path, position(((TableChange.UpdateColumnPosition) c).position()));
     if (c instanceof TableChange.UpdateColumnDefaultValue)
-      return IcebergPyBridge.arguments(new Object[] {"op", "update_default", "path",
-          IcebergPyBridge.list(((TableChange.UpdateColumnDefaultValue) c).fieldNames()), "default",
-          defaultOf(((TableChange.UpdateColumnDefaultValue) c).newDefaultValue())});
-    return IcebergPyBridge.arguments(
-        new Object[] {"op", "unknown", "class", c.getClass().getSimpleName()});
+      return IcebergPyQuestions.updateDefault(
+          path, defaultOf(((TableChange.UpdateColumnDefaultValue) c).newDefaultValue()));
+    return IcebergPyQuestions.otherChange(c.getClass().getSimpleName());
   }
 
-  public boolean dropTable(Identifier identifier) {
-    return IcebergPyBridge.askMap("table.drop", with(on(identifier), "purge", Boolean.FALSE))
-        .get("dropped")
-        .equals(Boolean.TRUE);
-  }
-  public boolean purgeTable(Identifier identifier) {
-    return IcebergPyBridge.askMap("table.drop", with(on(identifier), "purge", Boolean.TRUE))
-        .get("dropped")
-        .equals(Boolean.TRUE);
+  public boolean dropTable(Identifier identifier) { return dropped(identifier, false); }
+  public boolean purgeTable(Identifier identifier) { return dropped(identifier, true); }
+  private boolean dropped(Identifier identifier, boolean purge) {
+    return IcebergPyQuestions.tableDrop(handle, levels(identifier), identifier.name(), purge)
+        .dropped();
   }
   public void renameTable(Identifier from, Identifier to) {
-    IcebergPyBridge.askMap("table.rename",
-        with(with(on(from), "to_namespace", IcebergPyBridge.list(to.namespace())), "to_name",
-            to.name()));
+    IcebergPyQuestions.tableRename(handle, levels(from), from.name(), levels(to), to.name());
   }
 
   public String[][] listNamespaces() { return namespaces(new String[0]); }
   public String[][] listNamespaces(String[] namespace) { return namespaces(namespace); }
   private String[][] namespaces(String[] parent) {
-    Map answer = IcebergPyBridge.askMap("namespaces.list", on(parent));
-    List found = (List) answer.get("namespaces");
+    List found = IcebergPyQuestions.namespacesList(handle, levels(parent)).namespaces();
     String[][] out = new String[found.size()][];
-    for (int i = 0; i < out.length; i++) {
-      List levels = (List) found.get(i);
-      out[i] = (String[]) levels.toArray(new String[levels.size()]);
-    }
+    for (int i = 0; i < out.length; i++) out[i] = strings((List) found.get(i));
     return out;
   }
   public boolean namespaceExists(String[] namespace) {
-    return IcebergPyBridge.askMap("namespace.exists", on(namespace))
-        .get("exists")
-        .equals(Boolean.TRUE);
+    return IcebergPyQuestions.namespaceExists(handle, levels(namespace)).exists();
   }
   public Map loadNamespaceMetadata(String[] namespace) {
-    return IcebergPyBridge.askMap("namespace.load", on(namespace));
+    return IcebergPyQuestions.namespaceLoad(handle, levels(namespace)).properties();
   }
   public void createNamespace(String[] namespace, Map properties) {
-    IcebergPyBridge.askMap("namespace.create", with(on(namespace), "properties", properties));
+    IcebergPyQuestions.namespaceCreate(handle, levels(namespace), properties);
   }
   public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
     Map set = new HashMap();
@@ -319,12 +287,10 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
       else
         removed.add(((NamespaceChange.RemoveProperty) changes[i]).property());
     }
-    IcebergPyBridge.askMap(
-        "namespace.alter", with(with(on(namespace), "set", set), "removed", removed));
+    IcebergPyQuestions.namespaceAlter(handle, levels(namespace), set, removed);
   }
   public boolean dropNamespace(String[] namespace, boolean cascade) {
-    IcebergPyBridge.askMap(
-        "namespace.drop", with(on(namespace), "cascade", Boolean.valueOf(cascade)));
+    IcebergPyQuestions.namespaceDrop(handle, levels(namespace), cascade);
     return true;
   }
 }

@@ -1,5 +1,4 @@
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -17,15 +16,14 @@ class IcebergPyStatements {
   static LogicalPlan plan(String text, ParserInterface next) {
     if (IcebergPyBridge.python == null || !beginsAs("ALTER", text)) return null;
     String statement = new VariableSubstitution().substitute(text);
-    Map said = IcebergPyBridge.askMap(
-        "statement.read", IcebergPyBridge.arguments(new Object[] {"text", statement}));
-    if (said.isEmpty() || !isOurs((List) said.get("table"))) return null;
-    if (said.containsKey("near")) refuse(statement, said);
+    IcebergPyReadStatement said = IcebergPyQuestions.statementRead(statement);
+    if (said.table() == null || !isOurs(said.table())) return null;
+    if (said.problem() != null) refuse(statement, said.problem());
     try {
       SetTableProperties alter = (SetTableProperties) next.parsePlan(
-          "ALTER TABLE " + (String) said.get("quoted") + " SET TBLPROPERTIES ('' = '')");
+          "ALTER TABLE " + said.quoted() + " SET TBLPROPERTIES ('' = '')");
       return new SetTableProperties((LogicalPlan) (Object) alter.table(),
-          scalaMap(new Object[] {said.get("property"), said.get("clause")}));
+          scalaMap(new Object[] {said.property(), said.clause()}));
     } catch (ParseException e) {
       Platform.throwException(e);
       return null;
@@ -64,11 +62,11 @@ class IcebergPyStatements {
   private static String setting(String catalog) { return "spark.sql.catalog." + catalog; }
 
   /** Raise the error that Spark's own parser would. */
-  private static void refuse(String statement, Map said) {
-    Platform.throwException(IcebergPyInternals.syntaxError(statement,
-        ((Integer) said.get("line")).intValue(), ((Integer) said.get("position")).intValue(),
-        scalaMap(new Object[] {
-            "error", said.get("near"), "hint", ": expected " + (String) said.get("expected")})));
+  private static void refuse(String statement, IcebergPySyntaxProblem problem) {
+    Platform.throwException(IcebergPyInternals.syntaxError(statement, (int) problem.line(),
+        (int) problem.position(),
+        scalaMap(
+            new Object[] {"error", problem.near(), "hint", ": expected " + problem.expected()})));
   }
 
   private static scala.collection.immutable.Map scalaMap(Object[] pairs) {

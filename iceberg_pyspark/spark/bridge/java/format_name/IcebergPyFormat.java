@@ -1,4 +1,3 @@
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -69,34 +68,23 @@ public class IcebergPyFormat
     String session = IcebergPyBridge.session();
     boolean creates = mode == SaveMode.ErrorIfExists || mode == SaveMode.Ignore;
     if (creates) {
-      Map there = IcebergPyBridge.askMap(
-          "source.table", IcebergPyBridge.arguments(new Object[] {"options", options}));
-      if (!there.isEmpty() && mode == SaveMode.Ignore) return new IcebergPySaved(context);
-      if (!there.isEmpty()) refuse(there);
+      IcebergPyTableThere there = IcebergPyQuestions.sourceTable(options);
+      if (there.name() != null && mode == SaveMode.Ignore) return new IcebergPySaved(context);
+      if (there.name() != null) refuse(there);
     }
-    List question = new ArrayList();
-    question.add(session);
-    question.add(IcebergPyBridge.json(
-        IcebergPyBridge.arguments(new Object[] {"options", options, "overwrite",
-            Boolean.valueOf(mode == SaveMode.Overwrite), "creates", Boolean.valueOf(creates)})));
-    question.add(rows);
-    IcebergPyBridge.ask("source.write", question);
+    IcebergPyQuestions.sourceWrite(session, options, mode == SaveMode.Overwrite, creates, rows);
     return new IcebergPySaved(context);
   }
 
-  private static void refuse(Map there) {
-    List namespace = (List) there.get("namespace");
-    Platform.throwException(new TableAlreadyExistsException(Identifier.of(
-        (String[]) namespace.toArray(new String[namespace.size()]), (String) there.get("name"))));
+  private static void refuse(IcebergPyTableThere there) {
+    List namespace = there.namespace();
+    Platform.throwException(new TableAlreadyExistsException(
+        Identifier.of((String[]) namespace.toArray(new String[namespace.size()]), there.name())));
   }
 
   /** The options, and where they name a table of one of the session's catalogs, how to open it. */
   private static Map named(Map options) {
-    return (Map) IcebergPyBridge
-        .askMap("source.options",
-            IcebergPyBridge.arguments(
-                new Object[] {"session", IcebergPyBridge.session(), "options", options}))
-        .get("options");
+    return IcebergPyQuestions.sourceOptions(IcebergPyBridge.session(), options).options();
   }
   /** With the names of options as they were written. */
   private static Map asJava(scala.collection.immutable.Map parameters) {

@@ -35,10 +35,8 @@ public class IcebergPyFormatTable extends PythonTable implements SupportsMetadat
   /** Asked where a name is none of the other columns'. */
   public MetadataColumn[] metadataColumns() {
     if (!IcebergPyFormat.isInstalled()) return new MetadataColumn[0];
-    Map said = IcebergPyBridge.askMap("source.hidden",
-        IcebergPyBridge.arguments(
-            new Object[] {"session", IcebergPyBridge.session(), "options", options}));
-    StructType hidden = (StructType) DataType.fromJson((String) said.get("columns"));
+    StructType hidden = (StructType) DataType.fromJson(
+        IcebergPyQuestions.sourceHidden(IcebergPyBridge.session(), options).columns());
     MetadataColumn[] out = new MetadataColumn[hidden.fields().length];
     for (int i = 0; i < out.length; i++) out[i] = new IcebergPyMetadataColumn(hidden.fields()[i]);
     return out;

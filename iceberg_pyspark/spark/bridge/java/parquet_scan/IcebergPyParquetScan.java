@@ -201,14 +201,9 @@ public class IcebergPyParquetScan
 
   /** Python plans again, with what it was asked at first and these conditions besides. */
   private void keepAsked(IcebergPyPlannedFiles planned, List asked, boolean[] kept) {
-    Map again = new java.util.LinkedHashMap(question);
-    again.put("filters", asked);
-    String answer =
-        (String) IcebergPyBridge.ask("scan.runtime_filter", IcebergPyBridge.json(again));
-    if (answer == null) return;
-    String[] lines = answer.split("\n");
-    Set wanted = new HashSet();
-    for (int i = 0; i < lines.length; i++) wanted.add(IcebergPyCells.text(lines[i]));
+    List left = IcebergPyQuestions.scanRuntimeFilter(question, asked).locations();
+    if (left == null) return;
+    Set wanted = new HashSet(left);
     for (int i = 0; i < kept.length; i++) kept[i] &= wanted.contains(planned.paths[i]);
   }
 

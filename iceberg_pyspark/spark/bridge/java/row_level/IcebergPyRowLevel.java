@@ -36,10 +36,9 @@ public class IcebergPyRowLevel {
    * A table's rows as a DataFrame, at the state its facts name; where `like` has a column of a
    * name, with the id it has there.
    */
-  public Object tableFrame(Object session, String facts, Object like)
-      throws JsonProcessingException {
+  public Object tableFrame(Object session, String facts, Object like) {
     LogicalPlan plan = DataSourceV2Relation$.MODULE$.create(
-        new IcebergPyTable((Map) IcebergPyBridge.JSON.readValue(facts, Map.class)),
+        new IcebergPyTable(new IcebergPyTableFacts(IcebergPyBridge.values(facts))),
         scala.Option.empty(), scala.Option.empty());
     if (like != null) plan = named(plan, (scala.collection.immutable.Seq) like);
     return frame(session, plan);
@@ -71,9 +70,7 @@ public class IcebergPyRowLevel {
   }
 
   /** The session's settings for writes, and what a snapshot says of the application. */
-  public String surroundings() throws JsonProcessingException {
-    return IcebergPyBridge.JSON.writeValueAsString(IcebergPyCommand.surroundings(new HashMap()));
-  }
+  public String surroundings() { return IcebergPyBridge.json(IcebergPyCommand.surroundings()); }
 
   /** A catalyst expression as a column. */
   public Object column(Object expression) {

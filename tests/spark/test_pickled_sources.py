@@ -1,22 +1,36 @@
-"""The state of a data source, read out of its pickle without running any of it."""
+"""The state of a data source, read out of its pickle by the JVM without running any of it."""
+
+from __future__ import annotations
 
 import io
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark import cloudpickle
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import CaseInsensitiveDict
 
-from iceberg_pyspark.spark.data_source import IcebergDataSource
-from iceberg_pyspark.spark.pickled_source import MARK, state_in
+from iceberg_pyspark import install
+from iceberg_pyspark.spark.data_source import MARK, IcebergDataSource
 from iceberg_pyspark.spark.pinned_table import PinnedTable
 
 dumps: Callable[[object], bytes] = cloudpickle.dumps
 OPTIONS = CaseInsensitiveDict({"path": "/w/t", "Filter": "a = 'é\u2028'", "s3.secret": "hush"})
 PINNED = PinnedTable(("a", "b.c"), "t", "/w/t/metadata/v3.json", {"token": "x"}, "snapshots")
+
+
+StateIn = Callable[[bytes], str | None]
+
+
+@pytest.fixture(scope="module")
+def state_in(spark: SparkSession) -> Iterator[StateIn]:
+    session = install(spark)
+    assert session.bridge is not None
+    yield session.bridge._made("IcebergPyPickle").state
+    session.uninstall()
 
 
 class Harmful:
@@ -29,10 +43,13 @@ class Harmful:
         return os.system, (self.command,)
 
 
-@pytest.mark.parametrize("pinned", [None, PINNED])
+LONG = PinnedTable(("a" * 70_000,), "t", "/w/t/metadata/v3.json", {}, None)
+
+
+@pytest.mark.parametrize("pinned", [None, PINNED, LONG])
 @pytest.mark.parametrize("pickled_by", [dumps, pickle.dumps])
 def test_a_state_is_read_from_a_pickle_as_it_was(
-    pinned: PinnedTable | None, pickled_by: Callable[[object], bytes]
+    state_in: StateIn, pinned: PinnedTable | None, pickled_by: Callable[[object], bytes]
 ) -> None:
     source = IcebergDataSource(OPTIONS)
     source._pinned = pinned
@@ -45,7 +62,7 @@ def test_a_state_is_read_from_a_pickle_as_it_was(
         assert again.options["FILTER"] == OPTIONS["filter"]
 
 
-def test_nothing_of_a_pickle_is_run(tmp_path: Path) -> None:
+def test_nothing_of_a_pickle_is_run(state_in: StateIn, tmp_path: Path) -> None:
     touched = tmp_path / "touched"
     harmful = pickle.dumps((Harmful(f"touch {touched}"), MARK + "{}"))
     assert state_in(harmful) == MARK + "{}"
@@ -58,5 +75,5 @@ def test_nothing_of_a_pickle_is_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "pickled", [b"", b"no pickle", dumps({"path": "/w/t"}), dumps(IcebergDataSource({}))[:40]]
 )
-def test_other_bytes_have_no_state(pickled: bytes) -> None:
+def test_other_bytes_have_no_state(state_in: StateIn, pickled: bytes) -> None:
     assert state_in(pickled) is None

@@ -1,0 +1,68 @@
+"""The sessions that ask, and what their handles stand for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
+from iceberg_pyspark.spark.row_level.target import RowLevelSession
+from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
+from iceberg_pyspark.spark.table_states import TableState
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.table_storage import table_io
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskingSession:
+    """A session in which Iceberg is native: only such a one asks."""
+
+    spark: SparkSession
+    bridge: Bridge
+    catalogs: CatalogAnswers
+
+    def row_level(self) -> RowLevelSession:
+        """What operations on rows need of it."""
+        return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
+
+    def io_of(self, state: TableState) -> FileIO:
+        """The store of a table's files, as the session reads it."""
+        return state.io or table_io(as_session_reads(state.loaded, session_settings(self.spark)))
+
+
+class AskingSessions:
+    """Sessions by the handles that questions have; the handles of tables begin with theirs."""
+
+    def __init__(
+        self,
+        named: Callable[[str], AskingSession],
+        opened_by: Callable[[str], CatalogAnswers],
+    ) -> None:
+        """`named` gives the session of a handle, `opened_by` what it has opened.
+
+        That may be asked for when the session is not there any more. Both raise
+        `InvalidRequestError`.
+        """
+        self.named = named
+        self.opened_by = opened_by
+
+    def of_catalog(self, handle: str) -> CatalogAnswers:
+        """What the session that opened a catalog has opened."""
+        return self.opened_by(handle.partition("/")[0])
+
+    def of_table(self, handle: str) -> CatalogAnswers:
+        """The same of a table: of the session that asks, or of one that it was cloned from."""
+        return self.of_catalog(str(json.loads(handle)[0]))
+
+    def state(self, handle: str) -> TableState:
+        """The state of a table that a query refers to."""
+        return self.of_table(handle).state(handle)
+
+    def catalog_of(self, state: TableState) -> Catalog:
+        """The catalog that a table was loaded from."""
+        return self.of_catalog(state.catalog).catalog(state.catalog)

@@ -1,0 +1,154 @@
+"""Who answers which operation, and how answers and errors go back to the JVM."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+from iceberg_pyspark.errors import IcebergError, NoSuchNamespaceError, TableAlreadyExistsError
+from iceberg_pyspark.spark.answers.asking import AskingSessions
+from iceberg_pyspark.spark.answers.scans import (
+    scan_aggregate,
+    scan_plan,
+    scan_runtime_filter,
+    scan_statistics,
+)
+from iceberg_pyspark.spark.answers.sources import source_hidden, source_options, source_table
+from iceberg_pyspark.spark.answers.writes import dml_run, source_write, table_truncate, write_run
+from iceberg_pyspark.spark.bridge.captured_errors import thrown_in
+from iceberg_pyspark.spark.bridge.protocol import (
+    Answer,
+    CatalogOpen,
+    CatalogQuestion,
+    Failure,
+    NamespaceQuestion,
+    OpenedCatalog,
+    Operation,
+    Operations,
+    PartsAnswer,
+    Question,
+    ReadStatement,
+    StatementRead,
+    TableQuestion,
+    TableRename,
+    answer_text,
+    question_in,
+)
+from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_statements import statement_read
+
+Q = TypeVar("Q", bound=Question)
+C = TypeVar("C", bound=CatalogQuestion)
+A = TypeVar("A", bound=Answer)
+Handler: TypeAlias = Callable[[AskingSessions, Any], Answer]
+
+_log = logging.getLogger(__name__)
+
+
+def answer(sessions: AskingSessions, operation: str, argument: Any) -> Any:
+    """Every question of the JVM: a text, a list of a text and plans, or what the JVM itself threw.
+
+    An error is an answer too, which the bridge raises.
+    """
+    question = None
+    try:
+        question = question_in(operation, argument)
+        found = HANDLERS[operation](sessions, question)
+        text = answer_text(found)
+        parts: Any = found.parts if isinstance(found, PartsAnswer) else None
+        if parts is None:
+            return text
+        parts.add(0, text)
+        return parts
+    except BaseException as e:  # noqa: BLE001 - unanswered, the JVM would wait for ever
+        thrown = thrown_in(e) if _ours_in(e) is None else None
+        return answer_text(_failure(e, question)) if thrown is None else thrown
+
+
+def _failure(error: BaseException, question: Question | None) -> Failure:
+    ours = _ours_in(error)
+    if ours is None:
+        _log.error("a question of Spark's could not be answered", exc_info=error)
+        return Failure(error="", message=f"{type(error).__name__}: {error}")
+    namespace, name = _named_in(question, error)
+    return Failure(error=ours[0], message=ours[1], namespace=namespace, name=name)
+
+
+def _ours_in(error: BaseException) -> tuple[str, str] | None:
+    """Class and message of an error of ours, or of one in a job that the answer took."""
+    if isinstance(error, IcebergError):
+        return type(error).__name__, str(error)
+    return iceberg_error_in(str(error))
+
+
+def _named_in(
+    question: Question | None, error: BaseException
+) -> tuple[tuple[str, ...], str | None]:
+    """The namespace and the table that an error is about."""
+    if isinstance(question, TableRename) and isinstance(
+        error, TableAlreadyExistsError | NoSuchNamespaceError
+    ):
+        return question.to_namespace, question.to_name
+    if isinstance(question, TableQuestion):
+        return question.namespace, question.name
+    return (question.namespace if isinstance(question, NamespaceQuestion) else ()), None
+
+
+def _catalog_open(sessions: AskingSessions, q: CatalogOpen) -> OpenedCatalog:
+    return sessions.opened_by(q.session).open(q)
+
+
+def _statement_read(_sessions: AskingSessions, q: StatementRead) -> ReadStatement:
+    return statement_read(q)
+
+
+def _of_catalogs(method: Callable[[CatalogAnswers, C], A]) -> Callable[[AskingSessions, C], A]:
+    def answered(sessions: AskingSessions, q: C) -> A:
+        return method(sessions.of_catalog(q.catalog), q)
+
+    return answered
+
+
+def _row(
+    operation: Operation[Q, A], handler: Callable[[AskingSessions, Q], A]
+) -> tuple[str, Handler]:
+    return operation.name, handler
+
+
+HANDLERS: Mapping[str, Handler] = dict(
+    (
+        _row(Operations.catalog_open, _catalog_open),
+        _row(Operations.namespaces_list, _of_catalogs(CatalogAnswers.namespaces_list)),
+        _row(Operations.namespace_exists, _of_catalogs(CatalogAnswers.namespace_exists)),
+        _row(Operations.namespace_load, _of_catalogs(CatalogAnswers.namespace_load)),
+        _row(Operations.namespace_create, _of_catalogs(CatalogAnswers.namespace_create)),
+        _row(Operations.namespace_alter, _of_catalogs(CatalogAnswers.namespace_alter)),
+        _row(Operations.namespace_drop, _of_catalogs(CatalogAnswers.namespace_drop)),
+        _row(Operations.tables_list, _of_catalogs(CatalogAnswers.tables_list)),
+        _row(Operations.table_exists, _of_catalogs(CatalogAnswers.table_exists)),
+        _row(Operations.table_invalidate, _of_catalogs(CatalogAnswers.table_invalidate)),
+        _row(Operations.table_load, _of_catalogs(CatalogAnswers.table_load)),
+        _row(Operations.table_create, _of_catalogs(CatalogAnswers.table_create)),
+        _row(Operations.table_stage, _of_catalogs(CatalogAnswers.table_stage)),
+        _row(Operations.staged_commit, _of_catalogs(CatalogAnswers.staged_commit)),
+        _row(Operations.staged_abort, _of_catalogs(CatalogAnswers.staged_abort)),
+        _row(Operations.table_alter, _of_catalogs(CatalogAnswers.table_alter)),
+        _row(Operations.table_drop, _of_catalogs(CatalogAnswers.table_drop)),
+        _row(Operations.table_rename, _of_catalogs(CatalogAnswers.table_rename)),
+        _row(Operations.scan_plan, scan_plan),
+        _row(Operations.scan_runtime_filter, scan_runtime_filter),
+        _row(Operations.scan_aggregate, scan_aggregate),
+        _row(Operations.scan_statistics, scan_statistics),
+        _row(Operations.write_run, write_run),
+        _row(Operations.source_write, source_write),
+        _row(Operations.dml_run, dml_run),
+        _row(Operations.table_truncate, table_truncate),
+        _row(Operations.source_options, source_options),
+        _row(Operations.source_table, source_table),
+        _row(Operations.source_hidden, source_hidden),
+        _row(Operations.statement_read, _statement_read),
+    )
+)
+"""Who answers each operation."""

@@ -1,0 +1,236 @@
+"""Scans: the parts of one, aggregates that metadata tell, files that are left by late filters.
+
+A scan is of a catalog's table or of a relation of the format `iceberg-py`, whose own reader serves
+where we have no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+from pyspark.sql import SparkSession
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.errors import IcebergError, LocationRefusedError
+from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
+from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of, predicate_of
+from iceberg_pyspark.spark.bridge.protocol import (
+    Condition,
+    KeptFiles,
+    KnownAggregates,
+    KnownStatistics,
+    PlannedScan,
+    ScanAggregate,
+    ScannedTable,
+    ScanPlan,
+    ScanQuestion,
+    ScanRuntimeFilter,
+    ScanStatistics,
+    text_of,
+)
+from iceberg_pyspark.spark.data_source import IcebergDataSource
+from iceberg_pyspark.spark.hidden_columns import project_with_hidden
+from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
+from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
+from iceberg_pyspark.spark.native_aggregates import answer_aggregate
+from iceberg_pyspark.spark.native_filter import is_exact
+from iceberg_pyspark.spark.native_scan import NativeScan, Part, Question, RowCondition
+from iceberg_pyspark.spark.native_storage import NativeStorage
+from iceberg_pyspark.spark.read_job import ReadJob
+from iceberg_pyspark.spark.runtime_filters import kept_locations
+from iceberg_pyspark.spark.shown_statistics import shown_column_statistics
+from iceberg_pyspark.spark.table_states import TableState
+from iceberg_pyspark.table.metadata_tables import metadata_table
+from iceberg_pyspark.table.scan import TableScan, scan_table
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+_STAYS = PlannedScan()
+_UNKNOWN = KnownAggregates(rows=None)
+_ALL = KeptFiles(locations=None)
+
+
+def scan_plan(sessions: AskingSessions, q: ScanPlan) -> PlannedScan:
+    """The parts of a scan, and which conditions no row of them can fail."""
+    session = sessions.named(q.scan.table.session)
+    if q.scan.table.handle is not None:
+        return _plan_table(session, sessions.state(q.scan.table.handle), q.scan)
+    return _left_to_portable(lambda: _plan_source(session, q.scan), _STAYS)
+
+
+def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregates:
+    """Aggregates of a scan, where metadata tell."""
+    session = sessions.named(q.table.session)
+    struct = _struct(q.columns)
+    if q.table.handle is not None:
+        state = sessions.state(q.table.handle)
+        if state.metadata_table is not None or state.reads is not None:
+            return _UNKNOWN
+        return answer_aggregate(_whole_scan(session, state, struct), q)
+
+    def of_source() -> KnownAggregates:
+        job = _read_job(session.spark, q.table)
+        return _UNKNOWN if job is None else answer_aggregate(job.scan_of(struct), q)
+
+    return _left_to_portable(of_source, _UNKNOWN)
+
+
+def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> KeptFiles:
+    """Which files may have rows, whatever the columns and the limit of the scan are."""
+    session = sessions.named(q.scan.table.session)
+    asked = {"op": "and", "args": [*(c.condition for c in q.scan.conditions), *q.filters]}
+    nothing = spark_types.StructType()
+    try:
+        if q.scan.table.handle is None:
+            job = _read_job(session.spark, q.scan.table)
+            if job is None:
+                return _ALL
+            scan, loaded = job.scan_of(nothing), job.loaded
+        else:
+            state = sessions.state(q.scan.table.handle)
+            scan, loaded = _whole_scan(session, state, nothing), state.loaded
+        location = NativeStorage(session.bridge.has_file_system, loaded.config).location
+        return KeptFiles(locations=kept_locations(_pruned(scan, asked), location))
+    except IcebergError as e:
+        _log.info("no file is skipped by a filter of the running query: %s", e)
+        return _ALL
+
+
+def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatistics:
+    """What is known of the columns of a catalog's table."""
+    state = sessions.state(q.handle)
+    try:
+        scan = _whole_scan(sessions.named(q.session), state, spark_types.StructType())
+        return KnownStatistics(columns=shown_column_statistics(scan))
+    except IcebergError as e:
+        _log.info("table %s is planned without statistics: %s", state.loaded.identifier, e)
+        return KnownStatistics(columns=())
+
+
+def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> PlannedScan:
+    struct = _struct(q.wanted)
+    if state.metadata_table is not None:
+        opened = metadata_table(
+            state.loaded, session.io_of(state), state.metadata_table, selector=state.selector
+        )
+        frame = metadata_table_frame(session.bridge, opened, struct)
+        return _planned(session, [Part(plan=session.bridge.analysed(frame))], ())
+    scan = _pruned(_whole_scan(session, state, struct), _all_of(q))
+    if state.reads is not None:
+        scan = state.reads.noted(scan)
+    native = NativeScan(
+        session.spark,
+        session.bridge,
+        scan,
+        _key(q),
+        storage=state.loaded.config,
+        question=_question(q, scan),
+    )
+    return _planned(session, native.parts(), sorted(native.proven))
+
+
+def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
+    job = _read_job(session.spark, q.table)
+    if job is None:
+        return _STAYS
+    scan = job.scan_of(_struct(q.wanted))
+    # the portable source knows nothing of the session
+    if not is_exact(scan.context.predicate) and not session_settings(session.spark):
+        return _STAYS
+    native = NativeScan(
+        session.spark,
+        session.bridge,
+        _pruned(scan, _all_of(q)),
+        _key(q),
+        scan.context.predicate,
+        job.loaded.config,
+        _question(q, scan),
+    )
+    return _planned(session, native.parts(), sorted(native.proven))
+
+
+def _planned(session: AskingSession, parts: Sequence[Part], proven: Sequence[int]) -> PlannedScan:
+    bridge = session.bridge
+    # each call of the JVM costs a millisecond
+    made = bridge.java_list([bridge.part(p.plan, p.live, p.anti_joins) for p in parts])
+    return PlannedScan(proven=tuple(proven), parts=made)
+
+
+def _question(q: ScanQuestion, scan: TableScan) -> Question:
+    schema = scan.context.schemas[0]
+    return Question(
+        conditions=[
+            RowCondition(
+                predicate=comparable_predicate_of(c.condition, schema),
+                columns=frozenset(c.columns),
+            )
+            for c in q.conditions
+        ],
+        needed=None if q.needed is None else frozenset(q.needed),
+        limit=q.limit,
+        grouped=q.grouped,
+    )
+
+
+def _key(q: ScanQuestion) -> str:
+    """Equal for equal scans, whichever session they are of."""
+    read = q.table.handle or sha256(str(q.table.source).encode()).hexdigest()
+    return read + text_of(msgspec.structs.replace(q, table=ScannedTable(session="")))
+
+
+def _all_of(q: ScanQuestion) -> Condition | None:
+    """The conditions as one, None without any."""
+    described = [c.condition for c in q.conditions]
+    return {"op": "and", "args": described} if described else None
+
+
+def _whole_scan(
+    session: AskingSession, state: TableState, struct: spark_types.StructType
+) -> TableScan:
+    return scan_table(
+        str(state.loaded.identifier),
+        state.loaded.metadata,
+        session.io_of(state),
+        selector=state.selector,
+        projection=lambda schema: project_with_hidden(schema, struct, state.loaded.metadata),
+    )
+
+
+def _left_to_portable(answer: Callable[[], T], otherwise: T) -> T:
+    """`otherwise` for an error: the portable source will meet the same, and say it in its words.
+
+    But what the session forbids: the portable source knows no session.
+    """
+    try:
+        return answer()
+    except LocationRefusedError:
+        raise
+    except IcebergError as e:
+        _log.info("a scan of iceberg-py is left to the portable path: %s", e)
+        return otherwise
+
+
+def _read_job(spark: SparkSession, table: ScannedTable) -> ReadJob | None:
+    """What a relation of Spark's own Python data source reads, None for a metadata table."""
+    assert table.source is not None, "a scan is of a catalog's table or of a source"
+    job = IcebergDataSource.of_state(table.source).read_job()
+    if not isinstance(job, ReadJob):
+        return None
+    options = job.table.storage_properties
+    return replace(job, loaded=as_session_reads(job.loaded, session_settings(spark), options))
+
+
+def _pruned(scan: TableScan, condition: Condition | None) -> TableScan:
+    """The scan with files pruned by what Spark filters on; the rows Spark filters itself."""
+    return scan.pruned_by(predicate_of(condition, scan.context.schemas[0]))
+
+
+def _struct(text: str) -> spark_types.StructType:
+    return spark_types.StructType.fromJson(json.loads(text))

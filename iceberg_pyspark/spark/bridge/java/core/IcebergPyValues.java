@@ -1,0 +1,21 @@
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Values of columns in answers. */
+class IcebergPyValues {
+  /** A value as Spark holds it, of the form that JSON has for it. */
+  static Object internal(Object value, DataType type) {
+    if (value == null || value instanceof Boolean) return value;
+    if (type instanceof IntegerType || type instanceof DateType)
+      return Integer.valueOf(((Number) value).intValue());
+    if (value instanceof Number) return Long.valueOf(((Number) value).longValue());
+    if (type instanceof DecimalType)
+      return Decimal.apply(new java.math.BigDecimal((String) value),
+          ((DecimalType) type).precision(), ((DecimalType) type).scale());
+    return UTF8String.fromString((String) value);
+  }
+}

@@ -1,0 +1,223 @@
+"""Java's side of `protocol.py`, written from it: `make protocol` after a change there.
+
+`IcebergPyQuestions` asks, and makes what questions hold; each answer is a class that reads it. So a
+name on the wire stands in `protocol.py` and in what this file makes of it, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from iceberg_pyspark.spark.bridge import protocol
+from iceberg_pyspark.spark.bridge.protocol import (
+    OPERATIONS,
+    Answer,
+    Message,
+    Operation,
+    PartsAnswer,
+    PlanQuestion,
+    Question,
+)
+
+JAVA = Path(protocol.__file__).parent / "java"
+_FOLDER = JAVA / "core"
+QUESTIONS = "IcebergPyQuestions"
+_HEADER = "// Written from protocol.py by `make protocol`.\n"
+
+
+def java_files() -> dict[str, str]:
+    """The content of each file by its name, but for the blanks that clang-format chooses."""
+    classes = {f"{java_class(m)}.java": _answer(m) for m in answer_classes()}
+    return {f"{QUESTIONS}.java": _questions(), **classes}
+
+
+def answer_classes() -> list[type[Message]]:
+    """The answers that say something, and what they hold."""
+    read = [m for m in _messages() if issubclass(m, Answer) and m not in _BASES and _fields(m)]
+    inside = {inner for m in read for hint in _fields(m).values() for inner in _messages_in(hint)}
+    return [*read, *sorted(inside, key=lambda m: m.__name__)]
+
+
+def java_class(message: type[Message]) -> str:
+    """The class that reads a message."""
+    return f"IcebergPy{message.__name__}"
+
+
+def method_of(operation: Operation[Any, Any]) -> str:
+    """The method of `IcebergPyQuestions` that asks."""
+    return _camel(operation.name.replace(".", "_"))
+
+
+def accessors(message: type[Message]) -> list[str]:
+    """The methods of the class that reads a message."""
+    return [_camel(name) for name in _fields(message)]
+
+
+_JAVA_TYPES: Mapping[Any, str] = {
+    str: "String",
+    bool: "boolean",
+    int: "long",
+    tuple: "List",
+    Sequence: "List",
+    Any: "Object",
+}
+_BASES = (Question, PlanQuestion, Answer, PartsAnswer)
+
+
+def _messages() -> list[type[Message]]:
+    return [
+        m
+        for m in vars(protocol).values()
+        if inspect.isclass(m) and issubclass(m, Message) and m is not Message
+    ]
+
+
+def _fields(message: type[Message]) -> Mapping[str, Any]:
+    """Types by the names on the wire, those of base classes first."""
+    hints = get_type_hints(message)
+    return {f.encode_name: hints[f.name] for f in msgspec.structs.fields(message)}
+
+
+def _messages_in(hint: Any) -> list[type[Message]]:
+    if inspect.isclass(hint) and issubclass(hint, Message):
+        return [hint]
+    return [m for inner in get_args(hint) for m in _messages_in(inner)]
+
+
+def _questions() -> str:
+    held = [
+        m for m in _messages() if not issubclass(m, Question | Answer) and m in set(_in_questions())
+    ]
+    methods = [*(_asks(row) for row in OPERATIONS.values()), *(_made(m) for m in held)]
+    return (
+        f"{_HEADER}import java.util.List;\nimport java.util.Map;\n\n"
+        "/** The questions to Python, and what they hold. */\n"
+        f"class {QUESTIONS} {{\n{''.join(methods)}}}\n"
+    )
+
+
+def _in_questions() -> Iterator[type[Message]]:
+    found = [row.question for row in OPERATIONS.values()]
+    while found:
+        message = found.pop()
+        yield message
+        found += [m for hint in _fields(message).values() for m in _messages_in(hint)]
+
+
+def _asks(row: Operation[Any, Any]) -> str:
+    fields = dict(_fields(row.question))
+    beside = issubclass(row.question, PlanQuestion)
+    if beside:
+        del fields["plan"]
+    parameters = [f"{_java_type(hint)} {_camel(name)}" for name, hint in fields.items()]
+    parameters += ["Object plan"] * beside
+    asked = f'IcebergPyBridge.ask("{row.name}", {_pairs(fields)}{", plan" * beside})'
+    returned, body = "void", f"{asked};"
+    if _fields(row.answer):
+        returned = java_class(row.answer)
+        body = f"return new {returned}({asked});"
+    return f"  static {returned} {method_of(row)}({', '.join(parameters)}) {{ {body} }}\n"
+
+
+def _made(message: type[Message]) -> str:
+    """The method that makes what a question holds."""
+    fields = _fields(message)
+    parameters = ", ".join(f"{_java_type(hint)} {_camel(name)}" for name, hint in fields.items())
+    config = message.__struct_config__
+    tag = [] if config.tag is None else [f'"{config.tag_field}"', f'"{config.tag}"']
+    name = message.__name__[0].lower() + message.__name__[1:]
+    return f"  static Map {name}({parameters}) {{ return {_pairs(fields, tag)}; }}\n"
+
+
+def _pairs(fields: Mapping[str, Any], tag: list[str] | None = None) -> str:
+    pairs = list(tag or [])
+    for name, hint in fields.items():
+        boxed = {"boolean": "Boolean.valueOf({})", "long": "Long.valueOf({})"}
+        pairs += [f'"{name}"', boxed.get(_java_type(hint), "{}").format(_camel(name))]
+    return f"IcebergPyBridge.arguments(new Object[] {{{', '.join(pairs)}}})"
+
+
+def _answer(message: type[Message]) -> str:
+    name = java_class(message)
+    methods = [_accessor(key, hint) for key, hint in _fields(message).items()]
+    lists = any("List" in m for m in methods)
+    arrays = any("ArrayList" in m for m in methods)
+    imports = ["java.util.ArrayList"] * arrays + ["java.util.List"] * lists + ["java.util.Map"]
+    (doc, *_rest) = inspect.cleandoc(message.__doc__ or "").splitlines()
+    return (
+        f"{_HEADER}{''.join(f'import {i};' + chr(10) for i in imports)}\n/** {doc} */\n"
+        f"class {name} {{\n  private final Map said;\n"
+        f"  {name}(Map said) {{ this.said = said; }}\n{''.join(methods)}}}\n"
+    )
+
+
+def _accessor(key: str, hint: Any) -> str:
+    type_, got = _java_type(hint), f'said.get("{key}")'
+    inner = _messages_in(hint)
+    if inner and get_origin(hint) is tuple:
+        made = java_class(inner[0])
+        body = (
+            f"List all = (List) {got}, made = new ArrayList();"
+            f"for (int i = 0; i < all.size(); i++) made.add(new {made}((Map) all.get(i)));"
+            "return made;"
+        )
+        return f"  List {_camel(key)}() {{ {body} }}\n"
+    if inner:
+        type_ = java_class(inner[0])
+        body = f"return {got} == null ? null : new {type_}((Map) {got});"
+    elif type_ == "boolean":
+        body = f"return ((Boolean) {got}).booleanValue();"
+    elif type_ == "long":
+        body = f"return ((Number) {got}).longValue();"
+    else:
+        body = f"return {got};" if type_ == "Object" else f"return ({type_}) {got};"
+    return f"  {type_} {_camel(key)}() {{ {body} }}\n"
+
+
+def _java_type(hint: Any) -> str:
+    given = [a for a in get_args(hint) if a is not types.NoneType]
+    if get_origin(hint) in (Union, types.UnionType):
+        boxed = {"boolean": "Boolean", "long": "Number"}
+        found = {_java_type(a) for a in given}
+        (java,) = found if len(found) == 1 else {"Object"}
+        return boxed.get(java, java)
+    if get_origin(hint) is Literal:
+        return "String"
+    if inspect.isclass(hint) and issubclass(hint, Message):
+        return "Map"
+    known = {
+        str: "String",
+        bool: "boolean",
+        int: "long",
+        tuple: "List",
+        Sequence: "List",
+        Any: "Object",
+    }
+    return known.get(get_origin(hint) or hint, "Map")
+
+
+def _camel(name: str) -> str:
+    return re.sub("_(.)", lambda m: m[1].upper(), name)
+
+
+def main() -> None:
+    """Write the files, and remove those of classes that are no more."""
+    files = java_files()
+    for path in _FOLDER.glob("*.java"):
+        if path.name not in files and path.read_text("utf-8").startswith(_HEADER):
+            path.unlink()
+    for name, text in files.items():
+        (_FOLDER / name).write_text(text, "utf-8")
+    subprocess.run(["clang-format", "-i", *(str(_FOLDER / name) for name in files)], check=True)
+
+
+if __name__ == "__main__":
+    main()

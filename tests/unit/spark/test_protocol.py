@@ -1,0 +1,168 @@
+"""What the JVM asks: what does not fit is refused, and Java has the same names as Python."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+import msgspec
+import pytest
+
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, TableAlreadyExistsError
+from iceberg_pyspark.spark.answers.asking import AskingSessions
+from iceberg_pyspark.spark.answers.handlers import HANDLERS, answer
+from iceberg_pyspark.spark.bridge.lots import BUILDS_ON
+from iceberg_pyspark.spark.bridge.protocol import (
+    OPERATIONS,
+    CatalogOpen,
+    DmlRun,
+    Failure,
+    PlannedScan,
+    SetProperty,
+    TableAlter,
+    answer_text,
+    question_in,
+)
+from tests.support.java_protocol import (
+    JAVA,
+    QUESTIONS,
+    accessors,
+    answer_classes,
+    java_files,
+    method_of,
+)
+
+TABLE = '"catalog":"s/lake","namespace":["db"],"name":"t"'
+
+
+def test_a_question_is_what_java_wrote() -> None:
+    changes = '[{"op":"set_property","key":"k","value":"v"}]'
+    assert question_in("table.alter", f'{{{TABLE},"changes":{changes}}}') == TableAlter(
+        catalog="s/lake",
+        namespace=("db",),
+        name="t",
+        changes=(SetProperty(key="k", value="v"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "text", "why"),
+    [
+        ("table.drop", f"{{{TABLE}}}", "missing required field `purge`"),
+        ("table.drop", f'{{{TABLE},"purge":true,"cascade":true}}', "unknown field `cascade`"),
+        ("table.drop", f'{{{TABLE},"purge":"yes"}}', "Expected `bool`, got `str` - at `$.purge`"),
+        ("tables.list", '{"catalog":"c","namespace":["a",1]}', "at `$.namespace[1]`"),
+        ("tables.list", '{"catalog":"c","namespace":null}', "got `null` - at `$.namespace`"),
+        (
+            "table.alter",
+            f'{{{TABLE},"changes":[{{"op":"burn"}}]}}',
+            "at `$.changes[0].op`",
+        ),
+        ("table.stage", f'{{{TABLE},"mode":"maybe"}}', "table.stage"),
+        ("tables.list", "{", "truncated"),
+        ("tables.burn", "{}", "there is no such question"),
+        ("dml.run", '{"session":"s"}', "its plan does not come beside it"),
+        ("dml.run", ['{"session":"s","plan":1}', object()], "its plan does not come beside it"),
+        ("statement.read", ['{"text":"s"}', object()], "it comes with a plan"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_its_name(operation: str, text: Any, why: str) -> None:
+    with pytest.raises(InvalidRequestError) as e:
+        question_in(operation, text)
+    assert operation in str(e.value)
+    assert why in str(e.value)
+    assert "restart it" in str(e.value)
+
+
+def test_a_plan_comes_beside_its_question() -> None:
+    plan = object()
+    found = question_in("dml.run", ['{"session":"s"}', plan])
+    assert isinstance(found, DmlRun)
+    assert found.plan is plan
+
+
+def test_parts_go_beside_their_answer() -> None:
+    assert answer_text(PlannedScan(proven=(1,), parts=[object()])) == '{"parts":null,"proven":[1]}'
+
+
+def test_messages_show_no_options() -> None:
+    assert "hush" not in repr(CatalogOpen(session="hush", name="c", options={"token": "hush"}))
+
+
+def failing(error: Exception) -> AskingSessions:
+    def named(_handle: str) -> NoReturn:
+        raise error
+
+    return AskingSessions(named, named)
+
+
+RENAME = f'{{{TABLE},"to_namespace":["other"],"to_name":"u"}}'
+
+
+@pytest.mark.parametrize(
+    ("error", "operation", "question", "about"),
+    [
+        (NoSuchTableError("gone\nfor good"), "table.rename", RENAME, (("db",), "t")),
+        (TableAlreadyExistsError("there"), "table.rename", RENAME, (("other",), "u")),
+        (NoSuchTableError("gone"), "staged.abort", '{"catalog":"s/l","handle":"h"}', ((), None)),
+        (ValueError("?"), "table.exists", f"{{{TABLE}}}", ((), None)),
+    ],
+)
+def test_an_error_is_an_answer(
+    error: Exception, operation: str, question: str, about: tuple[tuple[str, ...], str | None]
+) -> None:
+    found = msgspec.json.decode(answer(failing(error), operation, question), type=Failure)
+    ours = not isinstance(error, ValueError)
+    assert found.error == (type(error).__name__ if ours else "")
+    assert found.message == (str(error) if ours else "ValueError: ?")
+    assert (found.namespace, found.name) == about
+
+
+def test_no_other_answer_looks_like_an_error() -> None:
+    fields = {m: {f.name for f in msgspec.structs.fields(m)} for m in answer_classes()}
+    assert [m for m, names in fields.items() if "error" in names] == [Failure]
+
+
+def test_every_operation_has_one_who_answers() -> None:
+    assert set(HANDLERS) == set(OPERATIONS)
+    assert all(name == row.name for name, row in OPERATIONS.items())
+    assert len({row.question for row in OPERATIONS.values()}) == len(OPERATIONS)
+
+
+# --- Java ----------------------------------------------------------------------------------------
+
+
+def sources() -> dict[str, str]:
+    return {p.name: p.read_text("utf-8") for lot in BUILDS_ON for p in (JAVA / lot).glob("*.java")}
+
+
+def without_blanks(text: str) -> str:
+    return "".join(text.split())
+
+
+def test_java_s_side_is_written_from_the_protocol() -> None:
+    written = {n: t for n, t in sources().items() if t.startswith("// Written from protocol.py")}
+    made = java_files()
+    assert set(written) == set(made), "run `make protocol`"
+    for name, text in made.items():
+        assert without_blanks(written[name]) == without_blanks(text), f"{name}: `make protocol`"
+
+
+def test_java_asks_what_the_table_has() -> None:
+    asked = {
+        (name, operation)
+        for name, text in sources().items()
+        for operation in re.findall(r'\bask\(\s*"([^"]+)"', text)
+    }
+    assert asked == {(f"{QUESTIONS}.java", operation) for operation in OPERATIONS}
+
+
+def test_java_uses_every_question_and_reads_all_of_every_answer() -> None:
+    by_hand = "\n".join(text for name, text in sources().items() if name not in java_files())
+    called = set(re.findall(rf"\b{QUESTIONS}\s*\.(\w+)\(", by_hand))
+    assert called >= {method_of(row) for row in OPERATIONS.values()}
+    made = java_files()[f"{QUESTIONS}.java"]
+    assert called == set(re.findall(r"static \w+ (\w+)\(", made))
+    read = set(re.findall(r"\.(\w+)\(\)", by_hand))
+    for message in answer_classes():
+        assert read >= set(accessors(message)), message
