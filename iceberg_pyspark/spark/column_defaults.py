@@ -13,7 +13,7 @@ from typing import Any
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.literals import place_literal
 from iceberg_pyspark.spark.bridge.filters import literal_value
-from iceberg_pyspark.spark.bridge.protocol import ColumnDefault
+from iceberg_pyspark.spark.bridge.protocol import ColumnDefault, LiteralValue
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import PrimitiveType, StringType, TimestamptzNsType, TimestamptzType
 
@@ -37,7 +37,7 @@ def default_value(column: str, type_: object, given: ColumnDefault | None) -> An
             "an expression"
         )
     if not isinstance(type_, PrimitiveType):
-        if given.value.get("literal", given) is None:
+        if isinstance(given.value, LiteralValue) and given.value.value is None:
             return None
         raise UnsupportedFeatureError(
             f"column '{column}': DEFAULT {given.sql}: only NULL can be the default of a column "

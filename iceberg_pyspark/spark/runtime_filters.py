@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from iceberg_pyspark.spark.bridge.filters import COMPARED_TYPES
+from iceberg_pyspark.spark.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import NestedField

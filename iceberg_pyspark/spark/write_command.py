@@ -6,7 +6,6 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -24,7 +23,7 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.bridge.features import NATIVE_WRITE, WRITE_LAYOUT
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.bridge.protocol import Surroundings, WriteKind
+from iceberg_pyspark.spark.bridge.protocol import Expression, Surroundings, WriteKind
 from iceberg_pyspark.spark.local_rows import local_rows
 from iceberg_pyspark.spark.location_options import as_session_reads
 from iceberg_pyspark.spark.native_write import write_natively
@@ -70,7 +69,7 @@ class WriteCommand:
     kind: WriteKind
     frame: DataFrame
     options: Mapping[str, str] = field(repr=False)
-    condition: Mapping[str, Any] | None
+    condition: Expression | None
     surroundings: Surroundings
 
 

@@ -10,7 +10,7 @@ import inspect
 import re
 import subprocess
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -93,9 +93,7 @@ def _messages_in(hint: Any) -> list[type[Message]]:
 
 
 def _questions() -> str:
-    held = [
-        m for m in _messages() if not issubclass(m, Question | Answer) and m in set(_in_questions())
-    ]
+    held = [m for m in _messages() if not issubclass(m, Question | Answer) and m in _in_questions()]
     methods = [*(_asks(row) for row in OPERATIONS.values()), *(_made(m) for m in held)]
     return (
         f"{_HEADER}import java.util.List;\nimport java.util.Map;\n\n"
@@ -104,12 +102,15 @@ def _questions() -> str:
     )
 
 
-def _in_questions() -> Iterator[type[Message]]:
+def _in_questions() -> set[type[Message]]:
     found = [row.question for row in OPERATIONS.values()]
+    seen: set[type[Message]] = set()
     while found:
         message = found.pop()
-        yield message
-        found += [m for hint in _fields(message).values() for m in _messages_in(hint)]
+        if message not in seen:
+            seen.add(message)
+            found += [m for hint in _fields(message).values() for m in _messages_in(hint)]
+    return seen
 
 
 def _asks(row: Operation[Any, Any]) -> str:

@@ -34,6 +34,15 @@ def test_the_package_imports_where_pyspark_is_absent() -> None:
     assert "iceberg_pyspark" in loaded_after(f"{absent}\nimport iceberg_pyspark")
 
 
+@pytest.mark.parametrize(
+    "module", ["native_scan", "metadata_table_read", "write_frame", "row_level.change_task"]
+)
+def test_what_travels_to_executors_needs_no_more_there(module: str) -> None:
+    """Functions of these modules are pickled by name; executors may lack what the driver has."""
+    foreign = {"msgspec", "sqlglot", "datafusion", "sqlalchemy"}
+    assert foreign.isdisjoint(loaded_after(f"import iceberg_pyspark.spark.{module}"))
+
+
 @pytest.mark.parametrize("part", ["spec", "expressions", "commits", "errors"])
 def test_the_kernel_imports_without_arrow_or_avro(part: str) -> None:
     foreign = {"pyarrow", "numpy", "fastavro", "datafusion", "sqlalchemy", "fsspec", "pyspark"}

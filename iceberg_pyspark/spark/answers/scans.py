@@ -21,10 +21,11 @@ from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of, predicate_of
 from iceberg_pyspark.spark.bridge.protocol import (
-    Condition,
+    Expression,
     KeptFiles,
     KnownAggregates,
     KnownStatistics,
+    Operator,
     PlannedScan,
     ScanAggregate,
     ScannedTable,
@@ -85,7 +86,7 @@ def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregate
 def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> KeptFiles:
     """Which files may have rows, whatever the columns and the limit of the scan are."""
     session = sessions.named(q.scan.table.session)
-    asked = {"op": "and", "args": [*(c.condition for c in q.scan.conditions), *q.filters]}
+    asked = Operator(op="and", args=(*(c.condition for c in q.scan.conditions), *q.filters))
     nothing = spark_types.StructType()
     try:
         if q.scan.table.handle is None:
@@ -185,10 +186,10 @@ def _key(q: ScanQuestion) -> str:
     return read + text_of(msgspec.structs.replace(q, table=ScannedTable(session="")))
 
 
-def _all_of(q: ScanQuestion) -> Condition | None:
+def _all_of(q: ScanQuestion) -> Expression | None:
     """The conditions as one, None without any."""
-    described = [c.condition for c in q.conditions]
-    return {"op": "and", "args": described} if described else None
+    described = tuple(c.condition for c in q.conditions)
+    return Operator(op="and", args=described) if described else None
 
 
 def _whole_scan(
@@ -227,7 +228,7 @@ def _read_job(spark: SparkSession, table: ScannedTable) -> ReadJob | None:
     return replace(job, loaded=as_session_reads(job.loaded, session_settings(spark), options))
 
 
-def _pruned(scan: TableScan, condition: Condition | None) -> TableScan:
+def _pruned(scan: TableScan, condition: Expression | None) -> TableScan:
     """The scan with files pruned by what Spark filters on; the rows Spark filters itself."""
     return scan.pruned_by(predicate_of(condition, scan.context.schemas[0]))
 

@@ -7,7 +7,7 @@ prunes nothing, and Spark applies the whole condition to the rows all the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -24,18 +24,10 @@ from iceberg_pyspark.expressions.predicates import (
     UnaryPredicate,
 )
 from iceberg_pyspark.expressions.rewriting import and_, leaves_of, not_, or_
+from iceberg_pyspark.spark.bridge.protocol import ColumnPath, Expression, LiteralValue, Operator
+from iceberg_pyspark.spark.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    UUIDType,
-)
+from iceberg_pyspark.spec.types import UUIDType
 
 _COMPARISONS: Mapping[str, Comparison] = {
     "EqualTo": "eq",
@@ -52,18 +44,6 @@ _MIRRORED: Mapping[Comparison, Comparison] = {
     "gt_eq": "lt_eq",
 }
 
-COMPARED_TYPES = (
-    BooleanType,
-    IntegerType,
-    LongType,
-    DecimalType,
-    DateType,
-    TimestampType,
-    TimestamptzType,
-    StringType,
-)
-"""Types whose values Spark and Iceberg order alike, and take for equal alike."""
-
 _CANONICAL_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -71,16 +51,14 @@ class _NotUnderstoodError(Exception):
     """This part of the condition has no predicate."""
 
 
-def predicate_of(condition: Mapping[str, Any] | None, schema: Schema) -> Predicate:
+def predicate_of(condition: Expression | None, schema: Schema) -> Predicate:
     """The bound predicate of a described condition, kept wide where it is not understood."""
     if condition is None:
         return AlwaysTrue()
     return _inclusive(condition, schema)
 
 
-def comparable_predicate_of(
-    condition: Mapping[str, Any] | None, schema: Schema
-) -> Predicate | None:
+def comparable_predicate_of(condition: Expression | None, schema: Schema) -> Predicate | None:
     """The bound predicate of just the rows that a condition selects; None where there is none.
 
     Only of types that Spark and Iceberg order alike: not of floats, bytes or uuids.
@@ -96,7 +74,7 @@ def comparable_predicate_of(
     return predicate if alike else None
 
 
-def exact_predicate_of(condition: Mapping[str, Any], schema: Schema) -> Predicate:
+def exact_predicate_of(condition: Expression, schema: Schema) -> Predicate:
     """The predicate that selects just the rows of the condition; raises `InvalidRequestError`."""
     try:
         predicate = _exact(condition, schema)
@@ -109,20 +87,28 @@ def exact_predicate_of(condition: Mapping[str, Any], schema: Schema) -> Predicat
     return predicate
 
 
-def _inclusive(node: Mapping[str, Any], schema: Schema) -> Predicate:
-    op = node.get("op")
-    if op == "and":
-        return and_(*(_inclusive(a, schema) for a in node["args"]))
-    if op == "or":
-        return or_(*(_inclusive(a, schema) for a in node["args"]))
+def _inclusive(node: Expression, schema: Schema) -> Predicate:
+    match node:
+        case Operator(op="and", args=args):
+            return and_(*(_inclusive(a, schema) for a in args))
+        case Operator(op="or", args=args):
+            return or_(*(_inclusive(a, schema) for a in args))
     try:
         return bind(_exact(node, schema), schema)
     except (_NotUnderstoodError, InvalidRequestError):
         return AlwaysTrue()
 
 
-def _exact(node: Mapping[str, Any], schema: Schema) -> Predicate:
-    op, args = node.get("op"), node.get("args", ())
+def _exact(node: Expression, schema: Schema) -> Predicate:
+    match node:
+        case LiteralValue(type="boolean", value=bool(value)):
+            return AlwaysTrue() if value else AlwaysFalse()
+        case Operator(op=op, args=args):
+            return _exact_operator(op, args, schema)
+    raise _NotUnderstoodError("a value that is no condition")
+
+
+def _exact_operator(op: str, args: Sequence[Expression], schema: Schema) -> Predicate:
     match op:
         case "and":
             return and_(*(_exact(a, schema) for a in args))
@@ -143,19 +129,15 @@ def _exact(node: Mapping[str, Any], schema: Schema) -> Predicate:
             return SetPredicate("in", _column(args[0]), values)
         case "EqualNullSafe":
             return _null_safe(args, schema)
-    if node.get("type") == "boolean" and node.get("literal") is not None:
-        return AlwaysTrue() if node["literal"] else AlwaysFalse()
-    comparison = _COMPARISONS.get(str(op))
-    if comparison is not None:
-        if "column" in args[1]:
-            return LiteralPredicate(_MIRRORED[comparison], *_compared(args[1], args[0], schema))
-        return LiteralPredicate(comparison, *_compared(args[0], args[1], schema))
-    raise _NotUnderstoodError(str(op))
+    comparison = _COMPARISONS.get(op)
+    if comparison is None:
+        raise _NotUnderstoodError(op)
+    if isinstance(args[1], ColumnPath):
+        return LiteralPredicate(_MIRRORED[comparison], *_compared(args[1], args[0], schema))
+    return LiteralPredicate(comparison, *_compared(args[0], args[1], schema))
 
 
-def _compared(
-    column: Mapping[str, Any], literal: Mapping[str, Any], schema: Schema
-) -> tuple[str, Any]:
+def _compared(column: Expression, literal: Expression, schema: Schema) -> tuple[str, Any]:
     """A column's name and the value it is compared with."""
     name, value = _column(column), literal_value(literal)
     field_id = schema.id_by_name.get(name)
@@ -165,9 +147,9 @@ def _compared(
     return name, value
 
 
-def _null_safe(args: list[Mapping[str, Any]], schema: Schema) -> Predicate:
-    column, literal = (args[0], args[1]) if "column" in args[0] else (args[1], args[0])
-    if "literal" in literal and literal["literal"] is None:
+def _null_safe(args: Sequence[Expression], schema: Schema) -> Predicate:
+    column, literal = args if isinstance(args[0], ColumnPath) else (args[1], args[0])
+    if isinstance(literal, LiteralValue) and literal.value is None:
         return UnaryPredicate("is_null", _column(column))
     # under a NOT this would keep too few: null <=> 1 is false where null = 1 is unknown
     return and_(
@@ -176,20 +158,21 @@ def _null_safe(args: list[Mapping[str, Any]], schema: Schema) -> Predicate:
     )
 
 
-def _column(node: Mapping[str, Any]) -> str:
-    if "column" not in node:
+def _column(node: Expression) -> str:
+    if not isinstance(node, ColumnPath):
         raise _NotUnderstoodError("not a column")
-    return ".".join(node["column"])
+    return ".".join(node.path)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def literal_value(node: Mapping[str, Any]) -> Any:
+def literal_value(node: Expression) -> Any:
     """The value of a literal, which Spark holds in its internal form: days, microseconds, text."""
-    if "literal" not in node:
+    if not isinstance(node, LiteralValue):
         raise _NotUnderstoodError("not a literal")
-    value, type_ = node["literal"], node["type"]
+    value: Any = node.value
+    type_ = node.type
     if value is None:
         return None
     try:

@@ -27,7 +27,7 @@ from iceberg_pyspark.spark.bridge.features import (
 )
 from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
-from iceberg_pyspark.spark.bridge.protocol import Surroundings, TableFacts, text_of
+from iceberg_pyspark.spark.bridge.protocol import Expression, Surroundings, TableFacts, text_of
 
 # the reader finds columns by field id, and only in the relations that say so
 _READ_BY_FIELD_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
@@ -416,10 +416,13 @@ class Bridge:
         """Whether Spark would store values of a type in a column of another."""
         return bool(self._rows.canStore(from_.json(), to.json()))
 
-    def condition_of(self, filtered: DataFrame) -> dict[str, Any] | None:
+    def condition_of(self, filtered: DataFrame) -> Expression | None:
         """The condition of a DataFrame that was filtered last, described."""
         text = self._rows.condition(filtered._jdf.queryExecution().analyzed())
-        return None if text is None else dict(json.loads(text))
+        if text is None:
+            return None
+        found: Expression = msgspec.json.decode(text, type=Expression)
+        return found
 
     def rebalanced(self, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
         """The rows in partitions of about that many bytes: by range if `by` is ordered, by hash."""

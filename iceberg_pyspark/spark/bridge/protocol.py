@@ -19,9 +19,6 @@ import msgspec
 
 from iceberg_pyspark.errors import InvalidRequestError
 
-Condition: TypeAlias = Mapping[str, Any]
-"""A condition or value as Java describes it; `filters.py` makes predicates of them."""
-
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A frozen dataclass that JSON is decoded into and encoded from."""
@@ -33,6 +30,30 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 WireValue: TypeAlias = bool | int | str | None
 """A value of a column, in the physical form of `spec/values.py`; decimals are text."""
+
+
+class Operator(Message, frozen=True, kw_only=True, tag_field="node", tag="operator"):
+    """An operator, by our name or that of Spark's class; `other`: one that Java does not know."""
+
+    op: str
+    args: tuple[Expression, ...]
+
+
+class ColumnPath(Message, frozen=True, kw_only=True, tag_field="node", tag="column"):
+    """A column, or a field in one, by the names from the top."""
+
+    path: tuple[str, ...]
+
+
+class LiteralValue(Message, frozen=True, kw_only=True, tag_field="node", tag="literal"):
+    """A value as Spark holds it, bytes in hexadecimal, decimals and floats as text."""
+
+    type: str
+    value: bool | int | str | None
+
+
+Expression: TypeAlias = Operator | ColumnPath | LiteralValue
+"""A condition or value of Spark's, described; `filters.py` makes predicates of them."""
 
 
 class Question(Message, frozen=True, kw_only=True):
@@ -228,7 +249,7 @@ class ColumnDefault(Message, frozen=True, kw_only=True):
     """The DEFAULT of a column: its text and, where it is a literal, its value."""
 
     sql: str
-    value: Condition | None = None
+    value: Expression | None = None
 
 
 class TableCreate(TableQuestion, frozen=True, kw_only=True):
@@ -399,7 +420,7 @@ class ScannedTable(Message, frozen=True, kw_only=True):
 class RowCondition(Message, frozen=True, kw_only=True):
     """One of the conditions on the rows of a scan, and the columns that it is on."""
 
-    condition: Condition
+    condition: Expression
     columns: tuple[str, ...]
 
 
@@ -440,7 +461,7 @@ class ScanRuntimeFilter(Question, frozen=True, kw_only=True):
     """Which files of a planned scan are left by filters that are known while it runs."""
 
     scan: ScanQuestion
-    filters: tuple[Condition, ...]
+    filters: tuple[Expression, ...]
 
 
 class KeptFiles(Answer, frozen=True, kw_only=True):
@@ -465,7 +486,7 @@ class ScanAggregate(Question, frozen=True, kw_only=True):
 
     groups: tuple[str, ...]
     aggregates: tuple[AskedAggregate, ...]
-    condition: Condition | None
+    condition: Expression | None
 
 
 class KnownAggregates(Answer, frozen=True, kw_only=True):
@@ -518,7 +539,7 @@ class WriteRun(PlanQuestion, frozen=True, kw_only=True):
     handle: str
     kind: WriteKind
     options: Mapping[str, str]
-    condition: Condition | None
+    condition: Expression | None
     """Which rows an overwrite replaces."""
 
     surroundings: Surroundings

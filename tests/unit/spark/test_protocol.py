@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any, NoReturn
 
@@ -11,6 +12,7 @@ import pytest
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, TableAlreadyExistsError
 from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.handlers import HANDLERS, answer
+from iceberg_pyspark.spark.bridge import filters
 from iceberg_pyspark.spark.bridge.lots import BUILDS_ON
 from iceberg_pyspark.spark.bridge.protocol import (
     OPERATIONS,
@@ -166,3 +168,10 @@ def test_java_uses_every_question_and_reads_all_of_every_answer() -> None:
     read = set(re.findall(r"\.(\w+)\(\)", by_hand))
     for message in answer_classes():
         assert read >= set(accessors(message)), message
+
+
+def test_python_knows_the_operators_that_java_names() -> None:
+    named = {op for text in sources().values() for op in re.findall(r'\bnode\(\s*"(\w+)"', text)}
+    assert named >= {"and", "or", "not", "in", "starts_with", "other"}
+    known = set(re.findall(r'"(\w+)"', inspect.getsource(filters)))
+    assert named - known == {"other"}

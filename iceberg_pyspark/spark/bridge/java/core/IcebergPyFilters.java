@@ -19,10 +19,10 @@ import org.apache.spark.sql.catalyst.expressions.StartsWith;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** A condition of Spark's as nested maps; what is not known becomes {"op": "other"}. */
+/** Conditions and values of Spark's, described; what is not known is the operator "other". */
 class IcebergPyFilters {
   static Map node(String op, Object[] children) {
-    return IcebergPyBridge.arguments(new Object[] {"op", op, "args", Arrays.asList(children)});
+    return IcebergPyQuestions.operator(op, Arrays.asList(children));
   }
 
   static Map describe(Expression e) {
@@ -67,18 +67,20 @@ class IcebergPyFilters {
       return node("in", args.toArray());
     }
     if (e instanceof Literal) return literal(((Literal) e).value(), ((Literal) e).dataType());
-    if (e instanceof Attribute)
-      return IcebergPyBridge.arguments(new Object[] {
-          "column", new ArrayList(Arrays.asList(new Object[] {((Attribute) e).name()}))});
-    if (e instanceof GetStructField) {
-      Map parent = describe((Expression) (Object) ((GetStructField) e).child());
-      if (parent.containsKey("column")) {
-        List path = new ArrayList((List) parent.get("column"));
-        path.add(((GetStructField) e).extractFieldName());
-        return IcebergPyBridge.arguments(new Object[] {"column", path});
-      }
+    List path = path(e);
+    return path == null ? node("other", new Object[0]) : IcebergPyQuestions.columnPath(path);
+  }
+  /** The names from the top to a column or a field in one; null for anything else. */
+  private static List path(Expression e) {
+    List path = null;
+    if (e instanceof Attribute) {
+      path = new ArrayList();
+      path.add(((Attribute) e).name());
+    } else if (e instanceof GetStructField) {
+      path = path((Expression) (Object) ((GetStructField) e).child());
+      if (path != null) path.add(((GetStructField) e).extractFieldName());
     }
-    return node("other", new Object[0]);
+    return path;
   }
 
   static Map literal(Object value, DataType type) {
@@ -98,6 +100,6 @@ class IcebergPyFilters {
       plain = String.valueOf(value);
     else if (!(value == null || value instanceof Number || value instanceof Boolean))
       return node("other", new Object[0]);
-    return IcebergPyBridge.arguments(new Object[] {"literal", plain, "type", type.typeName()});
+    return IcebergPyQuestions.literalValue(type.typeName(), plain);
   }
 }

@@ -150,6 +150,16 @@ class IcebergPyQuestions {
     return new IcebergPyReadStatement(IcebergPyBridge.ask(
         "statement.read", IcebergPyBridge.arguments(new Object[] {"text", text})));
   }
+  static Map operator(String op, List args) {
+    return IcebergPyBridge.arguments(new Object[] {"node", "operator", "op", op, "args", args});
+  }
+  static Map columnPath(List path) {
+    return IcebergPyBridge.arguments(new Object[] {"node", "column", "path", path});
+  }
+  static Map literalValue(String type, Object value) {
+    return IcebergPyBridge.arguments(
+        new Object[] {"node", "literal", "type", type, "value", value});
+  }
   static Map columnDefault(String sql, Map value) {
     return IcebergPyBridge.arguments(new Object[] {"sql", sql, "value", value});
   }

@@ -173,8 +173,7 @@ public class IcebergPyParquetScan
 
   /** The filter as the rule describes conditions; of very many values only their bounds. */
   private static Map described(String name, List literals) {
-    Object column = IcebergPyBridge.arguments(
-        new Object[] {"column", IcebergPyBridge.list(new Object[] {name})});
+    Map column = IcebergPyQuestions.columnPath(IcebergPyBridge.list(new Object[] {name}));
     List args = new ArrayList();
     args.add(column);
     if (literals.size() <= MOST_VALUES) {

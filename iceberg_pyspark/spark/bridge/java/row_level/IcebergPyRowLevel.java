@@ -1,4 +1,3 @@
-import com.fasterxml.jackson.core.JsonProcessingException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedList;
@@ -108,12 +107,12 @@ public class IcebergPyRowLevel {
    * The condition of a plan that begins with a filter, described; null if there is more to it than
    * its rows tell.
    */
-  public String condition(Object analysed) throws JsonProcessingException {
+  public String condition(Object analysed) {
     LogicalPlan plan = (LogicalPlan) analysed;
     if (!(plan instanceof Filter)) return null;
     plan = (LogicalPlan) ((Rule) ConstantFolding$.MODULE$).apply(plan);
     plan = (LogicalPlan) ((Rule) UnwrapCastInBinaryComparison$.MODULE$).apply(plan);
-    return IcebergPyBridge.JSON.writeValueAsString(
+    return IcebergPyBridge.json(
         IcebergPyFilters.describe((Expression) (Object) ((Filter) plan).condition()));
   }
 

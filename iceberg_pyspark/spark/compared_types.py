@@ -1,0 +1,24 @@
+"""Types whose values Spark and Iceberg order alike, and take for equal alike."""
+
+from iceberg_pyspark.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+
+COMPARED_TYPES = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    DecimalType,
+    DateType,
+    TimestampType,
+    TimestamptzType,
+    StringType,
+)
+"""They are not floats, bytes or uuids."""
