@@ -61,6 +61,12 @@ def accessors(message: type[Message]) -> list[str]:
     return [_camel(name) for name in _fields(message)]
 
 
+def words() -> set[str]:
+    """The texts of which a field of a question must have one."""
+    hints = [hint for m in _in_questions() for hint in _fields(m).values()]
+    return {word for hint in hints if get_origin(hint) is Literal for word in get_args(hint)}
+
+
 _JAVA_TYPES: Mapping[Any, str] = {
     str: "String",
     bool: "boolean",

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import msgspec
 import pytest
 
+from iceberg_pyspark import errors
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, TableAlreadyExistsError
 from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.handlers import HANDLERS, answer
@@ -32,6 +33,7 @@ from tests.support.java_protocol import (
     answer_classes,
     java_files,
     method_of,
+    words,
 )
 
 TABLE = '"catalog":"s/lake","namespace":["db"],"name":"t"'
@@ -138,6 +140,10 @@ def sources() -> dict[str, str]:
     return {p.name: p.read_text("utf-8") for lot in BUILDS_ON for p in (JAVA / lot).glob("*.java")}
 
 
+def by_hand() -> str:
+    return "\n".join(text for name, text in sources().items() if name not in java_files())
+
+
 def without_blanks(text: str) -> str:
     return "".join(text.split())
 
@@ -160,12 +166,11 @@ def test_java_asks_what_the_table_has() -> None:
 
 
 def test_java_uses_every_question_and_reads_all_of_every_answer() -> None:
-    by_hand = "\n".join(text for name, text in sources().items() if name not in java_files())
-    called = set(re.findall(rf"\b{QUESTIONS}\s*\.(\w+)\(", by_hand))
+    called = set(re.findall(rf"\b{QUESTIONS}\s*\.(\w+)\(", by_hand()))
     assert called >= {method_of(row) for row in OPERATIONS.values()}
     made = java_files()[f"{QUESTIONS}.java"]
     assert called == set(re.findall(r"static \w+ (\w+)\(", made))
-    read = set(re.findall(r"\.(\w+)\(\)", by_hand))
+    read = set(re.findall(r"\.(\w+)\(\)", by_hand()))
     for message in answer_classes():
         assert read >= set(accessors(message)), message
 
@@ -175,3 +180,14 @@ def test_python_knows_the_operators_that_java_names() -> None:
     assert named >= {"and", "or", "not", "in", "starts_with", "other"}
     known = set(re.findall(r'"(\w+)"', inspect.getsource(filters)))
     assert named - known == {"other"}
+
+
+def test_java_writes_every_word_that_python_knows() -> None:
+    for word in words():
+        assert f'"{word}"' in by_hand(), word
+
+
+def test_java_names_errors_that_there_are() -> None:
+    named = set(re.findall(r'\bkind\.equals\("(\w+)"\)', by_hand()))
+    assert named
+    assert named <= vars(errors).keys()
