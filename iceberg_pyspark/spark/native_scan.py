@@ -58,6 +58,7 @@ from iceberg_pyspark.spark.native_equality import (
 )
 from iceberg_pyspark.spark.native_filter import condition_of, is_exact
 from iceberg_pyspark.spark.native_grouping import key_cells, key_schema
+from iceberg_pyspark.spark.native_ordering import sort_fields, sorted_by
 from iceberg_pyspark.spark.native_storage import NativeStorage
 from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.runtime_filters import telling_columns
@@ -171,6 +172,7 @@ class NativeScan:
         self._scopes = PartitionScopes()
         self._planned: Mapping[str, int] = {}
         self._keys: list[list[str]] | None = None
+        self._sort_orders: set[int | None] = set()
         self._storage = NativeStorage(bridge.has_file_system, storage or {})
         projected = scan.context.projection.as_struct
         self._marks_deleted = projected.field(DELETED.field_id) is not None
@@ -241,6 +243,8 @@ class NativeScan:
         needed = list(self._needed(plan))
         self._take_proven([planned for planned, _ in needed])
         for planned, tasks in needed:
+            if self._question.grouped:
+                self._sort_orders.update(planned.entries["sort_order_id"].unique().to_pylist())
             with_deletes: list[ScanTask] = []
             misread = misread_files(self._scan.io, planned.entries)
             for task in tasks:
@@ -409,10 +413,16 @@ class NativeScan:
             filtered=self._filtered(columns),
             planned=self._numbers(),
             keys=None if self._keys is None else key_schema(self._scan.metadata),
+            sorted_by=self._sorted_by(columns),
         )
         if isinstance(self._filter, AlwaysTrue):
             return relation
         return relation.where(condition_of(self._filter, columns.hidden))
+
+    def _sorted_by(self, columns: NativeColumns) -> list[list[str]]:
+        constants = {field_id: name for name, (field_id, _) in columns.constants.items()}
+        names = {**columns.names, **constants}
+        return sorted_by(sort_fields(self._scan.metadata, self._sort_orders), names)
 
     def _numbers(self) -> Mapping[str, int]:
         """What planning found, once for all parts, by the names of Iceberg's own metrics."""

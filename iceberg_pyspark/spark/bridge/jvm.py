@@ -203,6 +203,7 @@ class Bridge:
         filtered: Mapping[str, str],
         planned: Mapping[str, int],
         keys: StructType | None,
+        sorted_by: Sequence[Sequence[str]],
     ) -> DataFrame:
         """A DataFrame over chosen files: `columns` by field id, and `facts` about each file.
 
@@ -210,7 +211,8 @@ class Bridge:
         these files alone; `rows` is how many they hold; `filtered` says of columns that filters
         known while a query runs may be about what the table calls them; `planned` are numbers of
         the plan for Spark's UI to show; `keys` are the types of what files are grouped by, the
-        values of which come last in the lines of `files`.
+        values of which come last in the lines of `files`; `sorted_by` says of what the rows of
+        each file are sorted by the column, the direction and the place of nulls.
         """
         frame = self._scans.relation(
             self._spark._jsparkSession,
@@ -224,6 +226,7 @@ class Bridge:
             json.dumps(dict(filtered)),
             json.dumps(dict(planned)),
             None if keys is None else keys.json(),
+            json.dumps(sorted_by),
         )
         return DataFrame(frame, self._spark)
 

@@ -7,6 +7,11 @@ public interface IcebergPyFiles extends Table {
   String[] paths();
   /** Whether the files come in groups of equal partition values. */
   boolean isGrouped();
+  /**
+   * Name, direction and place of nulls of each column that the rows of every task are sorted by,
+   * where they come in groups; of none where that is not certain.
+   */
+  java.util.List sortedBy(IcebergPySplits splits);
   /** Whether a column is read from the files, and not a fact about each of them. */
   boolean isRead(String column);
   /** Whether the reader takes filters on fields of structs. */

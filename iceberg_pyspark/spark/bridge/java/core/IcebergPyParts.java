@@ -6,9 +6,16 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Descending$;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NullOrdering;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.NullsLast$;
+import org.apache.spark.sql.catalyst.expressions.SortDirection;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.expressions.TransformExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -77,16 +84,50 @@ class IcebergPyParts {
     IcebergPyFiles files = (IcebergPyFiles) relation.table();
     List arguments = new ArrayList(CollectionConverters.asJava(like.productIterator().toSeq()));
     arguments.set(0, relation);
-    arguments.set(1, files.scan(understood(relation, files, conditions), question, splits(like)));
+    IcebergPySplits splits = splits(like);
+    arguments.set(1, files.scan(understood(relation, files, conditions), question, splits));
     arguments.set(2, relation.output());
     for (int i = 3; i < arguments.size(); i++) {
       if (arguments.get(i) instanceof scala.Option) arguments.set(i, scala.Option.empty());
       if (arguments.get(i) instanceof scala.collection.immutable.Seq)
         arguments.set(i, IcebergPyBridge.seq(new ArrayList()));
     }
-    if (files.isGrouped() && areOf(relation, keys))
+    if (files.isGrouped() && areOf(relation, keys)) {
       arguments.set(3, scala.Option.apply(IcebergPyBridge.seq(keys)));
+      // by some of several keys Spark puts groups together, and their order is gone
+      List sorted = keys.size() == 1 && isOrderWanted(like) ? orders(relation, files, splits)
+                                                            : new ArrayList();
+      if (!sorted.isEmpty()) {
+        splits.keepWhole();
+        arguments.set(4, scala.Option.apply(IcebergPyBridge.seq(sorted)));
+      }
+    }
     return (LogicalPlan) like.makeCopy(arguments.toArray());
+  }
+
+  private static boolean isOrderWanted(DataSourceV2ScanRelation like) {
+    return like.scan() instanceof IcebergPyScan && ((IcebergPyScan) like.scan()).isOrderWanted();
+  }
+  private static List orders(
+      DataSourceV2Relation relation, IcebergPyFiles files, IcebergPySplits splits) {
+    Map byName = new HashMap();
+    scala.collection.Iterator it = relation.output().iterator();
+    while (it.hasNext()) {
+      Attribute a = (Attribute) it.next();
+      byName.put(a.name(), a);
+    }
+    List out = new ArrayList(), fields = files.sortedBy(splits);
+    for (int i = 0; i < fields.size(); i++) {
+      List f = (List) fields.get(i);
+      if (!byName.containsKey(f.get(0))) break;
+      SortDirection direction = f.get(1).equals("asc") ? (SortDirection) Ascending$.MODULE$
+                                                       : (SortDirection) Descending$.MODULE$;
+      NullOrdering nulls = f.get(2).equals("nulls-first") ? (NullOrdering) NullsFirst$.MODULE$
+                                                          : (NullOrdering) NullsLast$.MODULE$;
+      out.add(new SortOrder((Expression) byName.get(f.get(0)), direction, nulls,
+          IcebergPyBridge.seq(new ArrayList())));
+    }
+    return out;
   }
 
   /** What a table of a catalog says; of a data source only its options are known here. */

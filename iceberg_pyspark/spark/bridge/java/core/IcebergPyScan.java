@@ -20,7 +20,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public class IcebergPyScan
     implements SupportsRuntimeV2Filtering, SupportsReportStatistics, SupportsReportPartitioning {
   private static final String COLUMN_STATISTICS = "spark.sql.iceberg.report-column-stats";
+  private static final String PLANNING = "spark.sql.iceberg.planning.";
   private static final String GROUPED = "preserve-data-grouping";
+  private static final String ORDERED = "preserve-data-ordering";
   final IcebergPyTable table;
   final CaseInsensitiveStringMap options;
   private final StructType schema;
@@ -55,12 +57,15 @@ public class IcebergPyScan
   }
   /** A task for each group is what only joins of groups want: where that is asked for. */
   public Partitioning outputPartitioning() {
-    String asked = options.containsKey(GROUPED)
-        ? options.get(GROUPED)
-        : session().conf().get("spark.sql.iceberg.planning." + GROUPED, "false");
-    if (table.grouping().length == 0 || !asked.equalsIgnoreCase("true"))
-      return new UnknownPartitioning(0);
+    if (table.grouping().length == 0 || !isAsked(GROUPED)) return new UnknownPartitioning(0);
     return new KeyGroupedPartitioning(table.grouping(), 0);
+  }
+  /** Whether Spark shall be told what files are sorted by, which it takes on trust from them. */
+  boolean isOrderWanted() { return isAsked(ORDERED); }
+  private boolean isAsked(String name) {
+    String asked = options.containsKey(name) ? options.get(name)
+                                             : session().conf().get(PLANNING + name, "false");
+    return asked.equalsIgnoreCase("true");
   }
   /** Never asked: what the rule puts in this place is filtered. */
   public void filter(Predicate[] predicates) {}

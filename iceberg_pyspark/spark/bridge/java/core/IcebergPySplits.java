@@ -25,11 +25,16 @@ class IcebergPySplits {
 
   private final CaseInsensitiveStringMap options;
   private final Map properties;
+  private boolean whole;
   /** `properties` are the table's. */
   IcebergPySplits(CaseInsensitiveStringMap options, Map properties) {
     this.options = options;
     this.properties = properties;
   }
+
+  /** Have no file cut: Spark was told that tasks are sorted, whatever run-time filters leave. */
+  void keepWhole() { whole = true; }
+  boolean isWhole() { return whole; }
 
   /** What a piece of a file has at most, where a task reads so many bytes. */
   static long pieceBytes(long most, long[] sizes) {

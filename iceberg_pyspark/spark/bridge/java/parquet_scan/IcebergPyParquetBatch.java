@@ -49,7 +49,8 @@ class IcebergPyParquetBatch implements Batch {
   private InputPartition[] packed() {
     org.apache.spark.sql.classic.SparkSession spark = scan.table.session;
     long most = scan.splits.mostBytes(spark, files.sizes);
-    long piece = IcebergPySplits.pieceBytes(most, files.sizes);
+    long piece =
+        scan.splits.isWhole() ? Long.MAX_VALUE : IcebergPySplits.pieceBytes(most, files.sizes);
     BlockLocation[][] blocks = blocks(spark);
     Map groups = new LinkedHashMap();
     for (int i = 0; i < files.paths.length; i++) {

@@ -1,5 +1,8 @@
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -29,9 +32,11 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   final Map filtered;
   /** What planning found, in numbers by name. */
   final Map planned;
+  /** What the rows of each file are sorted by. */
+  private final List sortedBy;
   IcebergPyParquetFiles(org.apache.spark.sql.classic.SparkSession session, String table, String key,
       IcebergPyPlannedFiles files, StructType columns, Map options, long rows, Map filtered,
-      Map planned) {
+      Map planned, List sortedBy) {
     this.session = session;
     this.table = table;
     this.key = key;
@@ -41,6 +46,7 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     this.rows = rows;
     this.filtered = filtered;
     this.planned = planned;
+    this.sortedBy = sortedBy;
   }
   public String name() { return table; }
   /** Spark's reader gives facts after all that it reads. */
@@ -61,6 +67,13 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   public Set capabilities() { return EnumSet.of(TableCapability.BATCH_READ); }
   public String[] paths() { return files.paths; }
   public boolean isGrouped() { return files.keys != null; }
+  /** What a task would read of several files, or of pieces of one, is in no order. */
+  public List sortedBy(IcebergPySplits splits) {
+    long most = splits.mostBytes(session, files.sizes);
+    boolean one = new HashSet(Arrays.asList(files.keys)).size() == files.keys.length;
+    for (int i = 0; i < files.sizes.length; i++) one &= files.sizes[i] <= most;
+    return one ? sortedBy : new ArrayList();
+  }
   public boolean isRead(String column) { return columns.getFieldIndex(column).isDefined(); }
   public boolean readsNestedFilters() {
     String formats = session.conf().get(NESTED_FILTERS, "parquet,orc");

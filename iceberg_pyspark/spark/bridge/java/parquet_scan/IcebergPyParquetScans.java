@@ -1,4 +1,5 @@
 import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -29,7 +30,8 @@ public class IcebergPyParquetScans {
    */
   public Object relation(Object session, String table, String key, String files, String factsJson,
       String columnsJson, String optionsJson, long rows, String filteredJson, String plannedJson,
-      String keysJson) throws com.fasterxml.jackson.core.JsonProcessingException {
+      String keysJson, String sortedByJson)
+      throws com.fasterxml.jackson.core.JsonProcessingException {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
     StructType facts = (StructType) DataType.fromJson(factsJson);
@@ -38,7 +40,8 @@ public class IcebergPyParquetScans {
         IcebergPyPlannedFiles.of(files, facts, keys), (StructType) DataType.fromJson(columnsJson),
         (Map) IcebergPyBridge.JSON.readValue(optionsJson, Map.class), rows,
         (Map) IcebergPyBridge.JSON.readValue(filteredJson, Map.class),
-        (Map) IcebergPyBridge.JSON.readValue(plannedJson, Map.class));
+        (Map) IcebergPyBridge.JSON.readValue(plannedJson, Map.class),
+        (List) IcebergPyBridge.JSON.readValue(sortedByJson, List.class));
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark,
         DataSourceV2Relation$.MODULE$.create(made, scala.Option.empty(), scala.Option.empty()));
   }

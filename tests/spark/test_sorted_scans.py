@@ -1,0 +1,179 @@
+"""Groups that files say are sorted are joined without a sort, and others with one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.rows import spark_rows
+
+SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+    "spark.sql.iceberg.planning.preserve-data-ordering": "true",
+    "spark.sql.sources.v2.bucketing.enabled": "true",
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+}
+ROWS = """
+    select id, if(id % 9 = 0, null, cast(id * 7919 % 61 as int)) g,
+           if(id % 5 = 0, null, concat(char(cast(id * 31 % 96 + 32 as int)), 'é𝄞')) s,
+           cast(id * 104729 % 97 as decimal(9, 2)) m, id * 0.1d f,
+           timestampadd(HOUR, cast(id * 7907 % 89 as int), timestamp_ntz'1969-12-30 00:00:00') t
+    from range({}, {})
+"""
+SUBSETS = "spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled"
+MERGE_ON_READ = "'write.delete.mode'='merge-on-read'"
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    before = {key: spark.conf.get(key, None) for key in SETTINGS}
+    for key, value in SETTINGS.items():
+        spark.conf.set(key, value)
+    with sqlite_lake(spark, tmp_path_factory.mktemp("sorted"), "sorted") as made:
+        spark.sql(ROWS.format(0, 400)).createOrReplaceTempView("left_plain")
+        spark.sql(ROWS.format(100, 500)).createOrReplaceTempView("right_plain")
+        yield made
+    for key, old in before.items():
+        spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+
+
+def make(session: IcebergSession, name: str, order: str, partitioned: str) -> None:
+    """Both sides of a join, each a file in every partition, sorted."""
+    for side in ("left", "right"):
+        table = f"sorted.db.{side}_{name}"
+        session.spark.sql(
+            f"create table {table} partitioned by ({partitioned}) tblproperties ({MERGE_ON_READ}) "
+            f"as select * from {side}_plain where false"
+        )
+        session.spark.sql(f"alter table {table} write ordered by {order}")
+        session.spark.sql(
+            f"alter table {table} set tblproperties ('write.distribution-mode'='hash')"
+        )
+        session.spark.sql(f"insert into {table} select * from {side}_plain")
+
+
+def compared(session: IcebergSession, name: str, query: str, where: str = "true") -> str:
+    """Compare a query of {l} and {r} with that of the plain rows; the plan of ours."""
+    ours = session.spark.sql(query.format(l=f"sorted.db.left_{name}", r=f"sorted.db.right_{name}"))
+    plain = "(select * from {}_plain where {})"
+    expected = session.spark.sql(
+        query.format(l=plain.format("left", where), r=plain.format("right", where))
+    )
+    assert spark_rows(ours.collect()) == spark_rows(expected.collect())
+    return plan_of(ours)
+
+
+def sorts(plan: str) -> int:
+    return plan.count("Sort [")
+
+
+JOIN = "select a.id, b.id, a.s, b.g from {l} a join {r} b on "
+
+
+@pytest.mark.parametrize(
+    ("order", "key"), [("id", "id"), ("g", "g"), ("s", "s"), ("m", "m"), ("t", "t")]
+)
+def test_sorted_groups_are_joined_without_a_sort(
+    session: IcebergSession, order: str, key: str
+) -> None:
+    name = f"by_{key}"
+    make(session, name, order, f"bucket(4, {key})")
+    # as Spark wants it of the sides of a merge join
+    assert sorts(compared(session, name, f"{JOIN} a.{key} = b.{key}")) == 0
+    session.spark.conf.set("spark.sql.iceberg.planning.preserve-data-ordering", "false")
+    assert sorts(compared(session, name, f"{JOIN} a.{key} = b.{key}")) == 2
+    session.spark.conf.set("spark.sql.iceberg.planning.preserve-data-ordering", "true")
+    assert sorts(compared(session, name, f"{JOIN} a.{key} = b.{key} where a.id > 250")) == 0
+    for side in ("left", "right"):
+        session.spark.sql(f"delete from sorted.db.{side}_{name} where id % 7 = 3")
+    kept = "id % 7 != 3"
+    for how in ("left", "full", "left anti"):
+        join = JOIN if how != "left anti" else "select a.id from {l} a join {r} b on "
+        join = join.replace("join", f"{how} join")
+        assert sorts(compared(session, name, f"{join} a.{key} = b.{key}", kept)) == 0
+
+
+def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> None:
+    spark, on = session.spark, "a.id = b.id"
+    for name, order in (("desc", "id desc"), ("last", "id nulls last"), ("cut", "truncate(5, id)")):
+        make(session, name, order, "bucket(4, id)")
+        assert sorts(compared(session, name, JOIN + on)) == 2, name
+    make(session, "double", "f", "bucket(4, id)")
+    assert sorts(compared(session, "double", "select a.id from {l} a join {r} b on a.f = b.f")) == 2
+    # files in two orders, and two files in a group
+    make(session, "mixed", "id", "bucket(4, id)")
+    spark.sql("alter table sorted.db.left_mixed write unordered")
+    spark.sql("insert into sorted.db.left_mixed select * from left_plain where id = 17")
+    doubled = "(select * from left_plain union all select * from left_plain where id = 17)"
+    ours = spark.sql((JOIN + on).format(l="sorted.db.left_mixed", r="sorted.db.right_mixed"))
+    plain = spark.sql((JOIN + on).format(l=doubled, r="right_plain"))
+    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    assert sorts(plan_of(ours)) == 1
+    # by some of the keys only Spark puts groups together
+    make(session, "two_keys", "id", "g, bucket(2, id)")
+    spark.conf.set(
+        "spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled", "true"
+    )
+    try:
+        compared(session, "two_keys", JOIN + on)
+        compared(session, "two_keys", JOIN + "a.g = b.g and a.id = b.id")
+    finally:
+        spark.conf.unset(
+            "spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled"
+        )
+
+
+def test_run_time_filters_leave_groups_sorted(session: IcebergSession) -> None:
+    make(session, "filtered", "id", "bucket(8, id)")
+    session.spark.sql("select * from values (120L), (121L) as v(k)").createOrReplaceTempView("few")
+    query = JOIN + "a.id = b.id where a.id in (select k from few where k > 120)"
+    compared(session, "filtered", query)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
+    chance = random.Random(seed)
+    columns = ("id", "g", "s", "m", "t")
+    for number in range(2):
+        order = ", ".join(
+            f"{c} {chance.choice(('asc', 'desc'))} nulls {chance.choice(('first', 'last'))}"
+            for c in chance.sample(columns, 3)
+        )
+        key = chance.choice(columns)
+        name = f"random_{seed}_{number}"
+        make(session, name, order, chance.choice((f"bucket(3, {key})", key if key == "g" else "g")))
+        for _ in range(3):
+            one, other = chance.sample(columns, 2)
+            direction = chance.choice(("asc", "desc nulls first", "desc", "asc nulls last"))
+            compared(session, name, f"{JOIN} a.{key} = b.{key} and a.{one} <=> b.{one}")
+            compared(
+                session,
+                name,
+                f"select id, rank() over (partition by {key} order by {one} {direction}, id) n, "
+                f"sum(id) over (partition by {one} order by {other} {direction}, id) m from {{l}}",
+            )
+            compared(
+                session, name, f"select {key}, count(*), min({other}) from {{l}} group by {key}"
+            )
+
+
+def test_parallelism_is_not_given_up(session: IcebergSession) -> None:
+    """A file that Spark would cut is cut, and its rows are sorted again."""
+    make(session, "large", "id", "bucket(2, id)")
+    session.spark.conf.set("spark.sql.iceberg.read.split-size", "4096")
+    try:
+        frame = session.spark.table("sorted.db.left_large")
+        assert frame.rdd.getNumPartitions() > 2
+        assert sorts(compared(session, "large", JOIN + "a.id = b.id")) > 0
+    finally:
+        session.spark.conf.unset("spark.sql.iceberg.read.split-size")
