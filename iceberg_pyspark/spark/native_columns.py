@@ -85,6 +85,14 @@ _NATIVE_TYPES = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A column of which each file holds one value, that of an identity partition field."""
+
+    field_id: int
+    type: Type
+
+
 @dataclass(frozen=True, kw_only=True)
 class NativeColumns:
     """The relation's schema, the facts about files it needs, and how outputs come from both."""
@@ -94,8 +102,8 @@ class NativeColumns:
     expressions: tuple[str, ...]
     """SQL expressions, one per column of the projection, aliased to its name."""
 
-    constants: Mapping[str, tuple[int, spark_types.DataType]] = field(default_factory=dict)
-    """Those of the facts that are columns: their field ids and types."""
+    constants: Mapping[str, Constant] = field(default_factory=dict)
+    """Those of the facts that are columns of the table."""
 
     hidden: Mapping[int, str] = field(default_factory=dict)
     """What each column beyond the projection is called in the relation, by field id."""
@@ -133,11 +141,11 @@ def native_columns(
     names: dict[int, str] = {}
     facts: list[str] = []
     expressions: list[str] = []
-    known: dict[str, tuple[int, spark_types.DataType]] = {}
+    known: dict[str, Constant] = {}
     for f in (*scan.context.projection.fields, *further.values()):
         if f.field_id in constants:
             names[f.field_id] = constant_name(f.field_id)
-            known[names[f.field_id]] = (f.field_id, _read_type(f.type, f.name))
+            known[names[f.field_id]] = Constant(field_id=f.field_id, type=f.type)
     for f in scan.context.projection.fields:
         match f.field_id:
             case FILE.field_id:

@@ -7,7 +7,7 @@ that as in Java the column is not read at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from iceberg_pyspark.planning.scan_tasks import ScanTask
@@ -58,9 +58,13 @@ def constant_ids(spec: PartitionSpec) -> frozenset[int]:
     return frozenset(identity_source_ids(spec))
 
 
-def constant_cell(spec: PartitionSpec, task: ScanTask, field_id: int) -> str:
-    """A file's value of such a column, as the bridge takes facts."""
-    return value_cell(task.partition[identity_source_ids(spec)[field_id]])
+def constant_values(
+    specs: Mapping[int, PartitionSpec], tasks: Sequence[ScanTask], field_id: int
+) -> list[Any]:
+    """Each file's value of such a column, in the form of `spec/values.py`."""
+    used = {t.spec_id for t in tasks}
+    positions = {i: identity_source_ids(specs[i])[field_id] for i in used}
+    return [t.partition[positions[t.spec_id]] for t in tasks]
 
 
 def value_cell(value: Any) -> str:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import types as spark_types
+import pyarrow as pa
 
+from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.spark.native_constants import CONSTANT_TYPES, value_cell
-from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spark.native_constants import CONSTANT_TYPES
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
-from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
     BucketTransform,
@@ -26,6 +25,7 @@ from iceberg_pyspark.spec.transforms import (
     MonthTransform,
     YearTransform,
 )
+from iceberg_pyspark.spec.types import NestedField
 
 _TIMES = (YearTransform, MonthTransform, DayTransform, HourTransform)
 _GROUPED = (IdentityTransform, BucketTransform, *_TIMES)
@@ -48,43 +48,32 @@ def grouping_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
     return tuple(found)
 
 
-def key_schema(metadata: TableMetadata) -> spark_types.StructType:
-    """The types of a key's values: those that the functions give."""
-    schema = metadata.current_schema
-    made = spark_types.StructType()
-    for f in grouping_fields(metadata):
-        source = schema.field_by_id[f.source_id]
-        (own,) = to_spark_schema(Schema(fields=(source,))).fields
-        match f.transform:
-            case IdentityTransform():
-                type_ = own.dataType
-            case DayTransform():
-                type_ = spark_types.DateType()
-            case _:
-                type_ = spark_types.IntegerType()
-        made.add(f"k{len(made)}", type_)
-    return made
+def key_columns(metadata: TableMetadata, tasks: Sequence[ScanTask]) -> dict[str, pa.Array] | None:
+    """The keys of the files, a column for each grouping field; None where one is not certain.
 
-
-def key_cells(metadata: TableMetadata, tasks: Sequence[ScanTask]) -> list[list[str]] | None:
-    """The key of each file as the bridge takes values; None where one is not certain.
-
-    Old writers cut times before 1970 towards zero (conformance line 55): up to the value 0 a stored
-    one may be one too high.
+    Values have the types that the functions give. Old writers cut times before 1970 towards zero
+    (conformance line 55): up to the value 0 a stored one may be one too high.
     """
-    fields = grouping_fields(metadata)
-    positions = {
-        spec_id: [_position(spec, f) for f in fields]
-        for spec_id, spec in metadata.spec_by_id.items()
-    }
-    found = []
-    for task in tasks:
-        values = [task.partition[i] for i in positions[task.spec_id] if i is not None]
-        for f, value in zip(fields, values, strict=True):
-            if isinstance(f.transform, _TIMES) and value is not None and value <= 0:
-                return None
-        found.append([value_cell(v) for v in values])
+    source_of = metadata.current_schema.field_by_id
+    found: dict[str, pa.Array] = {}
+    for f in grouping_fields(metadata):
+        found_at = ((i, _position(spec, f)) for i, spec in metadata.spec_by_id.items())
+        positions = {i: position for i, position in found_at if position is not None}
+        values = [t.partition[positions[t.spec_id]] for t in tasks]
+        if isinstance(f.transform, _TIMES) and any(v is not None and v <= 0 for v in values):
+            return None
+        found[f"k{len(found)}"] = pa.array(values, _key_type(f, source_of[f.source_id]))
     return found
+
+
+def _key_type(f: PartitionField, source: NestedField) -> pa.DataType:
+    match f.transform:
+        case IdentityTransform():
+            return arrow_type(source.type)
+        case DayTransform():
+            return pa.date32()
+        case _:
+            return pa.int32()
 
 
 def _position(spec: PartitionSpec, like: PartitionField) -> int | None:

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.arrow.read_task import read_group
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
@@ -28,6 +27,7 @@ from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskG
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark import native_bitmaps
 from iceberg_pyspark.spark.batches import compile_to_spark
+from iceberg_pyspark.spark.bridge.calls import ParquetRelation
 from iceberg_pyspark.spark.bridge.features import NATIVE_SCAN
 from iceberg_pyspark.spark.misread_files import misread_files
 from iceberg_pyspark.spark.native_bitmaps import (
@@ -37,15 +37,12 @@ from iceberg_pyspark.spark.native_bitmaps import (
     read_bitmaps,
 )
 from iceberg_pyspark.spark.native_columns import (
-    FACT_FILE,
-    FACT_FIRST_ROW_ID,
     FACT_SEQUENCE,
-    FACT_SPEC_ID,
     ROW_INDEX,
     NativeColumns,
     native_columns,
 )
-from iceberg_pyspark.spark.native_constants import constant_cell, constant_ids, fact_cell
+from iceberg_pyspark.spark.native_constants import constant_ids
 from iceberg_pyspark.spark.native_equality import (
     AGE,
     SCOPE,
@@ -56,8 +53,9 @@ from iceberg_pyspark.spark.native_equality import (
     key_ids,
     read_deleted_keys,
 )
+from iceberg_pyspark.spark.native_files import ORDINAL, FileFacts, files_table
 from iceberg_pyspark.spark.native_filter import condition_of, is_exact
-from iceberg_pyspark.spark.native_grouping import key_cells, key_schema
+from iceberg_pyspark.spark.native_grouping import key_columns
 from iceberg_pyspark.spark.native_ordering import sort_fields, sorted_by
 from iceberg_pyspark.spark.native_storage import NativeStorage
 from iceberg_pyspark.spark.read_names import quoted
@@ -72,17 +70,7 @@ from iceberg_pyspark.table.scan import TableScan
 
 T = TypeVar("T")
 
-ORDINAL = "__ice_ord"
 POSITION = "__ice_pos"
-
-_FACT_TYPES = {
-    ORDINAL: spark_types.IntegerType(),
-    FACT_FILE: spark_types.StringType(),
-    FACT_SPEC_ID: spark_types.IntegerType(),
-    FACT_FIRST_ROW_ID: spark_types.LongType(),
-    FACT_SEQUENCE: spark_types.LongType(),
-    SCOPE: spark_types.IntegerType(),
-}
 _AT = (ORDINAL, f"{ROW_INDEX} AS {POSITION}")
 _EVERY_ROW = AlwaysTrue()
 _MOST_BYTES = 2**48
@@ -171,7 +159,7 @@ class NativeScan:
         self._columns = self._columns_of(frozenset())
         self._scopes = PartitionScopes()
         self._planned: Mapping[str, int] = {}
-        self._keys: list[list[str]] | None = None
+        self._keys: Mapping[str, pa.Array] | None = None
         self._sort_orders: set[int | None] = set()
         self._storage = NativeStorage(bridge.has_file_system, storage or {})
         projected = scan.context.projection.as_struct
@@ -212,7 +200,7 @@ class NativeScan:
         size = sum(bitmap_bytes(bitmap) for _, bitmap in files.with_positions)
         if len(kinds) != 1 or size > native_bitmaps.MAX_BROADCAST_BYTES:
             return None
-        self._keys = key_cells(self._scan.metadata, [task for task, _ in every])
+        self._keys = key_columns(self._scan.metadata, [task for task, _ in every])
         ((constants, _),) = kinds
         if files.with_positions:
             return self._with_bitmaps(every, constants, "grouped")
@@ -380,47 +368,34 @@ class NativeScan:
     ) -> DataFrame:
         """The tasks' rows before deletes, those that the row filter selects."""
         facts = tuple(dict.fromkeys((*facts, *columns.facts)))
-        schema = spark_types.StructType(
-            [
-                spark_types.StructField(
-                    name,
-                    columns.constants[name][1] if name in columns.constants else _FACT_TYPES[name],
-                )
-                for name in facts
-            ]
-        )
-        constants = {name: field_id for name, (field_id, _) in columns.constants.items()}
+        known = FileFacts(self._scan.context.specs, self._scopes, columns.constants)
         self._check_locations(tasks)
-        lines = "\n".join(
-            "\t".join(
-                (
-                    fact_cell(self._storage.location(t.file_path) or t.file_path),
-                    str(t.file_size_in_bytes),
-                    *self._facts(i, t, facts, constants),
-                    *(() if self._keys is None else self._keys[i]),
-                )
-            )
-            for i, t in enumerate(tasks)
+        files = files_table(
+            tasks,
+            [self._storage.location(t.file_path) or t.file_path for t in tasks],
+            {name: known.column(name, tasks) for name in facts},
+            self._keys or {},
         )
-        relation: DataFrame = self._bridge.parquet_relation(
+        of_constants = sorted(c.field_id for c in columns.constants.values())
+        described = ParquetRelation(
             table=self._scan.context.table,
-            key=f"{self._key}#{part}#{sorted(constants)}#{self._keys is not None}",
-            files=lines,
-            facts=schema,
-            columns=columns.schema(positions=ORDINAL in facts),
+            key=f"{self._key}#{part}#{of_constants}#{self._keys is not None}",
+            columns=columns.schema(positions=ORDINAL in facts).json(),
+            facts=facts,
+            keys=None if self._keys is None else tuple(self._keys),
             options={**self._storage.options, **self._verification()},
             rows=_rows_said(tasks),
             filtered=self._filtered(columns),
             planned=self._numbers(),
-            keys=None if self._keys is None else key_schema(self._scan.metadata),
             sorted_by=self._sorted_by(columns),
         )
+        relation: DataFrame = self._bridge.parquet_relation(described, files)
         if isinstance(self._filter, AlwaysTrue):
             return relation
         return relation.where(condition_of(self._filter, columns.hidden))
 
     def _sorted_by(self, columns: NativeColumns) -> list[list[str]]:
-        constants = {field_id: name for name, (field_id, _) in columns.constants.items()}
+        constants = {c.field_id: name for name, c in columns.constants.items()}
         names = {**columns.names, **constants}
         return sorted_by(sort_fields(self._scan.metadata, self._sort_orders), names)
 
@@ -454,27 +429,6 @@ class NativeScan:
         """Raise for a file that the table may not read, as the store does for what we open."""
         for task in tasks:
             check_read(self._scan.io, task.file_path)
-
-    def _facts(
-        self, ordinal: int, task: ScanTask, names: Sequence[str], constants: Mapping[str, int]
-    ) -> Iterator[str]:
-        for name in names:
-            match name:
-                case "__ice_ord":
-                    yield str(ordinal)
-                case "__ice_file":
-                    yield "=" + fact_cell(task.file_path)
-                case "__ice_spec_id":
-                    yield str(task.spec_id)
-                case "__ice_first_row_id":
-                    yield "" if task.first_row_id is None else str(task.first_row_id)
-                case "__ice_seq":
-                    yield str(task.data_sequence_number)
-                case "__ice_scope":
-                    yield str(self._scopes.of(task))
-                case _:
-                    spec = self._scan.context.specs[task.spec_id]
-                    yield constant_cell(spec, task, constants[name])
 
     def _portable(self, tasks: Sequence[ScanTask]) -> Part:
         context = self._scan.context

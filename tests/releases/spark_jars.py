@@ -8,6 +8,7 @@ environment is made.
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -34,6 +35,8 @@ _OTHERS = (
     "com.fasterxml.jackson.core:jackson-databind",
     "commons-io:commons-io",
     "org.antlr:antlr4-runtime",
+    "org.apache.arrow:arrow-memory-core",
+    "org.apache.arrow:arrow-vector",
     "org.apache.avro:avro",
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.logging.log4j:log4j-api",
@@ -58,7 +61,8 @@ def jars_of(release: str) -> list[Path]:
     """The jars of a release, brought here if they are not yet; raises `JarsUnavailableError`."""
     installed = _installed(release)
     folder = KEPT / "jars" / release
-    if installed is None and not folder.exists():
+    if installed is None and not _has_all(folder):
+        shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
             with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -87,6 +91,12 @@ def _installed(release: str) -> Path | None:
         for info in environment.glob(f"lib/python3*/site-packages/pyspark-{release}.dist-info"):
             return info.parent / "pyspark/jars"
     return None
+
+
+def _has_all(folder: Path) -> bool:
+    """Whether jars that were kept are all that are needed now."""
+    names = [artifact.partition(":")[2] for artifact in (*_OTHERS, *_VERSIONED)]
+    return all(any(folder.glob(f"{name}-[0-9]*.jar")) for name in names)
 
 
 def _is_needed(jar: Path) -> bool:

@@ -7,19 +7,24 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, DataType, StructType, _parse_datatype_json_string
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.bridge.arrow_stream import arrow_stream
 from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
+from iceberg_pyspark.spark.bridge.calls import ParquetRelation, to_json
 from iceberg_pyspark.spark.bridge.compiler import load_lots, new_instance
 from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
+    NATIVE_SCAN,
     NEW_SESSIONS,
     SQL_EXTENSIONS,
     Feature,
@@ -31,6 +36,9 @@ from iceberg_pyspark.spark.bridge.protocol import Expression, Surroundings, Tabl
 
 # the reader finds columns by field id, and only in the relations that say so
 _READ_BY_FIELD_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
+_LIKE_FILES = pa.RecordBatch.from_pydict({"location": ["file"], "size": [1]})
+"""Of types that a table of files has."""
+
 _log = logging.getLogger(__name__)
 _missing: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
 """Of a gateway: which features its release of Spark cannot have, and why."""
@@ -60,6 +68,8 @@ class Bridge:
                 _missing[gateway] = missing_features(lots.failures, lacking)
                 for feature in self.missing:
                     _log.warning("%s", self._said_of(feature))
+                if self.has(NATIVE_SCAN):
+                    self._scans.prepare(arrow_stream(_LIKE_FILES))
         self.sessions = JvmSessions(self._plans)
 
     def _made(self, name: str) -> Any:
@@ -190,43 +200,16 @@ class Bridge:
         """Whether the JVM can open locations of that scheme."""
         return bool(self._plans.hasFileSystem(self._spark._jsparkSession, scheme))
 
-    def parquet_relation(
-        self,
-        *,
-        table: str,
-        key: str,
-        files: str,
-        facts: StructType,
-        columns: StructType,
-        options: Mapping[str, str],
-        rows: int,
-        filtered: Mapping[str, str],
-        planned: Mapping[str, int],
-        keys: StructType | None,
-        sorted_by: Sequence[Sequence[str]],
-    ) -> DataFrame:
-        """A DataFrame over chosen files: `columns` by field id, and `facts` about each file.
+    def parquet_relation(self, described: ParquetRelation, files: pa.RecordBatch) -> DataFrame:
+        """A DataFrame over chosen files: columns of theirs by field id, and facts about each file.
 
-        It is to build a plan with that the rule of the session takes. `options` are Hadoop's, for
-        these files alone; `rows` is how many they hold; `filtered` says of columns that filters
-        known while a query runs may be about what the table calls them; `planned` are numbers of
-        the plan for Spark's UI to show; `keys` are the types of what files are grouped by, the
-        values of which come last in the lines of `files`; `sorted_by` says of what the rows of
-        each file are sorted by the column, the direction and the place of nulls.
+        It is to build a plan with that the rule of the session takes.
         """
+        options = {**described.options, **_READ_BY_FIELD_ID}
         frame = self._scans.relation(
             self._spark._jsparkSession,
-            table,
-            key,
-            files,
-            facts.json(),
-            columns.json(),
-            json.dumps({**options, **_READ_BY_FIELD_ID}),
-            rows,
-            json.dumps(dict(filtered)),
-            json.dumps(dict(planned)),
-            None if keys is None else keys.json(),
-            json.dumps(sorted_by),
+            to_json(replace(described, options=options)),
+            arrow_stream(files),
         )
         return DataFrame(frame, self._spark)
 

@@ -8,6 +8,7 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -34,19 +35,19 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   final Map planned;
   /** What the rows of each file are sorted by. */
   private final List sortedBy;
-  IcebergPyParquetFiles(org.apache.spark.sql.classic.SparkSession session, String table, String key,
-      IcebergPyPlannedFiles files, StructType columns, Map options, long rows, Map filtered,
-      Map planned, List sortedBy) {
+  /** `said` is a `ParquetRelation` of bridge/calls.py. */
+  IcebergPyParquetFiles(
+      org.apache.spark.sql.classic.SparkSession session, Map said, IcebergPyPlannedFiles files) {
     this.session = session;
-    this.table = table;
-    this.key = key;
     this.files = files;
-    this.columns = columns;
-    this.options = options;
-    this.rows = rows;
-    this.filtered = filtered;
-    this.planned = planned;
-    this.sortedBy = sortedBy;
+    table = (String) said.get("table");
+    key = (String) said.get("key");
+    columns = (StructType) DataType.fromJson((String) said.get("columns"));
+    options = (Map) said.get("options");
+    rows = ((Number) said.get("rows")).longValue();
+    filtered = (Map) said.get("filtered");
+    planned = (Map) said.get("planned");
+    sortedBy = (List) said.get("sorted_by");
   }
   public String name() { return table; }
   /** Spark's reader gives facts after all that it reads. */

@@ -15,7 +15,6 @@ import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.ObjectType;
-import org.apache.spark.sql.types.StructType;
 
 /**
  * What Python makes of data files for Spark's own Parquet reader: relations, and conditions that
@@ -24,24 +23,21 @@ import org.apache.spark.sql.types.StructType;
 public class IcebergPyParquetScans {
   private final IcebergPyBroadcasts held = new IcebergPyBroadcasts();
 
+  /** Begin to load what reads tables of files, by a table like them. */
+  public void prepare(byte[] files) { IcebergPyArrowClasses.load(files); }
+
   /**
    * A DataFrame over chosen Parquet files, to build plans with: `IcebergPyRule` puts scans in the
-   * place of its relation, which itself reads nothing.
+   * place of its relation, which itself reads nothing. `described` is a `ParquetRelation` of
+   * bridge/calls.py, `files` the table of the files.
    */
-  public Object relation(Object session, String table, String key, String files, String factsJson,
-      String columnsJson, String optionsJson, long rows, String filteredJson, String plannedJson,
-      String keysJson, String sortedByJson)
+  public Object relation(Object session, String described, byte[] files)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
-    StructType facts = (StructType) DataType.fromJson(factsJson);
-    StructType keys = keysJson == null ? null : (StructType) DataType.fromJson(keysJson);
-    IcebergPyParquetFiles made = new IcebergPyParquetFiles(spark, table, key,
-        IcebergPyPlannedFiles.of(files, facts, keys), (StructType) DataType.fromJson(columnsJson),
-        (Map) IcebergPyBridge.JSON.readValue(optionsJson, Map.class), rows,
-        (Map) IcebergPyBridge.JSON.readValue(filteredJson, Map.class),
-        (Map) IcebergPyBridge.JSON.readValue(plannedJson, Map.class),
-        (List) IcebergPyBridge.JSON.readValue(sortedByJson, List.class));
+    Map said = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
+    IcebergPyParquetFiles made = new IcebergPyParquetFiles(spark, said,
+        IcebergPyPlannedFiles.of(files, (List) said.get("facts"), (List) said.get("keys")));
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark,
         DataSourceV2Relation$.MODULE$.create(made, scala.Option.empty(), scala.Option.empty()));
   }

@@ -1,6 +1,5 @@
+import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Files chosen by Python, each with facts about it that are constants of all its rows. */
@@ -21,30 +20,18 @@ class IcebergPyPlannedFiles {
   }
 
   /**
-   * Of a table as text: a line for each file, with its path, its size, the facts about it, and its
-   * key where there is a schema of keys.
+   * Of a table of files, which has the facts about each and, where files are grouped, the keys;
+   * `keys` is null where they are not.
    */
-  static IcebergPyPlannedFiles of(String table, StructType factSchema, StructType keySchema) {
-    String[] lines = table.length() == 0 ? new String[0] : table.split("\n");
-    String[] paths = new String[lines.length];
-    long[] sizes = new long[lines.length];
-    InternalRow[] facts = new InternalRow[lines.length];
-    InternalRow[] keys = keySchema == null ? null : new InternalRow[lines.length];
-    for (int i = 0; i < lines.length; i++) {
-      String[] cells = lines[i].split("\t", -1);
-      paths[i] = IcebergPyCells.text(cells[0]);
-      sizes[i] = Long.parseLong(cells[1]);
-      facts[i] = row(cells, 2, factSchema);
-      if (keys != null) keys[i] = row(cells, 2 + factSchema.size(), keySchema);
+  static IcebergPyPlannedFiles of(byte[] stream, List facts, List keys) {
+    IcebergPyArrowTable table = IcebergPyArrowTable.of(stream);
+    try {
+      return new IcebergPyPlannedFiles(table.schemaOf(facts), table.texts("location"),
+          table.longs("file_size_in_bytes"), table.rows(facts),
+          keys == null ? null : table.rows(keys));
+    } finally {
+      table.close();
     }
-    return new IcebergPyPlannedFiles(factSchema, paths, sizes, facts, keys);
-  }
-  private static InternalRow row(String[] cells, int first, StructType schema) {
-    StructField[] fields = schema.fields();
-    Object[] values = new Object[fields.length];
-    for (int f = 0; f < fields.length; f++)
-      values[f] = IcebergPyCells.value(cells[first + f], fields[f].dataType());
-    return new GenericInternalRow(values);
   }
 
   /** Those of the files that are kept, in their order. */

@@ -1,0 +1,90 @@
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.List;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.FieldVector;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/**
+ * A table that Python gives, an Arrow IPC stream of one batch; open until it is closed, but what
+ * is read of it stays.
+ */
+class IcebergPyArrowTable {
+  private final BufferAllocator allocator;
+  private final ArrowStreamReader reader;
+  private final VectorSchemaRoot columns;
+  final StructType schema;
+  /** How many rows there are. */
+  final int size;
+  private IcebergPyArrowTable(BufferAllocator allocator, ArrowStreamReader reader)
+      throws IOException {
+    this.allocator = allocator;
+    this.reader = reader;
+    columns = reader.getVectorSchemaRoot();
+    schema = ArrowUtils.fromArrowSchema(columns.getSchema());
+    size = reader.loadNextBatch() ? columns.getRowCount() : 0;
+  }
+  static IcebergPyArrowTable of(byte[] stream) {
+    BufferAllocator allocator =
+        ArrowUtils.rootAllocator().newChildAllocator("iceberg-py", 0, Long.MAX_VALUE);
+    ArrowStreamReader reader =
+        new ArrowStreamReader(new java.io.ByteArrayInputStream(stream), allocator);
+    IcebergPyArrowTable made = null;
+    try {
+      made = new IcebergPyArrowTable(allocator, reader);
+      return made;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    } finally {
+      if (made == null) close(reader, allocator);
+    }
+  }
+  void close() { close(reader, allocator); }
+  private static void close(ArrowStreamReader reader, BufferAllocator allocator) {
+    try {
+      reader.close();
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    } finally {
+      allocator.close();
+    }
+  }
+
+  /** The types of some of its columns. */
+  StructType schemaOf(List names) {
+    StructType out = new StructType();
+    for (int i = 0; i < names.size(); i++) {
+      StructField f = schema.apply((String) names.get(i));
+      out = out.add(f.name(), f.dataType(), f.nullable());
+    }
+    return out;
+  }
+  private ColumnVector column(String name) {
+    return new ArrowColumnVector((FieldVector) columns.getVector(name));
+  }
+  /** Some of its columns, as Spark's rows. */
+  InternalRow[] rows(List names) {
+    ColumnVector[] chosen = new ColumnVector[names.size()];
+    for (int i = 0; i < chosen.length; i++) chosen[i] = column((String) names.get(i));
+    // it owns nothing: the reader closes the columns
+    ColumnarBatch batch = new ColumnarBatch(chosen, size);
+    InternalRow[] out = new InternalRow[size];
+    for (int i = 0; i < size; i++) out[i] = batch.getRow(i).copy();
+    return out;
+  }
+  String[] texts(String name) {
+    ColumnVector column = column(name);
+    String[] out = new String[size];
+    for (int i = 0; i < size; i++) out[i] = column.getUTF8String(i).toString();
+    return out;
+  }
+  long[] longs(String name) { return column(name).getLongs(0, size); }
+}

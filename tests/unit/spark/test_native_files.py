@@ -1,0 +1,123 @@
+"""The files of a native scan as a table of typed columns."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.bridge.arrow_stream import arrow_stream
+from iceberg_pyspark.spark.native_columns import FACT_FILE, FACT_FIRST_ROW_ID, Constant
+from iceberg_pyspark.spark.native_equality import SCOPE, PartitionScopes
+from iceberg_pyspark.spark.native_files import ORDINAL, FileFacts, files_table
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform
+from iceberg_pyspark.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+)
+
+
+def spec(spec_id: int, *sources: int) -> PartitionSpec:
+    """Buckets of column 9, then identities of columns."""
+    first = PartitionField(source_ids=(9,), field_id=999, name="b", transform=BucketTransform(4))
+    others = (
+        PartitionField(
+            source_ids=(i,), field_id=1000 + i, name=f"p{i}", transform=IdentityTransform()
+        )
+        for i in sources
+    )
+    return PartitionSpec(spec_id=spec_id, fields=(first, *others))
+
+
+SPECS = {0: spec(0, 1), 1: spec(1, 2, 1)}
+
+
+def task(path: str, spec_id: int, *partition: Any, **changes: Any) -> ScanTask:
+    given: dict[str, Any] = {
+        "file_path": path,
+        "file_format": "parquet",
+        "file_size_in_bytes": 7,
+        "record_count": 1,
+        "start": 0,
+        "length": 7,
+        "spec_id": spec_id,
+        "partition": partition,
+        "data_sequence_number": 3,
+    }
+    return ScanTask(**(given | changes))
+
+
+def facts_of(type_: Type) -> FileFacts:
+    return FileFacts(SPECS, PartitionScopes(), {"p": Constant(field_id=1, type=type_)})
+
+
+def read(table: pa.RecordBatch) -> pa.RecordBatch:
+    with pa.ipc.open_stream(arrow_stream(table)) as stream:
+        (batch,) = stream
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "arrow"),
+    [
+        (BooleanType(), False, pa.bool_()),
+        (LongType(), 2**62, pa.int64()),
+        (DecimalType(12, 3), Decimal("-1.250"), pa.decimal128(12, 3)),
+        (DateType(), -1, pa.date32()),
+        (TimestampType(), -1, pa.timestamp("us")),
+        (TimestamptzType(), 1_700_000_000_000_001, pa.timestamp("us", tz="UTC")),
+        (StringType(), "a\tb\\n\n\u00e9\U0001f600", pa.string()),
+        (StringType(), "", pa.string()),
+    ],
+)
+def test_partition_values_have_the_types_of_their_columns(
+    type_: Type, value: Any, arrow: pa.DataType
+) -> None:
+    tasks = [task("a", 0, 5, value), task("b", 1, 5, "other", value), task("c", 0, 5, None)]
+    column = facts_of(type_).column("p", tasks)
+    assert column.type == arrow
+    physical = (
+        column.cast(pa.int32() if arrow == pa.date32() else pa.int64())
+        if (pa.types.is_temporal(arrow))
+        else column
+    )
+    assert physical.to_pylist() == [value, value, None]
+
+
+def test_a_table_of_files_arrives_as_it_is() -> None:
+    tasks = [
+        task("s3://b/x\ty=1", 0, 1, "v", first_row_id=40),
+        task("s3://b/z", 0, 1, "w", file_size_in_bytes=2**40),
+        task("s3://b/\u00e9", 0, 1, "v"),
+    ]
+    facts = facts_of(StringType())
+    names = (ORDINAL, FACT_FILE, FACT_FIRST_ROW_ID, SCOPE, "p")
+    columns = {name: facts.column(name, tasks) for name in names}
+    found = read(files_table(tasks, ["a", "b", "\\t"], columns, {"k0": pa.array([1, None, 2])}))
+    assert found.to_pydict() == {
+        "location": ["a", "b", "\\t"],
+        "file_size_in_bytes": [7, 2**40, 7],
+        ORDINAL: [0, 1, 2],
+        FACT_FILE: [t.file_path for t in tasks],
+        FACT_FIRST_ROW_ID: [40, None, None],
+        SCOPE: [0, 1, 0],
+        "p": ["v", "w", "v"],
+        "k0": [1, None, 2],
+    }
+
+
+def test_no_file_has_types_all_the_same() -> None:
+    facts = facts_of(DateType())
+    found = read(files_table([], [], {"p": facts.column("p", [])}, {}))
+    assert found.num_rows == 0
+    assert found.schema.field("p").type == pa.date32()
