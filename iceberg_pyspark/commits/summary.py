@@ -145,10 +145,10 @@ def snapshot_summary(
 def _totals(changes: Mapping[str, int], parent: Snapshot | None) -> dict[str, str]:
     totals: dict[str, str] = {}
     for total, plus, minus in _TOTALS:
-        before = "0" if parent is None else parent.summary.get(total, "")
-        if not before.isdecimal():
+        before = 0 if parent is None else parent.number(total)
+        if before is None:
             continue
-        after = int(before) + changes.get(plus, 0) - changes.get(minus, 0)
+        after = before + changes.get(plus, 0) - changes.get(minus, 0)
         if after >= 0:
             totals[total] = str(after)
     return totals

@@ -89,6 +89,8 @@ from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_storage import table_io
 
 _DONE = Done()
+_UNKNOWN_SIZE = 2**40
+"""Too large to broadcast."""
 
 
 class CatalogAnswers:
@@ -157,8 +159,9 @@ class CatalogAnswers:
         metadata = loaded.metadata
         size = rows = 0
         if selected.snapshot is not None:
-            size = int(selected.snapshot.summary.get("total-files-size", 2**40))
-            rows = int(selected.snapshot.summary.get("total-records", 0))
+            said = selected.snapshot.number("total-files-size")
+            size = _UNKNOWN_SIZE if said is None else said
+            rows = selected.snapshot.number("total-records") or 0
         return TableFacts(
             handle=key,
             name=f"{catalog.name}.{loaded.identifier}",

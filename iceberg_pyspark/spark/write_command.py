@@ -246,10 +246,9 @@ def _is_committed(settings: WriteSettings, metadata: TableMetadata) -> bool:
     if settings.transaction is None:
         return False
     app, version = settings.transaction
-    return any(
-        s.summary.get(_TXN_APP_ID) == app and int(s.summary.get(_TXN_VERSION, "-1")) >= version
-        for s in metadata.snapshots
-    )
+    of_app = (s for s in metadata.snapshots if s.summary.get(_TXN_APP_ID) == app)
+    versions = (s.number(_TXN_VERSION) for s in of_app)
+    return any(v is not None and v >= version for v in versions)
 
 
 def _overwrite_mode(

@@ -26,7 +26,7 @@ from iceberg_pyspark.spec.properties import (
     check_set_properties,
     int_property,
 )
-from iceberg_pyspark.spec.property_types import TableProperty, check_settable
+from iceberg_pyspark.spec.property_types import LONG_MAX, TableProperty, check_settable
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.table.new_data import data_format
 
@@ -206,7 +206,14 @@ def _transaction(given: Mapping[str, str]) -> tuple[str, int] | None:
     app = given.get("txn-app-id")
     if (app is None) != ("txn-version" not in given):
         raise InvalidRequestError("options txn-app-id and txn-version are given together or not")
-    return None if app is None else (app, int_property(given, "txn-version", 0))
+    if app is None:
+        return None
+    version = int_property(given, "txn-version", 0)
+    if version < 0:
+        raise InvalidRequestError(
+            f"option txn-version is a number from 0 to {LONG_MAX}, got {version}"
+        )
+    return app, version
 
 
 def _with_prefix(options: Mapping[str, str], prefix: str) -> dict[str, str]:

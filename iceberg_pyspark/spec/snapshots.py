@@ -12,9 +12,13 @@ from typing import Any, Literal
 
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.spec.property_types import LONG_MAX
 
 MAIN = "main"
 RefType = Literal["branch", "tag"]
+
+
+_MOST_DIGITS = len(str(LONG_MAX))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,23 @@ class Snapshot:
     def operation(self) -> str | None:
         """`append`, `replace`, `overwrite` or `delete`; None in old v1 snapshots."""
         return self.summary.get("operation")
+
+    def number(self, key: str) -> int | None:
+        """A count or size in the summary; None where there is none, or what is there is no such.
+
+        Writers need not give any, and none need be true.
+
+        >>> Snapshot(snapshot_id=1, timestamp_ms=0, summary={"total-records": "7"}).number(
+        ...     "total-records"
+        ... )
+        7
+        """
+        text = self.summary.get(key, "")
+        # of very many digits Python makes no number at all
+        if not text.isdecimal() or len(text) > _MOST_DIGITS:
+            return None
+        found = int(text)
+        return found if found <= LONG_MAX else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

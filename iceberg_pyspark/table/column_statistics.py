@@ -101,8 +101,8 @@ def column_statistics(
         for c in columns
         if c.field_id in counts and isinstance(c.type, _BOUNDED_TYPES + _UNBOUNDED_TYPES)
     }
-    files = 0 if scan.snapshot is None else int(scan.snapshot.summary.get("total-data-files", 0))
-    if not asked or files > _MOST_FILES:
+    files = 0 if scan.snapshot is None else scan.snapshot.number("total-data-files")
+    if not asked or files is None or files > _MOST_FILES:
         return {}
     for planned in scan.plan(metrics=list(asked)).files():
         for known in asked.values():

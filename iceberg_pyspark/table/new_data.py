@@ -54,11 +54,10 @@ def _bytes_per_row(metadata: TableMetadata) -> float | None:
     snapshot = metadata.current_snapshot
     if snapshot is None:
         return None
-    # for some writers both are optional, and none need be true
-    rows, size = (snapshot.summary.get(n, "") for n in ("total-records", "total-files-size"))
-    if not (rows.isdecimal() and size.isdecimal()) or int(rows) < _TELLING_ROWS:
+    rows, size = snapshot.number("total-records"), snapshot.number("total-files-size")
+    if rows is None or size is None or rows < _TELLING_ROWS:
         return None
-    return int(size) / int(rows)
+    return size / rows
 
 
 def data_format(properties: Mapping[str, str]) -> FileFormat:

@@ -195,7 +195,8 @@ class Target:
 
     def _total(self, name: str) -> int:
         snapshot = self._snapshot()
-        return 0 if snapshot is None else int(snapshot.summary.get(name, _UNKNOWN_TOTAL))
+        said = 0 if snapshot is None else snapshot.number(name)
+        return _UNKNOWN_TOTAL if said is None else said
 
     def _selector(self) -> SnapshotSelector:
         return SnapshotSelector() if self.branch == MAIN else SnapshotSelector(branch=self.branch)

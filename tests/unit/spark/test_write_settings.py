@@ -57,6 +57,8 @@ def test_write_audit_publish_is_for_tables_that_allow_it() -> None:
         ({"txn-app-id": "a"}, "together"),
         ({"txn-version": "1"}, "together"),
         ({"txn-app-id": "a", "txn-version": "x"}, "not an integer"),
+        ({"txn-app-id": "a", "txn-version": "-1"}, "from 0 to 9223372036854775807, got -1"),
+        ({"txn-app-id": "a", "txn-version": "9223372036854775808"}, "not an integer"),
         ({"merge-schema": "maybe"}, "neither true nor false"),
         ({"write-format": "csv"}, "'csv' is none of parquet, orc, avro"),
         ({"shred-variants": "true"}, "variants are not shredded"),
