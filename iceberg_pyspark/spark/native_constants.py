@@ -65,21 +65,3 @@ def constant_values(
     used = {t.spec_id for t in tasks}
     positions = {i: identity_source_ids(specs[i])[field_id] for i in used}
     return [t.partition[positions[t.spec_id]] for t in tasks]
-
-
-def value_cell(value: Any) -> str:
-    """A value in the physical form of `spec/values.py`, as the bridge takes it: empty for null."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return f"={fact_cell(value)}"
-        case _:
-            return str(value)
-
-
-def fact_cell(text: str) -> str:
-    """A text as the bridge takes it in a line of facts."""
-    return text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")

@@ -160,7 +160,7 @@ def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
 def _planned(session: AskingSession, parts: Sequence[Part], proven: Sequence[int]) -> PlannedScan:
     bridge = session.bridge
     # each call of the JVM costs a millisecond
-    made = bridge.java_list([bridge.part(p.plan, p.live, p.anti_joins) for p in parts])
+    made = bridge.java_list([(p.plan, p.live, p.anti_joins) for p in parts])
     return PlannedScan(proven=tuple(proven), parts=made)
 
 

@@ -89,7 +89,7 @@ def dml_run(sessions: AskingSessions, q: DmlRun) -> Done:
         catalog=sessions.catalog_of(state),
         table=state.loaded,
         branch=branch_to_change(state),
-        like=statement.columns,
+        like=statement.known,
         schema_id=state.loaded.metadata.current_schema_id,
     )
     run(request, statement.operation)

@@ -1,14 +1,20 @@
-"""What Python calls the JVM with, one document of JSON for each call.
+"""What Python calls the JVM with, and what statements it is told of: one document of JSON each.
 
-Tables of files go beside it (`arrow_stream.py`).
+In a document objects of the JVM's stand by the ids that py4j has for them, so that many of them
+take one call. Tables of files go beside it (`arrow_stream.py`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import Column
+
+from iceberg_pyspark.spark.bridge.values import Side, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,109 @@ class ParquetRelation:
     """What the rows of each file are sorted by: the column, the direction, the place of nulls."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storing:
+    """A value to be stored in a column of a type (`IcebergPyChanges.storable`)."""
+
+    value: Value
+    side: Side
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedWhen:
+    """Which rows a change is about; `condition` None for all of them."""
+
+    where: Literal["any", "both", "source", "target"]
+    """Rows of a join: any, those of both sides, of the source alone, of the target alone."""
+
+    condition: Value | None
+    side: Side
+    """Whose columns the condition and the values of the change name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedColumn:
+    """A column to make; `cases` has its value after each change, None for null."""
+
+    name: str
+    type: str
+    cases: tuple[Value | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedRows:
+    """For each row the first change that is about it (`IcebergPyChanges.changed`)."""
+
+    changes: tuple[ChangedWhen, ...]
+    columns: tuple[ChangedColumn, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedAssignment:
+    """What is assigned to a column, or to a field inside it; values are expressions' numbers."""
+
+    path: tuple[str, ...]
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedClause:
+    """WHEN ... THEN of a MERGE."""
+
+    op: Literal["update", "delete", "insert"]
+    condition: int | None
+    assignments: tuple[StatedAssignment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedChange:
+    """A DELETE, UPDATE or MERGE that Spark has analysed (`IcebergPyStatement`)."""
+
+    kind: Literal["delete", "update", "merge"]
+    handle: str
+    """That of the table."""
+
+    reads_iceberg: bool
+    """Whether it reads tables of ours besides."""
+
+    condition: int | None
+    assignments: tuple[StatedAssignment, ...] = ()
+    adds_columns: bool = False
+    matched: tuple[StatedClause, ...] = ()
+    not_matched: tuple[StatedClause, ...] = ()
+    not_matched_by_source: tuple[StatedClause, ...] = ()
+
+
+def stated_change(text: str) -> StatedChange:
+    """The statement that Java describes."""
+    said = json.loads(text)
+    for name in ("matched", "not_matched", "not_matched_by_source"):
+        said[name] = tuple(
+            StatedClause(**{**clause, "assignments": _assignments(clause["assignments"])})
+            for clause in said.get(name, ())
+        )
+    return StatedChange(**{**said, "assignments": _assignments(said.get("assignments", ()))})
+
+
+def _assignments(said: Any) -> tuple[StatedAssignment, ...]:
+    return tuple(StatedAssignment(path=tuple(one["path"]), value=one["value"]) for one in said)
+
+
 def to_json(call: Any) -> str:
-    """A call's values as the JVM takes them: by the names of fields."""
-    return json.dumps({f.name: getattr(call, f.name) for f in fields(call)})
+    """A call's values as the JVM takes them: by the names of fields, `is` naming the class.
+
+    Who calls holds the objects of the JVM's meanwhile: py4j forgets those that nobody holds.
+    """
+    return json.dumps(call, default=_described)
+
+
+def _described(value: Any) -> Any:
+    if isinstance(value, Column):
+        value = value._jc
+    if isinstance(value, JavaObject):
+        return {"is": "Object", "id": value._get_object_id()}
+    if is_dataclass(value):
+        named = {f.name: getattr(value, f.name) for f in fields(value)}
+        return {"is": type(value).__name__, **named}
+    raise TypeError(f"the JVM is not told of a {type(value).__name__}")

@@ -14,13 +14,21 @@ from weakref import WeakKeyDictionary, finalize
 
 import msgspec
 import pyarrow as pa
+from py4j.java_gateway import JavaObject
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, DataType, StructType, _parse_datatype_json_string
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.arrow_stream import arrow_stream
 from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
-from iceberg_pyspark.spark.bridge.calls import ParquetRelation, to_json
+from iceberg_pyspark.spark.bridge.calls import (
+    ChangedRows,
+    ParquetRelation,
+    StatedChange,
+    Storing,
+    stated_change,
+    to_json,
+)
 from iceberg_pyspark.spark.bridge.compiler import load_lots, new_instance
 from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
@@ -33,6 +41,7 @@ from iceberg_pyspark.spark.bridge.features import (
 from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
 from iceberg_pyspark.spark.bridge.protocol import Expression, Surroundings, TableFacts, text_of
+from iceberg_pyspark.spark.bridge.values import Stated, Value
 
 # the reader finds columns by field id, and only in the relations that say so
 _READ_BY_FIELD_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
@@ -58,6 +67,7 @@ class Bridge:
         gateway: Any = spark.sparkContext._gateway
         self._spark = spark
         self._gateway: Any = gateway
+        self._server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
         with _of_gateways:
             lots = load_lots(gateway)
             self._loader = lots.loader
@@ -256,12 +266,6 @@ class Bridge:
         """The plan over shipped tasks with its size said, for Spark to choose joins by."""
         return self._sizes.sized(plan, rows)
 
-    def part(self, plan: Any, live: Any, anti_joins: Sequence[Any]) -> Any:
-        """A part of a scan, as the rule takes it."""
-        return self._plans.newPart(
-            plan, live, self.java_list(list(anti_joins)) if anti_joins else None
-        )
-
     def live_rows(self, plan: Any, packed: bytes, wide: bool) -> Any:
         """The condition on a plan's rows that no bitmap of their file holds them."""
         digest = hashlib.sha256(packed).hexdigest()
@@ -271,44 +275,49 @@ class Bridge:
         return self._scans.liveRows(self._spark._jsparkSession, plan, digest, packed, wide)
 
     def table_frame(self, facts: TableFacts, like: Any = None) -> DataFrame:
-        """The rows of the table that facts name; columns that `like` has keep the ids they have."""
+        """The rows of the table that facts name; columns have the ids that a statement knows."""
         frame = self._rows.tableFrame(self._spark._jsparkSession, text_of(facts), like)
         return DataFrame(frame, self._spark)
 
-    def frame(self, plan: Any) -> DataFrame:
-        """A DataFrame of a logical plan."""
-        return DataFrame(self._rows.frame(self._spark._jsparkSession, plan), self._spark)
+    def resolved(self, frame: DataFrame, values: Sequence[Value]) -> list[Column]:
+        """Values of a frame's rows by ids instead of names: they mean the same after a join."""
+        if not values:
+            return []
+        found = self._changes.resolved(
+            self._server, self._spark._jsparkSession, frame._jdf, to_json(values)
+        )
+        return [Stated(found, i).column() for i in range(len(values))]
 
-    def column(self, expression: Any) -> Column:
-        """A column of a catalyst expression."""
-        return Column(self._rows.column(expression))
+    def storable(
+        self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, asked: Sequence[Storing]
+    ) -> list[tuple[DataType, bool]]:
+        """The types of values, and whether Spark would store them where they are to be stored.
 
-    def resolved(self, frame: DataFrame, columns: Sequence[Column]) -> list[Column]:
-        """Columns of a frame by ids instead of names, so that they mean the same after a join."""
-        given = self._java_columns(columns)
-        found = self._changes.resolved(self._spark._jsparkSession, frame._jdf, given)
-        return list(columns) if found is None else [Column(c) for c in items(found)]
-
-    def types(self, frame: DataFrame, columns: Sequence[Column]) -> list[DataType]:
-        """The types of columns of a frame."""
-        given = self._java_columns(columns)
-        found = self._changes.types(self._spark._jsparkSession, frame._jdf, given)
-        return [_parse_datatype_json_string(t) for t in json.loads(found)]
-
-    def changed(
-        self,
-        frame: DataFrame,
-        rows: DataFrame,
-        described: Mapping[str, Any],
-        given: Sequence[Column],
-    ) -> DataFrame:
-        """The changes of a frame's rows (`IcebergPyChanges`); `rows` are those of the table."""
-        made = self._changes.changed(
+        The frame is of the table's `rows` and those of a source.
+        """
+        if not asked:
+            return []
+        found = self._changes.storable(
+            self._server,
             self._spark._jsparkSession,
             frame._jdf,
             rows._jdf,
-            json.dumps(described),
-            self._java_columns(given),
+            None if source is None else source._jdf,
+            to_json(asked),
+        )
+        return [(_parse_datatype_json_string(has), fits) for has, fits in json.loads(found)]
+
+    def changed(
+        self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, described: ChangedRows
+    ) -> DataFrame:
+        """The changes of a frame's rows, which are of the table's `rows` and those of a source."""
+        made = self._changes.changed(
+            self._server,
+            self._spark._jsparkSession,
+            frame._jdf,
+            rows._jdf,
+            None if source is None else source._jdf,
+            to_json(described),
         )
         return DataFrame(made, self._spark)
 
@@ -322,22 +331,21 @@ class Bridge:
 
     def equated(
         self, rows: DataFrame, source: DataFrame, condition: Column
-    ) -> list[tuple[str, Column, Column, DataType]]:
+    ) -> list[tuple[str, Stated, Stated, DataType]]:
         """The equalities of a condition: a column's name, it, a value of the source, its type."""
         session = self._spark._jsparkSession
         found = self._joins.equated(session, rows._jdf, source._jdf, condition._jc)
-        return _equalities(found)
+        return _equalities(found, json.loads(found.described()))
 
     def selecting(
         self, rows: DataFrame, condition: Column
-    ) -> list[tuple[DataFrame, list[tuple[str, Column, Column, DataType]]]]:
+    ) -> list[tuple[DataFrame, list[tuple[str, Stated, Stated, DataType]]]]:
         """The subqueries that rows which fulfil a condition are in, and of each what is equal."""
         session = self._spark._jsparkSession
+        found = self._selections.sources(session, rows._jdf, condition._jc)
         return [
-            (DataFrame(source, self._spark), _equalities(keys))
-            for source, keys in map(
-                items, items(self._selections.sources(session, rows._jdf, condition._jc))
-            )
+            (DataFrame(found.source(i), self._spark), _equalities(found, keys))
+            for i, keys in enumerate(json.loads(found.described()))
         ]
 
     def comes_out_even(
@@ -363,7 +371,7 @@ class Bridge:
         self,
         rows: DataFrame,
         source: DataFrame,
-        equal: Sequence[tuple[Column, Column]],
+        equal: Sequence[tuple[Value, Value]],
         *,
         outer: bool,
         records: int,
@@ -374,33 +382,32 @@ class Bridge:
         `equal` are columns and the source's values they equal, `outer` says whether the join to
         come keeps source rows that meet none; `records` and `size_in_bytes` are the table's.
         """
+        if not equal:
+            return rows
         made = self._joins.met(
+            self._server,
             self._spark._jsparkSession,
             rows._jdf,
             source._jdf,
-            self._java_columns([column for column, _ in equal]),
-            self._java_columns([value for _, value in equal]),
+            to_json(equal),
             outer,
             records,
             size_in_bytes,
         )
         return DataFrame(made, self._spark)
 
-    def statement(self, plan: Any) -> Any:
-        """A DELETE, UPDATE or MERGE of Spark's, taken apart (`IcebergPyRowLevel`)."""
-        return self._rows.statement(plan)
+    def statement(self, plan: Any) -> tuple[StatedChange, Any]:
+        """A DELETE, UPDATE or MERGE of Spark's, and the expressions that it has by number."""
+        found = self._rows.statement(plan)
+        return stated_change(found.described()), found
+
+    def source_of(self, statement: Any) -> DataFrame:
+        """The rows that a MERGE of Spark's reads."""
+        return DataFrame(statement.source(self._spark._jsparkSession), self._spark)
 
     def reads_iceberg(self, frame: DataFrame) -> bool:
         """Whether a frame reads a table of ours."""
         return bool(self._rows.readsIceberg(frame._jdf.queryExecution().analyzed()))
-
-    def stored(self, column: Column, type_: DataType) -> Column:
-        """A column as values of a type; those that do not fit are errors in every session."""
-        return Column(self._rows.stored(column._jc, type_.json()))
-
-    def can_store(self, from_: DataType, to: DataType) -> bool:
-        """Whether Spark would store values of a type in a column of another."""
-        return bool(self._rows.canStore(from_.json(), to.json()))
 
     def condition_of(self, filtered: DataFrame) -> Expression | None:
         """The condition of a DataFrame that was filtered last, described."""
@@ -412,8 +419,9 @@ class Bridge:
 
     def rebalanced(self, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
         """The rows in partitions of about that many bytes: by range if `by` is ordered, by hash."""
-        columns = self._java_columns(by)
-        made = self._layout.rebalanced(self._spark._jsparkSession, frame._jdf, columns, size)
+        made = self._layout.rebalanced(
+            self._server, self._spark._jsparkSession, frame._jdf, to_json(by), size
+        )
         return DataFrame(made, self._spark)
 
     def murmur3(self, column: Column, kind: str) -> Column:
@@ -442,26 +450,27 @@ class Bridge:
             frame._jdf,
             job,
             folder,
-            self.java_list(list(partitioned_by)),
+            json.dumps(partitioned_by),
             json.dumps(dict(settings)),
             json.dumps(dict(options)),
         )
 
-    def java_list(self, items: list[Any]) -> Any:
-        """A list of the JVM's own."""
-        made = self._plans.newList()
-        for item in items:
-            made.add(item)
-        return made
-
-    def _java_columns(self, columns: Sequence[Column]) -> Any:
-        return self.java_list([c._jc for c in columns])
+    def java_list(self, items: Sequence[Any]) -> Any:
+        """A list of the JVM's own, of texts, objects of the JVM's and such lists."""
+        return self._plans.list(self._server, to_json(items))
 
 
-def _equalities(found: Any) -> list[tuple[str, Column, Column, DataType]]:
+def _equalities(
+    expressions: Any, said: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, Stated, Stated, DataType]]:
     return [
-        (name, Column(column), Column(value), _parse_datatype_json_string(type_))
-        for name, column, value, type_ in map(items, items(found))
+        (
+            one["name"],
+            Stated(expressions, one["column"]),
+            Stated(expressions, one["value"]),
+            _parse_datatype_json_string(one["type"]),
+        )
+        for one in said
     ]
 
 

@@ -5,7 +5,7 @@ A field that is assigned makes its struct anew from the other fields, as Spark's
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from pyspark.sql import Column
@@ -14,29 +14,35 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.identifiers import parse_levels
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.bridge.values import Field, Kept, Sql, Struct, Value
 
 ColumnPath: TypeAlias = tuple[str, ...]
-Assignments: TypeAlias = Mapping[ColumnPath, Column]
+Assignments: TypeAlias = Mapping[ColumnPath, Value]
 
 
-def as_column(value: str | Column) -> Column:
-    """A condition or value: an expression of Spark SQL, or a column."""
-    return sql.expr(value) if isinstance(value, str) else value
+def as_column(condition: str | Column) -> Column:
+    """A condition: an expression of Spark SQL, or a column."""
+    return sql.expr(condition) if isinstance(condition, str) else condition
 
 
-def parse_assignments(given: Mapping[str, str | Column]) -> dict[ColumnPath, Column]:
+def as_value(value: str | Column) -> Value:
+    """A value: an expression of Spark SQL, or a column."""
+    return Sql(value) if isinstance(value, str) else value
+
+
+def parse_assignments(given: Mapping[str, str | Column]) -> dict[ColumnPath, Value]:
     """Assignments by the path of what is assigned."""
-    return {tuple(parse_levels(name)): as_column(value) for name, value in given.items()}
+    return {tuple(parse_levels(name)): as_value(value) for name, value in given.items()}
 
 
 def resolve_paths(
     assignments: Assignments, schema: spark_types.StructType, table: str, *, case_sensitive: bool
-) -> dict[ColumnPath, Column]:
+) -> dict[ColumnPath, Value]:
     """The assignments by the names that the table has.
 
     Raises `InvalidRequestError` for names it has not, and where two assign one column.
     """
-    found: dict[ColumnPath, Column] = {}
+    found: dict[ColumnPath, Value] = {}
     for path, value in assignments.items():
         known = _known(path, schema, table, case_sensitive=case_sensitive)
         for other in found:
@@ -78,28 +84,27 @@ def type_at(schema: spark_types.StructType, path: ColumnPath) -> spark_types.Dat
     return type_
 
 
-def whole_columns(
-    assignments: Assignments, schema: spark_types.StructType, kept: Mapping[str, Column]
-) -> dict[str, Column]:
-    """The assignments as values of whole columns; `kept` has those of which a part is assigned."""
+def whole_columns(assignments: Assignments, schema: spark_types.StructType) -> dict[str, Value]:
+    """The assignments as values of whole columns: where a part is assigned, the rest is kept."""
     return {
         name: assignments[name,]
         if (name,) in assignments
-        else _updated(kept[name], type_at(schema, (name,)), (name,), assignments)
+        else _updated(Kept(name), type_at(schema, (name,)), (name,), assignments)
         for name in dict.fromkeys(path[0] for path in assignments)
     }
 
 
 def _updated(
-    value: Column, type_: spark_types.DataType, path: ColumnPath, assignments: Assignments
-) -> Column:
+    value: Value, type_: spark_types.DataType, path: ColumnPath, assignments: Assignments
+) -> Value:
     if path in assignments:
         return assignments[path]
     if not any(p[: len(path)] == path for p in assignments):
         return value
     assert isinstance(type_, spark_types.StructType), "the path was resolved"
-    fields: Sequence[Column] = [
-        _updated(value.getField(f.name), f.dataType, (*path, f.name), assignments).alias(f.name)
-        for f in type_.fields
-    ]
-    return sql.struct(*fields)
+    return Struct(
+        tuple(
+            (f.name, _updated(Field(value, f.name), f.dataType, (*path, f.name), assignments))
+            for f in type_.fields
+        )
+    )

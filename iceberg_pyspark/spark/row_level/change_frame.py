@@ -4,8 +4,8 @@ A change of rows that are written says the new values; columns it does not name 
 new row get the column's default. An updated row keeps its row id and gets its commit's sequence
 number, a copied row keeps both (specification, "Row Lineage").
 
-The JVM makes the plan of a description (`Changes.java`): to name expression by expression from
-here takes longer than a small change's job.
+The JVM makes the plan of a description (`IcebergPyChangedRows`), in as many calls for many columns
+as for few.
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.spark.native_columns import sql_literal
-from iceberg_pyspark.spark.read_names import quoted
+from iceberg_pyspark.spark.bridge.calls import ChangedColumn, ChangedRows, ChangedWhen
+from iceberg_pyspark.spark.bridge.values import (
+    Cast,
+    Kept,
+    Number,
+    Side,
+    Sql,
+    Unread,
+    Value,
+)
+from iceberg_pyspark.spark.native_columns import sql_literal, text_literal
 from iceberg_pyspark.spark.row_level.assignments import (
     Assignments,
     resolve_paths,
@@ -27,7 +35,7 @@ from iceberg_pyspark.spark.row_level.assignments import (
     whole_columns,
 )
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, WRITTEN, Op
-from iceberg_pyspark.spark.row_level.store_assignment import stored_values
+from iceberg_pyspark.spark.row_level.store_assignment import Rows, ToStore, stored_values
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec import metadata_columns
@@ -52,43 +60,29 @@ from iceberg_pyspark.spec.values import value_to_json
 Where: TypeAlias = Literal["any", "both", "source", "target"]
 """Which rows of a join: any, those of both sides, of the source alone, of the target alone."""
 
-_Case: TypeAlias = Sequence[Any] | None
-"""What a column is after a change, as the JVM takes it; None for null."""
-
-_NO_MATTER: _Case = ("any",)
+_Case: TypeAlias = Value | None
+"""What a column is after a change; None for null."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """What happens to rows that fulfil a condition, None for all; `values` by column.
 
-    `placed` says whether the row is about a target row, whose place then matters.
+    `side` says whose columns condition and values name, `placed` whether the row is about a target
+    row, whose place then matters.
     """
 
     op: Op
     where: Where = "any"
-    condition: Column | None = None
+    condition: Value | None = None
     values: Assignments = field(default_factory=dict)
+    side: Side = None
     placed: bool = True
 
 
-@dataclass(slots=True)
-class _Given:
-    """The columns that a description refers to by number."""
-
-    columns: list[Column] = field(default_factory=list)
-
-    def number(self, column: Column) -> int:
-        self.columns.append(column)
-        return len(self.columns) - 1
-
-
-def change_frame(
-    target: Target, rows: DataFrame, frame: DataFrame, changes: Sequence[Change]
-) -> DataFrame:
-    """The changes of the frame's rows; `rows` are the target's among its columns."""
-    given = _Given()
-    columns = [_described(OP, "integer", [("int", int(c.op)) for c in changes])]
+def change_frame(target: Target, rows: Rows, changes: Sequence[Change]) -> DataFrame:
+    """The changes of the rows of a frame."""
+    columns = [_described(OP, "integer", [Number(int(c.op)) for c in changes])]
     for name, type_, place in (
         (FILE, "string", metadata_columns.FILE),
         (POS, "long", metadata_columns.POS),
@@ -96,32 +90,30 @@ def change_frame(
         cases = [_kept(place) if c.placed else _placeless(c) for c in changes]
         columns.append(_described(name, type_, cases))
     if any(c.op in WRITTEN for c in changes):
-        columns += _values(target, rows, frame, changes, given)
-    described = {
-        "changes": [
-            {
-                "where": c.where,
-                "condition": None if c.condition is None else given.number(c.condition),
-            }
-            for c in changes
-        ],
-        "columns": columns,
-    }
-    made: DataFrame = target.session.bridge.changed(frame, rows, described, given.columns)
+        columns += _values(target, rows, changes)
+    described = ChangedRows(
+        changes=tuple(
+            ChangedWhen(where=c.where, condition=c.condition, side=c.side) for c in changes
+        ),
+        columns=tuple(columns),
+    )
+    bridge = target.session.bridge
+    made: DataFrame = bridge.changed(rows.frame, rows.target, rows.source, described)
     return made
 
 
-def _described(name: str, type_: str, cases: Sequence[_Case]) -> dict[str, Any]:
-    return {"name": name, "type": f'"{type_}"' if type_.isidentifier() else type_, "cases": cases}
+def _described(name: str, type_: str, cases: Sequence[_Case]) -> ChangedColumn:
+    text = f'"{type_}"' if type_.isidentifier() else type_
+    return ChangedColumn(name=name, type=text, cases=tuple(cases))
 
 
 def _kept(f: NestedField) -> _Case:
-    return ("kept", f.name)
+    return Kept(f.name)
 
 
 def _placeless(change: Change) -> _Case:
     """A row of the source alone has no place that could be wrong."""
-    return _NO_MATTER if change.where == "source" else None
+    return Unread() if change.where == "source" else None
 
 
 def _fields(target: Target) -> list[NestedField]:
@@ -130,28 +122,14 @@ def _fields(target: Target) -> list[NestedField]:
     return [*stored, *target.lineage]
 
 
-def _values(
-    target: Target,
-    rows: DataFrame,
-    frame: DataFrame,
-    changes: Sequence[Change],
-    given: _Given,
-) -> list[dict[str, Any]]:
+def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[ChangedColumn]:
     """A column for each of the table's, and for the row's lineage."""
     struct = to_spark_schema(target.schema)
     types = {f.name: f.dataType.json() for f in struct.fields}
-    assigned = [
-        {
-            name: ("given", given.number(value))
-            for name, value in _assigned(target, rows, frame, c, struct).items()
-        }
-        for c in changes
-    ]
+    assigned = _assigned(target, rows, changes, struct)
     defaults: dict[str, _Case] = {}
     if any(c.op is Op.INSERT for c in changes):
-        for f in target.schema.fields:
-            default = _default(f)
-            defaults[f.name] = None if default is None else ("given", given.number(default))
+        defaults = {f.name: _default(f) for f in target.schema.fields}
     return [
         _described(
             f.name,
@@ -163,28 +141,29 @@ def _values(
 
 
 def _assigned(
-    target: Target,
-    rows: DataFrame,
-    frame: DataFrame,
-    change: Change,
-    struct: spark_types.StructType,
-) -> dict[str, Column]:
-    """What a change assigns, as values of whole columns of the right types."""
-    if not change.values:
-        return {}
+    target: Target, rows: Rows, changes: Sequence[Change], struct: spark_types.StructType
+) -> list[dict[str, Value]]:
+    """What each change assigns, as values of whole columns of the right types."""
+    if not any(c.values for c in changes):
+        return [{} for _ in changes]
     case_sensitive = target.session.spark.conf.get("spark.sql.caseSensitive", "false") == "true"
-    paths = resolve_paths(change.values, struct, target.name, case_sensitive=case_sensitive)
-    types = {path: type_at(struct, path) for path in paths}
-    stored = stored_values(target.session.bridge, frame, paths, types, target.name)
-    opened = {path[0] for path in paths if len(path) > 1}
-    return whole_columns(stored, struct, {name: rows[quoted(name)] for name in opened})
+    given = [
+        resolve_paths(c.values, struct, target.name, case_sensitive=case_sensitive) for c in changes
+    ]
+    to_store = [
+        ToStore(path=path, value=value, type=type_at(struct, path), side=c.side)
+        for c, paths in zip(changes, given, strict=True)
+        for path, value in paths.items()
+    ]
+    stored = iter(stored_values(target.session.bridge, rows, to_store, target.name))
+    return [whole_columns({path: next(stored) for path in paths}, struct) for paths in given]
 
 
 def _value(
     target: Target,
     f: NestedField,
     change: Change,
-    assigned: Mapping[str, _Case],
+    assigned: Mapping[str, Value],
     defaults: Mapping[str, _Case],
 ) -> _Case:
     """The value of a column after a change."""
@@ -202,44 +181,46 @@ def _value(
             return assigned.get(f.name, defaults[f.name])
         case Op.STAY:
             # not written, and rare: not worth an expression of its own
-            return _NO_MATTER
+            return Unread()
         case _:
             return None
 
 
-def _default(f: NestedField) -> Column | None:
+def _default(f: NestedField) -> Value | None:
     """The column's write default; None for null."""
     value = default_of(f, "write")
     if value is None:
         return None
-    column = _constant(f.type, value)
+    constant = Sql(_constant(f.type, value))
     if isinstance(f.type, PrimitiveType):
-        return column
+        return constant
     # nulls, and lists of nothing, get their types here
-    return column.cast(to_spark_schema(Schema(fields=(f,))).fields[0].dataType)
+    return Cast(constant, to_spark_schema(Schema(fields=(f,))).fields[0].dataType.json())
 
 
-def _constant(type_: Type, value: Any) -> Column:
+def _constant(type_: Type, value: Any) -> str:
+    """A value in SQL."""
     match type_:
         case _ if value is None:
-            return sql.lit(None)
+            return "NULL"
         case StructType(fields=fields):
-            return sql.struct(*(_constant(f.type, value[f.field_id]).alias(f.name) for f in fields))
-        case ListType():
-            return sql.array(*(_constant(type_.element_type, v) for v in value))
-        case MapType():
-            return sql.create_map(
-                *(
-                    part
-                    for k, v in value
-                    for part in (_constant(type_.key_type, k), _constant(type_.value_type, v))
-                )
+            named = (
+                f"{text_literal(f.name)}, {_constant(f.type, value[f.field_id])}" for f in fields
             )
+            return f"named_struct({', '.join(named)})"
+        case ListType():
+            return f"array({', '.join(_constant(type_.element_type, v) for v in value)})"
+        case MapType():
+            pairs = (
+                f"{_constant(type_.key_type, k)}, {_constant(type_.value_type, v)}"
+                for k, v in value
+            )
+            return f"map({', '.join(pairs)})"
         case UUIDType() | StringType():
-            return sql.lit(str(value_to_json(type_, value)))
+            return text_literal(str(value_to_json(type_, value)))
         case BinaryType() | FixedType():
-            return sql.lit(value)
+            return f"X'{value.hex()}'"
         case TimeType():
-            return sql.expr(f"TIME '{value_to_json(type_, value)}'")
+            return f"TIME '{value_to_json(type_, value)}'"
         case _:
-            return sql.expr(sql_literal(type_, value))
+            return sql_literal(type_, value)

@@ -18,6 +18,7 @@ from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.key_range import rows_selected
 from iceberg_pyspark.spark.row_level.operation import RowChanges
+from iceberg_pyspark.spark.row_level.store_assignment import Rows
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.table.whole_files import FileSelection, select_files
 
@@ -63,11 +64,11 @@ class Delete:
         if mode == "merge-on-read":
             # filtered, not tested: Spark prunes files by it
             selected = rows_selected(target, rows, self.condition).where(self.condition)
-            return change_frame(target, selected, selected, [Change(op=Op.DELETE)])
+            every = Change(op=Op.DELETE)
+            return change_frame(target, Rows(frame=selected, target=selected), [every])
         return change_frame(
             target,
-            rows,
-            rows,
+            Rows(frame=rows, target=rows),
             [
                 Change(condition=self.condition, op=Op.DELETE),
                 Change(op=Op.COPY, placed=False),

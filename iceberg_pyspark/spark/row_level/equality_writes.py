@@ -13,18 +13,18 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType
 
 from iceberg_pyspark.arrow.position_delete_files import delete_properties
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.bridge.calls import ChangedColumn, ChangedRows, ChangedWhen
+from iceberg_pyspark.spark.bridge.values import Sql, Value
 from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
 from iceberg_pyspark.spark.read_names import quoted
-from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.run import Request, settings_of
-from iceberg_pyspark.spark.row_level.store_assignment import stored_values
+from iceberg_pyspark.spark.row_level.store_assignment import Rows, ToStore, stored_values
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spark.write_command import context_and_layout
 from iceberg_pyspark.spark.write_frame import write_frame
@@ -60,13 +60,12 @@ def write_equality_deletes(
     keys = _keys(metadata, columns, specs, table)
     schema = Schema(fields=keys)
     bridge = request.session.bridge
-    types: dict[ColumnPath, DataType] = {
-        (f.name,): f.dataType for f in to_spark_schema(schema).fields
-    }
-    values = stored_values(
-        bridge, frame, {path: frame[quoted(path[0])] for path in types}, types, table
-    )
-    rows = frame.select(*(value.alias(path[0]) for path, value in values.items())).distinct()
+    to_store = [
+        ToStore(path=(f.name,), value=Sql(quoted(f.name)), type=f.dataType)
+        for f in to_spark_schema(schema).fields
+    ]
+    values = stored_values(bridge, Rows(frame=frame, target=frame), to_store, table)
+    rows = bridge.changed(frame, frame, None, _selected(to_store, values)).distinct()
     files: list[DataFile] = []
     with WrittenFiles(io) as written:
         with ExitStack() as after:
@@ -98,6 +97,17 @@ def write_equality_deletes(
         checks = ConflictChecks(base_snapshot_id=base)
         action = RowDelta(delete_files=deletes, checks=checks)
         return commit_action(request.catalog, loaded, io, action, options, written=written)
+
+
+def _selected(to_store: Sequence[ToStore], values: Sequence[Value]) -> ChangedRows:
+    """Of every row the values, each by the name of its column."""
+    return ChangedRows(
+        changes=(ChangedWhen(where="any", condition=None, side=None),),
+        columns=tuple(
+            ChangedColumn(name=one.path[0], type=one.type.json(), cases=(value,))
+            for one, value in zip(to_store, values, strict=True)
+        ),
+    )
 
 
 def _snapshot(metadata: TableMetadata, settings: WriteSettings) -> Snapshot | None:

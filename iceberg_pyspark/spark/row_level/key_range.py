@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
+from iceberg_pyspark.spark.bridge.values import Stated
 from iceberg_pyspark.spark.row_level.target import Target
 
 MOST_SOURCE_BYTES = 256 * 1024 * 1024
@@ -43,8 +44,8 @@ class Key:
     """`column` of the table, or a widened one, is equal to `value` of the source."""
 
     name: str
-    column: Column
-    value: Column
+    column: Stated
+    value: Stated
     type: spark_types.DataType
 
 
@@ -65,14 +66,15 @@ def rows_in_range(
     if not keys or target.file_count < 2 or not bridge.is_cheap(source, MOST_SOURCE_BYTES):
         return rows
     bounds = source.agg(
-        *(f(k.value).alias(f"{n}{i}") for i, k in enumerate(keys) for n, f in _BOUNDS)
+        *(f(k.value.column()).alias(f"{n}{i}") for i, k in enumerate(keys) for n, f in _BOUNDS)
     ).collect()[0]
     limits: list[Column] = []
     for i, key in enumerate(keys):
         least, greatest = bounds[2 * i], bounds[2 * i + 1]
         if least is None:
             return rows.where(sql.lit(False))
-        limits += [key.column >= sql.lit(least), key.column <= sql.lit(greatest)]
+        column = key.column.column()
+        limits += [column >= sql.lit(least), column <= sql.lit(greatest)]
         if key.name in target.partition_columns and least != greatest:
             limits += _few_values(source, key)
     return rows.where(reduce(lambda a, b: a & b, limits))
@@ -115,6 +117,8 @@ def _has_range(type_: spark_types.DataType) -> bool:
 
 
 def _few_values(source: DataFrame, key: Key) -> list[Column]:
-    values = source.select(key.value.alias("v")).distinct().limit(MOST_VALUES + 1).collect()
+    values = (
+        source.select(key.value.column().alias("v")).distinct().limit(MOST_VALUES + 1).collect()
+    )
     known = [r[0] for r in values if r[0] is not None]
-    return [key.column.isin(known)] if len(values) <= MOST_VALUES else []
+    return [key.column.column().isin(known)] if len(values) <= MOST_VALUES else []

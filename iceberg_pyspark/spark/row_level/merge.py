@@ -6,19 +6,21 @@ out of it. Where files are rewritten their other rows come out too, to be copied
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from iceberg_pyspark.spark.bridge.values import Side, Sql, Value
 from iceberg_pyspark.spark.row_level.assignments import Assignments
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, Where, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.key_range import keys_of, rows_in_range, rows_met
 from iceberg_pyspark.spark.row_level.operation import RowChanges
+from iceberg_pyspark.spark.row_level.store_assignment import Rows
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spec.metadata_columns import FILE, POS
 
@@ -38,7 +40,7 @@ class Clause:
     """WHEN ... THEN: `condition` None holds always; `values` of an update or insert."""
 
     op: ClauseOp
-    condition: Column | None = None
+    condition: Value | None = None
     values: Assignments | None = None
 
 
@@ -125,9 +127,11 @@ class Merge:
             rows = rows_in_range(target, rows, self.source, keys)
             return rows.join(self.source, self.condition, "left_semi")
         bridge = target.session.bridge
-        alone = [_resolved(bridge, rows, c) for c in self.not_matched_by_source]
+        conditions = [
+            Sql("true") if c.condition is None else c.condition for c in self.not_matched_by_source
+        ]
+        changed = bridge.resolved(rows, conditions)
         joined: DataFrame = bridge.joined(rows, self.source, self.condition, "left")
-        changed = [sql.lit(True) if c.condition is None else c.condition for c in alone]
         changed.append(sql.col(_FROM_SOURCE).isNotNull())
         return joined.where(reduce(lambda a, b: a | b, changed)).select(rows[FILE.name])
 
@@ -140,12 +144,10 @@ class Merge:
             rows = rows_in_range(target, rows, source, keys)
             outer = bool(self.not_matched)
             rows = rows_met(target, rows, source, keys, outer=outer)
-        # these know one side only, so its names need no prefix
-        inserts = [_resolved(bridge, source, c) for c in self.not_matched]
-        alone = [_resolved(bridge, rows, c) for c in self.not_matched_by_source]
         if not (self.matched or self.not_matched_by_source):
             frame = source.join(rows, self.condition, "left_anti")
-            return change_frame(target, rows, frame, [_change(c, "any") for c in inserts])
+            inserts = [_change(c, "any", "source") for c in self.not_matched]
+            return change_frame(target, Rows(frame=frame, target=rows, source=source), inserts)
         keep_rows = rewriting or bool(self.not_matched_by_source)
         kind = {
             (False, False): "inner",
@@ -162,11 +164,12 @@ class Merge:
                 changes.append(Change(where="both", op=Op.COPY))
             elif self.meets_once:
                 changes.append(Change(where="both", op=Op.STAY))
-        changes += [_change(c, "source") for c in inserts]
-        changes += [_change(c, "target") for c in alone]
+        # these know one side only, so its names need no prefix
+        changes += [_change(c, "source", "source") for c in self.not_matched]
+        changes += [_change(c, "target", "target") for c in self.not_matched_by_source]
         if rewriting:
             changes.append(Change(where="target", op=Op.COPY, placed=False))
-        return change_frame(target, rows, frame, changes)
+        return change_frame(target, Rows(frame=frame, target=rows, source=source), changes)
 
 
 def _each_once(rows: DataFrame, joined: DataFrame) -> DataFrame:
@@ -177,21 +180,10 @@ def _each_once(rows: DataFrame, joined: DataFrame) -> DataFrame:
     return joined.select("*", row).dropDuplicates([_ROW])
 
 
-def _resolved(bridge: Any, frame: DataFrame, clause: Clause) -> Clause:
-    """The clause with its condition and values as columns of the frame, whatever joins it."""
-    values = clause.values or {}
-    condition = [] if clause.condition is None else [clause.condition]
-    made = bridge.resolved(frame, [*condition, *values.values()])
-    return replace(
-        clause,
-        condition=made[0] if condition else None,
-        values=dict(zip(values, made[len(condition) :], strict=True)),
-    )
-
-
-def _change(clause: Clause, where: Where) -> Change:
+def _change(clause: Clause, where: Where, side: Side = None) -> Change:
     return Change(
         where=where,
+        side=side,
         condition=clause.condition,
         op=clause.op,
         values=clause.values or {},

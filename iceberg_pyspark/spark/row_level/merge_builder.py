@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.bridge.values import OfSource, Value
 from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.row_level.assignments import (
     ColumnPath,
@@ -114,7 +115,7 @@ class MergeBuilder:
             Clause(op=g.op, condition=g.condition, values=self._values(g, source)) for g in given
         )
 
-    def _values(self, given: _Given, source: DataFrame) -> dict[ColumnPath, Column] | None:
+    def _values(self, given: _Given, source: DataFrame) -> dict[ColumnPath, Value] | None:
         if given.op is Op.DELETE:
             return None
         if given.values is not None:
@@ -127,7 +128,7 @@ class MergeBuilder:
                 "update or insert"
             )
         return {
-            (c,): source[quoted(by_name[c.lower()])]
+            (c,): OfSource(quoted(by_name[c.lower()]))
             for c in self._table.columns()
             if c.lower() in by_name
         }

@@ -60,7 +60,7 @@ class Request:
     branch: str | None = None
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     like: Any = None
-    """The columns of the table as a statement of Spark's knows them."""
+    """The statement of Spark's, by whose ids the columns of the table are known."""
 
     schema_id: int | None = None
     """The schema these columns are of."""

@@ -6,14 +6,15 @@ the target's rows come with these ids.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
+from iceberg_pyspark.spark.bridge.calls import StatedAssignment, StatedClause
 from iceberg_pyspark.spark.bridge.features import SCHEMA_EVOLUTION
-from iceberg_pyspark.spark.bridge.java_lists import items
+from iceberg_pyspark.spark.bridge.values import Stated, Value
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.delete import Delete
@@ -21,7 +22,10 @@ from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spark.row_level.operation import Operation
 from iceberg_pyspark.spark.row_level.update import Update
 
-_OPS: dict[str, ClauseOp] = {
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.bridge.jvm import Bridge
+
+_OPS: Mapping[str, ClauseOp] = {
     "update": Op.UPDATE,
     "delete": Op.DELETE,
     "insert": Op.INSERT,
@@ -30,55 +34,50 @@ _OPS: dict[str, ClauseOp] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A statement on the table of a handle, whose columns it knows as `columns`."""
+    """A statement on the table of a handle, whose columns `known` has by their ids."""
 
     handle: str
-    columns: Any
+    known: Any
     operation: Operation
 
 
-def read_statement(bridge: Any, plan: Any) -> Statement:
+def read_statement(bridge: Bridge, plan: Any) -> Statement:
     """Take Spark's plan of a statement apart; raises `UnsupportedFeatureError`."""
-    parts = bridge.statement(plan)
+    said, known = bridge.statement(plan)
     # what it reads of our tables is pinned: on a newer snapshot it would mix two states
-    again = not parts["reads_iceberg"]
-    condition = parts["condition"]
-    where = sql.lit(True) if condition is None else Column(condition)
+    again = not said.reads_iceberg
+    condition = sql.lit(True) if said.condition is None else Stated(known, said.condition).column()
     operation: Operation
-    match parts["kind"]:
+    match said.kind:
         case "delete":
-            operation = Delete(condition=where, may_run_again=again)
+            operation = Delete(condition=condition, may_run_again=again)
         case "update":
-            operation = Update(
-                assignments=_assignments(parts["assignments"]),
-                condition=where,
-                may_run_again=again,
-            )
-        case _:
-            if parts["adds_columns"]:
+            assigned = _assignments(said.assignments, known)
+            operation = Update(assignments=assigned, condition=condition, may_run_again=again)
+        case "merge":
+            if said.adds_columns:
                 bridge.check(SCHEMA_EVOLUTION)
             operation = Merge(
-                source=bridge.frame(parts["source"]),
-                condition=where,
-                matched=_clauses(parts["matched"]),
-                not_matched=_clauses(parts["not_matched"]),
-                not_matched_by_source=_clauses(parts["not_matched_by_source"]),
+                source=bridge.source_of(known),
+                condition=condition,
+                matched=_clauses(said.matched, known),
+                not_matched=_clauses(said.not_matched, known),
+                not_matched_by_source=_clauses(said.not_matched_by_source, known),
                 may_run_again=again,
             )
-    return Statement(handle=parts["handle"], columns=parts["columns"], operation=operation)
+    return Statement(handle=said.handle, known=known, operation=operation)
 
 
-def _assignments(given: Any) -> dict[ColumnPath, Column]:
-    pairs = (items(pair) for pair in items(given))
-    return {tuple(items(path)): Column(value) for path, value in pairs}
+def _assignments(said: Iterable[StatedAssignment], known: Any) -> dict[ColumnPath, Value]:
+    return {one.path: Stated(known, one.value) for one in said}
 
 
-def _clauses(given: Any) -> tuple[Clause, ...]:
+def _clauses(said: Iterable[StatedClause], known: Any) -> tuple[Clause, ...]:
     return tuple(
         Clause(
-            op=_OPS[what],
-            condition=None if condition is None else Column(condition),
-            values=_assignments(assignments),
+            op=_OPS[one.op],
+            condition=None if one.condition is None else Stated(known, one.condition),
+            values=_assignments(one.assignments, known),
         )
-        for what, condition, assignments in map(items, items(given))
+        for one in said
     )

@@ -6,41 +6,62 @@ job. Structs go by position in Spark's casts, so theirs must have the same names
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.row_level.assignments import Assignments, ColumnPath
+from iceberg_pyspark.spark.bridge.calls import Storing
+from iceberg_pyspark.spark.bridge.values import Cast, Side, Value
+from iceberg_pyspark.spark.row_level.assignments import ColumnPath
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.bridge.jvm import Bridge
 
 
-def stored_values(
-    bridge: Any,
-    frame: DataFrame,
-    values: Assignments,
-    types: Mapping[ColumnPath, spark_types.DataType],
-    table: str,
-) -> dict[ColumnPath, Column]:
-    """The values, which are of the frame's rows, in the types of what they are assigned to."""
-    if not values:
-        return {}
-    stored = {}
-    found = bridge.types(frame, list(values.values()))
-    for (path, value), type_ in zip(values.items(), found, strict=True):
-        wanted = types[path]
-        if same_type(type_, wanted):
-            stored[path] = value
-            continue
-        if not (same_names(type_, wanted) and bridge.can_store(type_, wanted)):
-            raise InvalidRequestError(
-                f"column '{'.'.join(path)}' of table {table} is {wanted.simpleString()}, the "
-                f"value is {type_.simpleString()} and cannot be stored in it safely: cast it "
-                "first"
-            )
-        stored[path] = bridge.stored(value, wanted)
-    return stored
+@dataclass(frozen=True, kw_only=True)
+class ToStore:
+    """A value on its way to a column, or to a field inside it; it names columns of a side."""
+
+    path: ColumnPath
+    value: Value
+    type: spark_types.DataType
+    """Of what it is assigned to."""
+
+    side: Side = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """What values are of: the rows of a frame, made of a table's and, it may be, a source's."""
+
+    frame: DataFrame
+    target: DataFrame
+    source: DataFrame | None = None
+
+
+def stored_values(bridge: Bridge, rows: Rows, values: Sequence[ToStore], table: str) -> list[Value]:
+    """The values in the types of what they are assigned to."""
+    asked = [Storing(value=v.value, side=v.side, type=v.type.json()) for v in values]
+    found = bridge.storable(rows.frame, rows.target, rows.source, asked)
+    return [
+        _stored(value, has, fits, table) for value, (has, fits) in zip(values, found, strict=True)
+    ]
+
+
+def _stored(value: ToStore, has: spark_types.DataType, fits: bool, table: str) -> Value:
+    wanted = value.type
+    if same_type(has, wanted):
+        return value.value
+    if not (same_names(has, wanted) and fits):
+        raise InvalidRequestError(
+            f"column '{'.'.join(value.path)}' of table {table} is {wanted.simpleString()}, the "
+            f"value is {has.simpleString()} and cannot be stored in it safely: cast it first"
+        )
+    return Cast(value.value, wanted.json())
 
 
 def same_type(one: spark_types.DataType, other: spark_types.DataType) -> bool:

@@ -62,7 +62,7 @@ class RowLevelSession:
 
 @dataclass(kw_only=True)
 class Target:
-    """A pinned table; made by `pinned`. `like` are the columns a statement knows it by."""
+    """A pinned table; made by `pinned`. `like` is the statement that knows its columns."""
 
     session: RowLevelSession
     loaded: LoadedTable

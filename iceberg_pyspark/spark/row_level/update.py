@@ -13,6 +13,7 @@ from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.key_range import rows_selected
 from iceberg_pyspark.spark.row_level.operation import RowChanges
+from iceberg_pyspark.spark.row_level.store_assignment import Rows
 from iceberg_pyspark.spark.row_level.target import Target
 
 
@@ -51,11 +52,10 @@ class Update:
             # filtered, not tested: Spark prunes files by it
             rows = rows_selected(target, rows, self.condition).where(self.condition)
             every = Change(op=Op.UPDATE, values=self.assignments)
-            return change_frame(target, rows, rows, [every])
+            return change_frame(target, Rows(frame=rows, target=rows), [every])
         return change_frame(
             target,
-            rows,
-            rows,
+            Rows(frame=rows, target=rows),
             [
                 Change(condition=self.condition, op=Op.UPDATE, values=self.assignments),
                 Change(op=Op.COPY, placed=False),

@@ -31,11 +31,8 @@ public class IcebergPyPlans {
         .queryExecution()
         .analyzed();
   }
-  public List newList() { return new ArrayList(); }
-  public List newPart(Object plan, Object live, List antiJoins) {
-    return IcebergPyBridge.list(
-        new Object[] {plan, live, antiJoins == null ? new ArrayList() : antiJoins});
-  }
+  /** A list of lists, texts and objects, which JSON names. */
+  public Object list(Object server, String json) { return IcebergPyObjects.read(server, json); }
 
   /** Whether the session knows a file system for a scheme, and its class is there. */
   public boolean hasFileSystem(Object session, String scheme) {

@@ -8,14 +8,15 @@ import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions;
 public class IcebergPyLayout {
   /**
    * The rows of a DataFrame in partitions of about a size: by range where the columns have an
-   * order, else by hash.
+   * order, else by hash. `columns` is a list of theirs, as JSON.
    */
-  public Object rebalanced(Object session, Object frame, List columns, long bytes) {
+  public Object rebalanced(
+      Object server, Object session, Object frame, String columns, long bytes) {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
-    List by = new ArrayList();
-    for (int i = 0; i < columns.size(); i++)
-      by.add(spark.expression((org.apache.spark.sql.Column) columns.get(i)));
+    List given = (List) IcebergPyObjects.read(server, columns), by = new ArrayList();
+    for (int i = 0; i < given.size(); i++)
+      by.add(spark.expression((org.apache.spark.sql.Column) given.get(i)));
     LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().analyzed();
     plan = new RebalancePartitions(IcebergPyBridge.seq(by), plan, scala.Option.empty(),
         scala.Option.apply(Long.valueOf(bytes)));

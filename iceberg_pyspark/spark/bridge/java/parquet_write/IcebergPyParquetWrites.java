@@ -19,7 +19,7 @@ public class IcebergPyParquetWrites {
    * Write the rows below a folder; `settings` are the session's for this write alone, `options`
    * Hadoop's and the format's.
    */
-  public void write(Object frame, String job, String folder, List partitionedBy, String settings,
+  public void write(Object frame, String job, String folder, String partitionedBy, String settings,
       String options) throws java.io.IOException {
     org.apache.spark.sql.classic.Dataset rows = (org.apache.spark.sql.classic.Dataset) frame;
     QueryExecution execution = rows.queryExecution();
@@ -33,8 +33,8 @@ public class IcebergPyParquetWrites {
       session.sessionState().conf().setConfString((String) one.getKey(), (String) one.getValue());
     }
     Map given = (Map) IcebergPyBridge.JSON.readValue(options, Map.class);
-    scala.Function0 body = new IcebergPyParquetWrite(
-        session, execution, job, folder, new HashSet(partitionedBy), given);
+    scala.Function0 body = new IcebergPyParquetWrite(session, execution, job, folder,
+        new HashSet((List) IcebergPyBridge.JSON.readValue(partitionedBy, List.class)), given);
     SQLExecution$.MODULE$.withNewExecutionId(execution,
         scala.Option.apply("iceberg-py: Parquet files"), new IcebergPyWithSettings(session, body));
   }

@@ -43,18 +43,20 @@ public class IcebergPyJoins {
   private static final long BYTES_OF_A_PLACE = 36;
 
   /**
-   * [name, column of the table, value of the source, its type] of each equality that a condition
-   * asks for.
+   * The equalities that a condition asks for: each a column of the table, its name, and a value of
+   * the source, its type.
    */
-  public List equated(Object session, Object rows, Object source, Object condition) {
-    List out = new ArrayList();
+  public IcebergPyExpressions equated(
+      Object session, Object rows, Object source, Object condition) {
+    IcebergPyExpressions out = new IcebergPyExpressions();
+    List found = new ArrayList();
     AttributeSet ours = IcebergPyFrames.plan(rows).outputSet();
     LogicalPlan joined = IcebergPyFrames.plan(IcebergPyFrames.frame(session,
         join(IcebergPyFrames.plan(rows), IcebergPyFrames.plan(source), "inner",
             IcebergPyFrames.expression(session, condition), new HintInfo[2])));
-    if (!(joined instanceof Join) || ((Join) joined).condition().isEmpty()) return out;
     LinkedList open = new LinkedList();
-    open.add(((Join) joined).condition().get());
+    if (joined instanceof Join && ((Join) joined).condition().isDefined())
+      open.add(((Join) joined).condition().get());
     while (!open.isEmpty()) {
       Expression one = (Expression) open.removeFirst();
       if (one instanceof And) {
@@ -65,9 +67,11 @@ public class IcebergPyJoins {
       if (!(one instanceof EqualTo)) continue;
       Expression left = (Expression) (Object) ((EqualTo) one).left(),
                  right = (Expression) (Object) ((EqualTo) one).right();
-      List key = left.references().subsetOf(ours) ? key(left, right, ours) : key(right, left, ours);
-      if (key != null) out.add(key);
+      Map key = left.references().subsetOf(ours) ? key(out, left, right, ours)
+                                                 : key(out, right, left, ours);
+      if (key != null) found.add(key);
     }
+    out.describe(found);
     return out;
   }
 
@@ -75,30 +79,32 @@ public class IcebergPyJoins {
    * The name of a column of the table, it or what it is cast to, a value that it equals, and the
    * value's type; null where it is no column, or the value is not the source's alone.
    */
-  static List key(Expression column, Expression value, AttributeSet ours) {
+  static Map key(IcebergPyExpressions out, Expression column, Expression value, AttributeSet ours) {
     Expression bare =
         column instanceof Cast ? (Expression) (Object) ((Cast) column).child() : column;
     boolean apart = bare instanceof AttributeReference && ours.contains((AttributeReference) bare)
         && value.references().intersect(ours).isEmpty() && !value.references().isEmpty();
     if (!apart || !value.deterministic() || SubqueryExpression$.MODULE$.hasSubquery(value))
       return null;
-    return IcebergPyBridge.list(new Object[] {((AttributeReference) bare).name(),
-        IcebergPyFrames.column(column), IcebergPyFrames.column(value), value.dataType().json()});
+    return IcebergPyBridge.arguments(new Object[] {"name", ((AttributeReference) bare).name(),
+        "type", value.dataType().json(), "column", out.number(column), "value", out.number(value)});
   }
 
   /**
    * The rows of a table of so many records and bytes that have a key of the source's, found by a
    * broadcast of these keys; all rows where Spark would not broadcast them, or little comes of it.
    * An outer join can broadcast one side only, the wrong one: without this the whole table would be
-   * shuffled.
+   * shuffled. `described` has the keys: a column of the table and a value of the source each.
    */
-  public Object met(Object session, Object rows, Object source, List columns, List values,
+  public Object met(Object server, Object session, Object rows, Object source, String described,
       boolean outer, long records, long bytes) {
     long most = ((org.apache.spark.sql.classic.SparkSession) session)
                     .sessionState()
                     .conf()
                     .autoBroadcastJoinThreshold();
-    if (columns.isEmpty() || bytes <= most || !outer && fits(source, most)) return rows;
+    if (bytes <= most || !outer && fits(source, most)) return rows;
+    List equal = (List) IcebergPyObjects.read(server, described);
+    IcebergPyRowValues values = new IcebergPyRowValues(session, rows, rows, source);
     LogicalPlan once = IcebergPyFrames.plan(source);
     // the same rows under other ids: the source itself is joined with what comes out here
     LogicalPlan twice = (LogicalPlan) ((Rule) DeduplicateRelations$.MODULE$)
@@ -109,14 +115,14 @@ public class IcebergPyJoins {
       ids.put(((Attribute) once.output().apply(i)).exprId(), again.output().apply(i));
     List keys = new ArrayList();
     Expression all = null;
-    for (int i = 0; i < values.size(); i++) {
-      Alias key = IcebergPyFrames.alias(
-          IcebergPyRule.substituted(IcebergPyFrames.expression(session, values.get(i)), ids),
-          "key" + i);
-      Expression equal = new EqualTo(IcebergPyFrames.expression(session, columns.get(i)),
-          (Expression) (Object) key.toAttribute());
+    for (int i = 0; i < equal.size(); i++) {
+      List pair = (List) equal.get(i);
+      Alias key =
+          IcebergPyFrames.alias(IcebergPyRule.substituted(values.of(pair.get(1)), ids), "key" + i);
+      Expression here =
+          new EqualTo(values.of(pair.get(0)), (Expression) (Object) key.toAttribute());
       keys.add(key);
-      all = all == null ? equal : new And(all, equal);
+      all = all == null ? here : new And(all, here);
     }
     Object found = IcebergPyFrames.frame(session, new Project(IcebergPyBridge.seq(keys), again));
     if (!once.outputSet().intersect(again.outputSet()).isEmpty()

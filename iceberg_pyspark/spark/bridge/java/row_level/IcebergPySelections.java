@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Exists;
@@ -15,18 +16,25 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 /** Subqueries of a condition, as sources whose rows a table's must meet. */
 public class IcebergPySelections {
   /**
-   * [the subquery's rows as a DataFrame, its keys as `IcebergPyJoins.key` has them] of each
-   * subquery that every selected row is in.
+   * Each subquery that every selected row is in; Python is told the keys of each, as
+   * `IcebergPyJoins.key` has them.
    */
-  public List sources(Object session, Object rows, Object condition) {
-    List out = new ArrayList();
+  public IcebergPySources sources(Object session, Object rows, Object condition) {
+    IcebergPySources out = new IcebergPySources();
+    List found = new ArrayList();
+    addSources(out, found, session, rows, condition);
+    out.describe(found);
+    return out;
+  }
+  private static void addSources(
+      IcebergPySources out, List found, Object session, Object rows, Object condition) {
     Expression given = IcebergPyFrames.expression(session, condition);
-    if (!SubqueryExpression$.MODULE$.hasSubquery(given)) return out;
+    if (!SubqueryExpression$.MODULE$.hasSubquery(given)) return;
     LogicalPlan plan = IcebergPyFrames.plan(
         IcebergPyFrames.frame(session, new Filter(given, IcebergPyFrames.plan(rows))));
     // conditions on columns of both sides come out of the subquery, to where they can be seen
     plan = (LogicalPlan) ((Rule) PullupCorrelatedPredicates$.MODULE$).apply(plan);
-    if (!(plan instanceof Filter)) return out;
+    if (!(plan instanceof Filter)) return;
     AttributeSet ours = IcebergPyFrames.plan(rows).outputSet();
     List all = IcebergPyParts.conjuncts((Expression) (Object) ((Filter) plan).condition());
     for (int i = 0; i < all.size(); i++) {
@@ -42,32 +50,33 @@ public class IcebergPySelections {
         for (int k = 0; k < values.size(); k++)
           add(keys,
               IcebergPyJoins.key(
-                  (Expression) values.apply(k), (Expression) query.output().apply(k), ours));
+                  out, (Expression) values.apply(k), (Expression) query.output().apply(k), ours));
       } else if (one instanceof Exists) {
         query = (LogicalPlan) (Object) ((Exists) one).plan();
         met = ((Exists) one).joinCond();
       }
       if (query == null) continue;
       scala.collection.Iterator it = met.iterator();
-      while (it.hasNext()) addEqual(keys, (Expression) it.next(), ours);
-      if (!keys.isEmpty())
-        out.add(IcebergPyBridge.list(new Object[] {IcebergPyFrames.frame(session, query), keys}));
+      while (it.hasNext()) addEqual(out, keys, (Expression) it.next(), ours);
+      if (keys.isEmpty()) continue;
+      out.sources.add(IcebergPyFrames.frame(session, query));
+      found.add(keys);
     }
-    return out;
   }
 
-  private static void addEqual(List keys, Expression condition, AttributeSet ours) {
+  private static void addEqual(
+      IcebergPySources out, List keys, Expression condition, AttributeSet ours) {
     List all = IcebergPyParts.conjuncts(condition);
     for (int i = 0; i < all.size(); i++) {
       if (!(all.get(i) instanceof EqualTo)) continue;
       Expression left = (Expression) (Object) ((EqualTo) all.get(i)).left(),
                  right = (Expression) (Object) ((EqualTo) all.get(i)).right();
       add(keys,
-          left.references().subsetOf(ours) ? IcebergPyJoins.key(left, right, ours)
-                                           : IcebergPyJoins.key(right, left, ours));
+          left.references().subsetOf(ours) ? IcebergPyJoins.key(out, left, right, ours)
+                                           : IcebergPyJoins.key(out, right, left, ours));
     }
   }
-  private static void add(List keys, List key) {
+  private static void add(List keys, Map key) {
     if (key != null) keys.add(key);
   }
 }

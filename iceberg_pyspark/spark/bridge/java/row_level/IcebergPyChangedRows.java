@@ -1,0 +1,141 @@
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.CaseWhen;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.EvalMode;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.types.DataType;
+
+/** The rows that a row-level operation changes, as one plan made at once. */
+class IcebergPyChangedRows {
+  private final IcebergPyRowValues values;
+  private final List changes, columns;
+  /** Of each change, its values by what they are once their names are resolved beforehand. */
+  private final Map[] resolved;
+  IcebergPyChangedRows(IcebergPyRowValues values, List changes, List columns) {
+    this.values = values;
+    this.changes = changes;
+    this.columns = columns;
+    resolved = new Map[changes.size()];
+  }
+
+  LogicalPlan of(LogicalPlan below) {
+    for (int i = 0; i < changes.size(); i++) resolve(i);
+    Expression fromSource = (Expression) IcebergPyRowValues.byName(below).get("__ice_source"),
+               which = null;
+    List branches = new ArrayList();
+    for (int i = 0; i < changes.size(); i++) {
+      Expression when = when(i, fromSource);
+      if (i == 0 && when == null && changes.size() == 1) break;
+      branches.add(
+          new scala.Tuple2(when == null ? Literal$.MODULE$.apply(Boolean.TRUE) : when, number(i)));
+    }
+    if (!branches.isEmpty()) {
+      Alias chosen = IcebergPyFrames.alias(
+          new CaseWhen(IcebergPyBridge.seq(branches), scala.Option.empty()), "__ice_change");
+      List output = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(below.output()));
+      output.add(chosen);
+      which = (Expression) (Object) chosen.toAttribute();
+      below = new Filter(new IsNotNull(which), new Project(IcebergPyBridge.seq(output), below));
+    }
+    List made = new ArrayList();
+    for (int i = 0; i < columns.size(); i++) {
+      Map column = (Map) columns.get(i);
+      DataType type = DataType.fromJson((String) column.get("type"));
+      Expression value = value((List) column.get("cases"), which, type);
+      if (!value.resolved() || !value.dataType().equals(type))
+        value = new Cast(value, type, scala.Option.empty(), EvalMode.ANSI());
+      made.add(IcebergPyFrames.alias(value, (String) column.get("name")));
+    }
+    return new Project(IcebergPyBridge.seq(made), below);
+  }
+
+  /** Resolve what a change has where only one side of a join knows the names. */
+  private void resolve(int change) {
+    resolved[change] = new IdentityHashMap();
+    String side = (String) ((Map) changes.get(change)).get("side");
+    if (side == null) return;
+    List all = new ArrayList();
+    Object condition = ((Map) changes.get(change)).get("condition");
+    if (condition != null) all.add(condition);
+    for (int i = 0; i < columns.size(); i++) {
+      Object one = ((List) ((Map) columns.get(i)).get("cases")).get(change);
+      if (one != null && !isUnread(one)) all.add(one);
+    }
+    List found = values.resolved(all, side);
+    for (int i = 0; i < all.size(); i++) resolved[change].put(all.get(i), found.get(i));
+  }
+  private Expression of(Object value, int change) {
+    Expression found = (Expression) resolved[change].get(value);
+    return found == null ? values.of(value) : found;
+  }
+  /** Of no matter, because nobody reads it. */
+  private static boolean isUnread(Object value) {
+    return value instanceof Map && "Unread".equals(((Map) value).get("is"));
+  }
+
+  /** Null: always. */
+  private Expression when(int number, Expression fromSource) {
+    Map change = (Map) changes.get(number);
+    Expression place = (Expression) values.rows.get("_pos"), when = null;
+    String where = (String) change.get("where");
+    if (where.equals("source"))
+      when = new IsNull(place);
+    else if (!where.equals("any"))
+      when = new IsNotNull(place);
+    if (where.equals("both") && fromSource != null) when = new And(when, new IsNotNull(fromSource));
+    if (where.equals("target")) when = new And(when, new IsNull(fromSource));
+    Object condition = change.get("condition");
+    if (condition == null) return when;
+    Expression asked = of(condition, number);
+    return when == null ? asked : new And(when, asked);
+  }
+
+  private Expression value(List cases, Expression which, DataType type) {
+    List found = new ArrayList();
+    List whens = new ArrayList();
+    boolean nulls = false;
+    for (int i = 0; i < cases.size(); i++) {
+      Object one = cases.get(i);
+      if (one == null) {
+        nulls = true;
+        continue;
+      }
+      if (isUnread(one)) continue;
+      Expression value = of(one, i);
+      Expression here = which == null ? null : new EqualTo(which, number(i));
+      int known = 0;
+      while (known < found.size() && !same((Expression) found.get(known), value)) known++;
+      if (known < found.size())
+        whens.set(known, new Or((Expression) whens.get(known), here));
+      else {
+        found.add(value);
+        whens.add(here);
+      }
+    }
+    if (found.isEmpty()) return new Literal(null, type);
+    if (found.size() == 1 && !nulls) return (Expression) found.get(0);
+    List branches = new ArrayList();
+    for (int i = 0; i < found.size(); i++)
+      branches.add(new scala.Tuple2(whens.get(i), found.get(i)));
+    return new CaseWhen(IcebergPyBridge.seq(branches), scala.Option.empty());
+  }
+  private static boolean same(Expression one, Expression other) {
+    return one == other || one.resolved() && other.resolved() && one.semanticEquals(other);
+  }
+
+  private static Expression number(int i) { return Literal$.MODULE$.apply(Integer.valueOf(i)); }
+}

@@ -1,0 +1,101 @@
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedExtractValue;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
+import org.apache.spark.sql.catalyst.expressions.EvalMode;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.types.DataType;
+
+/** Expressions of the values that Python describes: bridge/values.py has their kinds. */
+class IcebergPyRowValues {
+  private final Object session, frame, target, source;
+  /** The target's columns by name. */
+  final Map rows;
+
+  /** Of rows of `frame`, which is made of those of the target and of a source, null without. */
+  IcebergPyRowValues(Object session, Object frame, Object target, Object source) {
+    this.session = session;
+    this.frame = frame;
+    this.target = target;
+    this.source = source;
+    rows = byName(IcebergPyFrames.plan(target));
+  }
+  static Map byName(LogicalPlan plan) {
+    Map found = new HashMap();
+    scala.collection.Iterator it = plan.output().iterator();
+    while (it.hasNext()) {
+      Attribute a = (Attribute) it.next();
+      found.put(a.name(), a);
+    }
+    return found;
+  }
+
+  /** A value whose names are yet to be resolved; a column is Spark's own. */
+  Expression of(Object value) {
+    if (value instanceof org.apache.spark.sql.Column)
+      return IcebergPyFrames.expression(session, value);
+    Map said = (Map) value;
+    String is = (String) said.get("is");
+    if (is.equals("Sql"))
+      return IcebergPyFrames.expression(
+          session, org.apache.spark.sql.functions.expr((String) said.get("text")));
+    if (is.equals("Stated"))
+      return ((IcebergPyExpressions) said.get("expressions"))
+          .get(((Number) said.get("number")).intValue());
+    if (is.equals("Kept")) return (Expression) rows.get(said.get("name"));
+    if (is.equals("OfSource"))
+      return IcebergPyFrames.expression(
+          session, ((org.apache.spark.sql.classic.Dataset) source).col((String) said.get("name")));
+    if (is.equals("Number"))
+      return Literal$.MODULE$.apply(Integer.valueOf(((Number) said.get("value")).intValue()));
+    if (is.equals("Cast"))
+      return new Cast(of(said.get("value")), DataType.fromJson((String) said.get("type")),
+          scala.Option.empty(), EvalMode.ANSI());
+    if (is.equals("Field"))
+      return new UnresolvedExtractValue(
+          of(said.get("value")), Literal$.MODULE$.apply((String) said.get("name")));
+    if (!is.equals("Struct")) throw new IllegalArgumentException("a value of kind " + is);
+    List fields = (List) said.get("fields"), parts = new ArrayList();
+    for (int i = 0; i < fields.size(); i++) {
+      parts.add(Literal$.MODULE$.apply((String) ((List) fields.get(i)).get(0)));
+      parts.add(of(((List) fields.get(i)).get(1)));
+    }
+    return new CreateNamedStruct(IcebergPyBridge.seq(parts));
+  }
+
+  /**
+   * Values with their names resolved, by ids that mean the same after a join: on the side "source"
+   * or "target" names are of that side alone, without a side (null) of the frame.
+   */
+  List resolved(List values, String side) {
+    List all = new ArrayList(), named = new ArrayList();
+    boolean known = true;
+    for (int i = 0; i < values.size(); i++) {
+      Expression one = of(values.get(i));
+      known &= one.resolved();
+      all.add(one);
+      named.add(IcebergPyFrames.alias(one, "c" + i));
+    }
+    if (known) return all;
+    all.clear();
+    Object below = side == null ? frame : side.equals("source") ? source : target;
+    scala.collection.Iterator it =
+        ((Project) IcebergPyFrames.plan(IcebergPyFrames.frame(
+             session, new Project(IcebergPyBridge.seq(named), IcebergPyFrames.plan(below)))))
+            .projectList()
+            .iterator();
+    while (it.hasNext()) {
+      Object one = it.next();
+      all.add(one instanceof Alias ? (Object) ((Alias) one).child() : one);
+    }
+    return all;
+  }
+}

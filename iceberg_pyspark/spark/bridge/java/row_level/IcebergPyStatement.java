@@ -1,0 +1,127 @@
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.plans.logical.Assignment;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteAction;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.InsertAction;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeAction;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateAction;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+
+/**
+ * A DELETE, UPDATE or MERGE as Spark has analysed it, taken apart: Python is told a `StatedChange`
+ * of bridge/calls.py, with numbers for expressions.
+ */
+public class IcebergPyStatement extends IcebergPyExpressions {
+  /** The columns of the table as the statement's expressions know them. */
+  final scala.collection.immutable.Seq columns;
+  private LogicalPlan source;
+
+  IcebergPyStatement(LogicalPlan plan) {
+    Map said = new LinkedHashMap();
+    LogicalPlan target;
+    if (plan instanceof DeleteFromTable) {
+      target = (LogicalPlan) (Object) ((DeleteFromTable) plan).table();
+      said.put("kind", "delete");
+      said.put("condition", number(((DeleteFromTable) plan).condition()));
+    } else if (plan instanceof UpdateTable) {
+      UpdateTable update = (UpdateTable) plan;
+      target = (LogicalPlan) (Object) update.table();
+      said.put("kind", "update");
+      said.put("condition", optional(update.condition()));
+      said.put("assignments", assignments(update.assignments()));
+    } else {
+      MergeIntoTable merge = (MergeIntoTable) plan;
+      target = (LogicalPlan) (Object) merge.targetTable();
+      source = (LogicalPlan) (Object) merge.sourceTable();
+      said.put("kind", "merge");
+      said.put("adds_columns", Boolean.valueOf(merge.withSchemaEvolution()));
+      said.put("condition", number(merge.mergeCondition()));
+      said.put("matched", clauses(merge.matchedActions()));
+      said.put("not_matched", clauses(merge.notMatchedActions()));
+      said.put("not_matched_by_source", clauses(merge.notMatchedBySourceActions()));
+    }
+    columns = target.output();
+    said.put("handle", tableOf(target).handle);
+    said.put("reads_iceberg", Boolean.valueOf(readsIceberg(plan)));
+    describe(said);
+  }
+  /** The rows that a MERGE reads. */
+  public Object source(Object session) { return IcebergPyFrames.frame(session, source); }
+
+  private boolean readsIceberg(LogicalPlan plan) {
+    boolean ours = source != null && IcebergPyRowLevel.reads(source);
+    // plans of subqueries are optimized: rows that Python reads for us look like anyone's
+    List subqueries = scala.jdk.javaapi.CollectionConverters.asJava(plan.subqueriesAll());
+    for (int i = 0; i < subqueries.size(); i++)
+      ours |= IcebergPyRowLevel.reads((LogicalPlan) subqueries.get(i))
+          || hasRows((LogicalPlan) subqueries.get(i));
+    return ours;
+  }
+  private static boolean hasRows(LogicalPlan plan) {
+    scala.collection.Iterator it = plan.collectLeaves().iterator();
+    while (it.hasNext())
+      if (it.next() instanceof LogicalRDD) return true;
+    return false;
+  }
+  private static IcebergPyTable tableOf(LogicalPlan target) {
+    LogicalPlan relation = target;
+    while (
+        !(relation instanceof DataSourceV2ScanRelation || relation instanceof DataSourceV2Relation))
+      relation = (LogicalPlan) relation.children().head();
+    if (relation instanceof DataSourceV2ScanRelation)
+      relation = (LogicalPlan) (Object) ((DataSourceV2ScanRelation) relation).relation();
+    return (IcebergPyTable) ((DataSourceV2Relation) relation).table();
+  }
+
+  private Integer optional(scala.Option condition) {
+    return condition.isEmpty() ? null : number(condition.get());
+  }
+  private List assignments(scala.collection.immutable.Seq all) {
+    List out = new ArrayList();
+    scala.collection.Iterator it = all.iterator();
+    while (it.hasNext()) {
+      Assignment one = (Assignment) it.next();
+      LinkedList path = new LinkedList();
+      Expression key = (Expression) (Object) one.key();
+      while (key instanceof GetStructField) {
+        path.addFirst(((GetStructField) key).extractFieldName());
+        key = (Expression) (Object) ((GetStructField) key).child();
+      }
+      path.addFirst(((Attribute) (Object) key).name());
+      out.add(IcebergPyBridge.arguments(new Object[] {"path", path, "value", number(one.value())}));
+    }
+    return out;
+  }
+  private List clauses(scala.collection.immutable.Seq all) {
+    List out = new ArrayList();
+    scala.collection.Iterator it = all.iterator();
+    while (it.hasNext()) {
+      MergeAction action = (MergeAction) it.next();
+      String op = "delete";
+      List assigned = new ArrayList();
+      if (action instanceof UpdateAction) {
+        op = "update";
+        assigned = assignments(((UpdateAction) action).assignments());
+      } else if (action instanceof InsertAction) {
+        op = "insert";
+        assigned = assignments(((InsertAction) action).assignments());
+      } else if (!(action instanceof DeleteAction))
+        throw new IllegalStateException("Spark has not resolved " + action);
+      out.add(IcebergPyBridge.arguments(new Object[] {
+          "op", op, "condition", optional(action.condition()), "assignments", assigned}));
+    }
+    return out;
+  }
+}

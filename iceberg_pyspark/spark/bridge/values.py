@@ -1,0 +1,89 @@
+"""Values that rows get, as the JVM is told of them: it makes expressions of all in one call.
+
+To make them from here, expression by expression, takes longer than a small change's job.
+`IcebergPyRowValues` knows the same kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from pyspark.sql import Column
+
+Side: TypeAlias = Literal["source", "target"] | None
+"""Whose columns names are of: those of one side of a join alone, or of all that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """An expression of Spark SQL."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """One of the JVM's expressions, which Python knows by a number."""
+
+    expressions: Any
+    """An `IcebergPyExpressions`."""
+
+    number: int
+
+    def column(self) -> Column:
+        """The same as a column; a call of the JVM."""
+        return Column(self.expressions.column(self.number))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The value that the target's row has."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfSource:
+    """A column of the source, by its quoted name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An integer."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A value converted to a type of Spark's; what does not fit is an error in every session."""
+
+    value: Value
+    type: str
+    """As Spark writes it in JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a struct."""
+
+    value: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct of named values."""
+
+    fields: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Of no matter: nobody reads it."""
+
+
+Value: TypeAlias = Column | Sql | Stated | Kept | OfSource | Number | Cast | Field | Struct | Unread

@@ -1,0 +1,153 @@
+"""How many calls of the JVM a statement takes: no more for many columns than for few."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from py4j.clientserver import JavaClient
+from py4j.java_gateway import GatewayClient
+from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
+
+from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.native_lake import sqlite_lake
+from tests.support.rows import spark_rows
+
+FEW, MANY = 3, 30
+MERGE_ON_READ = ", ".join(
+    f"'write.{op}.mode' = 'merge-on-read'" for op in ("delete", "update", "merge")
+)
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("calls"), "calls") as made:
+        yield made
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The calls of the JVM from now on, but for those that let go of objects.
+
+    And but for what `mapInArrow` does, which names each column to the JVM and lists the names.
+    """
+    made: list[str] = []
+    for client in (GatewayClient, JavaClient):
+        if "send_command" not in vars(client):
+            continue
+
+        def send(
+            self: Any, command: str, *rest: Any, real: Callable[..., Any] = client.send_command
+        ) -> Any:
+            if not command.startswith("m\n"):
+                made.append(command)
+            return real(self, command, *rest)
+
+        monkeypatch.setattr(client, "send_command", send)
+    map_in_arrow = DataFrame.mapInArrow
+
+    def mapped(frame: DataFrame, *given: Any) -> Any:
+        before = len(made)
+        found = map_in_arrow(frame, *given)
+        del made[before:]
+        return found
+
+    monkeypatch.setattr(DataFrame, "mapInArrow", mapped)
+    return made
+
+
+def names(count: int) -> list[str]:
+    return [f"c{i}" for i in range(count)]
+
+
+def make(session: IcebergSession, count: int, name: str) -> str:
+    """A table of ids 0 to 9 and columns of zeros; `source` has ids 8 to 11 and other values."""
+    spark, table = session.spark, f"calls.db.{name}_{count}"
+    columns = ", ".join(f"{n} int default 5" for n in names(count))
+    spark.sql(
+        f"create table {table} (id bigint, {columns}) "
+        f"tblproperties ('format-version' = '3', {MERGE_ON_READ})"
+    )
+    zeros = ", ".join("0" for _ in names(count))
+    spark.sql(f"insert into {table} select id, {zeros} from range(0, 10, 1, 1)")
+    values = ", ".join(f"cast(id + {i} as short) {n}" for i, n in enumerate(names(count)))
+    spark.sql(f"select id, {values} from range(8, 12)").createOrReplaceTempView("source")
+    return table
+
+
+def merge(session: IcebergSession, table: str, count: int) -> None:
+    assigned = ", ".join(f"{n} = t.{n} - 1" for n in names(count))
+    session.spark.sql(
+        f"merge into {table} t using source s on t.id = s.id "
+        "when matched and s.c1 > 0 then update set * "
+        "when not matched then insert * "
+        f"when not matched by source and t.id < 2 then update set {assigned}"
+    )
+
+
+def merge_builder(session: IcebergSession, table: str, count: int) -> None:
+    assigned = {n: f"t.{n} - 1" for n in names(count)}
+    merging = session.table(table).merge_into(
+        session.spark.table("source").alias("s"), "t.id = s.id"
+    )
+    merging = merging.whenMatched("s.c1 > 0").updateAll().whenNotMatched().insertAll()
+    merging.whenNotMatchedBySource("id < 2").update(assigned).merge()
+
+
+def update(session: IcebergSession, table: str, count: int) -> None:
+    assigned = ", ".join(f"{n} = {n} - cast(1 as short)" for n in names(count))
+    session.spark.sql(f"update {table} set {assigned} where id < 2")
+
+
+def update_method(session: IcebergSession, table: str, count: int) -> None:
+    session.table(table).update({n: f"{n} - cast(1 as short)" for n in names(count)}, "id < 2")
+
+
+def insert_defaults(session: IcebergSession, table: str, count: int) -> None:
+    del count
+    session.spark.sql(
+        f"merge into {table} t using source s on t.id = s.id when not matched then insert (id) "
+        "values (s.id)"
+    )
+
+
+MERGED = [(0, -1), (1, -1), *((i, 0) for i in range(2, 8)), (8, 8), (9, 9), (10, 10), (11, 11)]
+UPDATED = [(0, -1), (1, -1), *((i, 0) for i in range(2, 10))]
+INSERTED = [*((i, 0) for i in range(10)), (10, 5), (11, 5)]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (merge, MERGED),
+        (merge_builder, MERGED),
+        (update, UPDATED),
+        (update_method, UPDATED),
+        (insert_defaults, INSERTED),
+    ],
+)
+def test_calls_do_not_grow_with_columns(
+    session: IcebergSession,
+    calls: list[str],
+    change: Callable[[IcebergSession, str, int], None],
+    expected: Sequence[tuple[int, int]],
+) -> None:
+    took: dict[int, int] = {}
+    for count in (FEW, MANY):
+        # what only a first statement of its kind does
+        change(session, make(session, count, f"{change.__name__}_before"), count)
+        table = make(session, count, change.__name__)
+        gc.collect()
+        calls.clear()
+        change(session, table, count)
+        took[count] = len(calls)
+        rows = session.spark.sql(f"select id, c0 from {table}").collect()
+        assert spark_rows(rows) == spark_rows(expected)
+        last = session.spark.sql(f"select max(c{count - 1}) - max(c0) from {table}").collect()
+        assert last[0][0] in (0, count - 1)
+    assert took[MANY] == took[FEW]

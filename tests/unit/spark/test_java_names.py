@@ -1,0 +1,166 @@
+"""Names that stand in Python and in the Java sources are the same in both."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import fields
+from functools import cache
+from typing import get_args
+
+import pytest
+from pyspark.sql import Column
+
+from iceberg_pyspark.spark import (
+    native_columns,
+    native_equality,
+    native_files,
+    native_scan,
+    transform_columns,
+)
+from iceberg_pyspark.spark.bridge import calls, jvm, lots, values
+from iceberg_pyspark.spark.row_level import change_columns, change_frame, merge
+from iceberg_pyspark.spec import metadata_columns
+
+JAVA_ONLY = {"__ice_change"}
+"""A column that Java makes and reads itself."""
+
+
+@cache
+def java(name: str) -> str:
+    """The source of a class, without comments."""
+    (path,) = (p for lot in lots.BUILDS_ON for p in lots._files(lot) if p.stem == name)
+    text = path.read_text("utf-8")
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+
+
+def keys_read(*names: str) -> set[str]:
+    """What Java asks maps of JSON for."""
+    return {key for n in names for key in re.findall(r'\.get\("(\w+)"\)', java(n))}
+
+
+def texts(name: str) -> set[str]:
+    return set(re.findall(r'"((?:[^"\\]|\\.)*)"', java(name)))
+
+
+def names_of(*classes: type) -> set[str]:
+    return {f.name for c in classes for f in fields(c)}
+
+
+def constants(*modules: object) -> set[str]:
+    return {v for m in modules for v in vars(m).values() if isinstance(v, str) and "__ice_" in v}
+
+
+def test_columns_that_only_plans_have() -> None:
+    known = constants(
+        native_columns, native_equality, native_files, native_scan, change_columns, merge
+    )
+    found = {
+        text
+        for lot in lots.BUILDS_ON
+        for name in lots.classes_of(lot)
+        for text in texts(name)
+        if text.startswith("__ice_")
+    }
+    assert found - JAVA_ONLY == {native_files.ORDINAL, native_scan.POSITION, merge._FROM_SOURCE}
+    assert found - JAVA_ONLY <= known
+    assert not JAVA_ONLY & known
+
+
+def test_the_table_of_files() -> None:
+    source = java("IcebergPyPlannedFiles")
+    read = re.findall(r'table\.(?:texts|longs)\("(\w+)"\)', source)
+    assert read == [native_files.LOCATION, native_files.FILE_SIZE]
+
+
+def test_a_relation_of_files() -> None:
+    read = keys_read("IcebergPyParquetScans", "IcebergPyParquetFiles")
+    assert read == names_of(calls.ParquetRelation)
+
+
+def test_numbers_of_a_plan() -> None:
+    made = re.findall(r'"(\w+)": ', inspect.getsource(native_scan.NativeScan._sorted_files))
+    assert made
+    shown = texts("IcebergPyParquetScan")
+    assert set(made) <= shown
+
+
+def test_kinds_of_values() -> None:
+    source = java("IcebergPyRowValues")
+    kinds = {v.__name__: v for v in get_args(values.Value) if v is not Column}
+    known = re.findall(r'is\.equals\("(\w+)"\)', source)
+    unread = values.Unread.__name__
+    assert sorted([*known, unread]) == sorted(kinds)
+    assert f'"{unread}".equals' in java("IcebergPyChangedRows")
+    assert keys_read("IcebergPyRowValues") == {"is"} | names_of(*kinds.values())
+    assert keys_read("IcebergPyObjects") == {"is", "id"}
+
+
+def test_changes_and_values_to_store() -> None:
+    described = (calls.ChangedRows, calls.ChangedWhen, calls.ChangedColumn)
+    read = keys_read("IcebergPyChangedRows") | {"changes", "columns"}
+    assert {"changes", "columns"} <= keys_read("IcebergPyChanges")
+    assert read == {"is", metadata_columns.POS.name, merge._FROM_SOURCE} | names_of(*described)
+    storing = keys_read("IcebergPyChanges") - {"changes", "columns"}
+    assert storing == names_of(calls.Storing)
+    sides = {side for side in get_args(get_args(values.Side)[0]) if side is not None}
+    assert 'side.equals("source") ? source : target' in java("IcebergPyRowValues")
+    assert sides == {"source", "target"}
+    wheres = set(re.findall(r'where\.equals\("(\w+)"\)', java("IcebergPyChangedRows")))
+    assert wheres == set(get_args(change_frame.Where))
+
+
+def test_statements_taken_apart() -> None:
+    source = java("IcebergPyStatement")
+    put = set(re.findall(r'said\.put\("(\w+)"', source))
+    assert put == names_of(calls.StatedChange)
+    kinds = set(re.findall(r'put\("kind", "(\w+)"\)', source))
+    assert kinds == set(
+        get_args(inspect.get_annotations(calls.StatedChange, eval_str=True)["kind"])
+    )
+    listed = [
+        set(re.findall(r'"(\w+)",', m)) for m in re.findall(r"arguments\((.*?);", source, re.S)
+    ]
+    assert names_of(calls.StatedAssignment) in listed
+    assert names_of(calls.StatedClause) in listed
+    ops = {*re.findall(r'op = "(\w+)"', source)}
+    assert ops == set(get_args(inspect.get_annotations(calls.StatedClause, eval_str=True)["op"]))
+
+
+def test_equalities_of_a_condition() -> None:
+    (made,) = re.findall(r"arguments\((.*?);", java("IcebergPyJoins"), re.DOTALL)
+    asked = re.findall(r'one\["(\w+)"\]', inspect.getsource(jvm._equalities))
+    assert set(re.findall(r'"(\w+)"', made)) == set(asked)
+
+
+def test_kinds_of_hashes() -> None:
+    said = set(re.findall(r'murmur3\(.*?, "(\w+)"\)', inspect.getsource(transform_columns)))
+    assert set(re.findall(r'kind\.equals\("(\w+)"\)', java("IcebergPyMurmur3"))) <= said
+    assert said == {"long", "text", "bytes", "decimal"}
+
+
+def test_classes_that_python_makes() -> None:
+    made = set(re.findall(r'_made\("(\w+)"\)', inspect.getsource(jvm)))
+    assert made <= {name for lot in lots.BUILDS_ON for name in lots.classes_of(lot)}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "name"),
+    [
+        ("_plans", "IcebergPyPlans"),
+        ("_sizes", "IcebergPySizes"),
+        ("_scans", "IcebergPyParquetScans"),
+        ("_rows", "IcebergPyRowLevel"),
+        ("_joins", "IcebergPyJoins"),
+        ("_selections", "IcebergPySelections"),
+        ("_changes", "IcebergPyChanges"),
+        ("_parsers", "IcebergPyParsers"),
+        ("_layout", "IcebergPyLayout"),
+        ("_parquet", "IcebergPyParquetWrites"),
+    ],
+)
+def test_methods_that_python_calls(attribute: str, name: str) -> None:
+    called = set(re.findall(rf"self\.{attribute}\.(\w+)", inspect.getsource(jvm)))
+    known = set(re.findall(r"^  public [\w.]+ (\w+)\(", java(name), re.MULTILINE))
+    assert called
+    assert called <= known
