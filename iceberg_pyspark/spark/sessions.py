@@ -149,7 +149,7 @@ class Sessions(Generic[Session]):
             left = jvm.left()
             with self._lock:
                 if left is None:
-                    del self._jvms[name]
+                    self._jvms.pop(name, None)
                     left = [handle for handle in self._places if _jvm_of(handle) == name]
                 for handle in left:
                     self._places.pop(handle, None)
