@@ -52,11 +52,11 @@ def write_natively(
         return None
     check_write(io, data)
     options = parquet_options(context)
-    columns = columns_to_write(bridge, frame, context.schema)
+    columns = columns_to_write(frame, context.schema)
     parts = partition_columns(bridge, context.schema, context.spec)
     if options is None or columns is None or parts is None:
         return None
-    rows = frame.select(*columns)
+    rows = bridge.written_columns(frame, columns)
     if parts and layout.mode == "hash" and are_numbers(context.spec):
         # computed once: a number more costs less in a shuffle than computing it again
         rows = distributed(bridge, rows.select("*", *parts.values()), layout, list(parts))

@@ -8,13 +8,16 @@ cannot be named by. What the field's value is, is told by the rows (`native_writ
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as spark_types
 
+from iceberg_pyspark.spark.bridge.calls import WrittenColumn
 from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spark.write_layout import column_of, transformed
 from iceberg_pyspark.spec import types as ice
@@ -59,7 +62,7 @@ _LONGEST_TEXT = 64
 """Bytes of a text that are put into a folder's name as they are, which may have 255."""
 
 
-def columns_to_write(bridge: Bridge, frame: DataFrame, schema: Schema) -> list[Column] | None:
+def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | None:
     """The table's columns of a frame, to be written alike; None where they would not be."""
     if not all(_is_written_alike(f) for f in schema.fields) or not _distinct(schema.as_struct):
         return None
@@ -73,12 +76,16 @@ def columns_to_write(bridge: Bridge, frame: DataFrame, schema: Schema) -> list[C
         if type_ is None or (f.required and has.nullable):
             # nulls and values that do not fit are refused in our own words
             return None
-        column = F.col(f"`{has.name.replace('`', '``')}`")
-        if type_ != has.dataType or isinstance(type_, spark_types.StructType):
-            column = column.cast(_with_ids(type_, f.type))
-        if f.optional:
-            column = bridge.nullable(column)
-        columns.append(column.alias(f.name, metadata={_FIELD_ID: f.field_id}))
+        cast = type_ != has.dataType or isinstance(type_, spark_types.StructType)
+        columns.append(
+            WrittenColumn(
+                source=quoted(has.name),
+                type=_with_ids(type_, f.type).json() if cast else None,
+                optional=f.optional,
+                name=f.name,
+                metadata=json.dumps({_FIELD_ID: f.field_id}),
+            )
+        )
     return columns
 
 

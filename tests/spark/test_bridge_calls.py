@@ -116,8 +116,14 @@ def insert_defaults(session: IcebergSession, table: str, count: int) -> None:
     )
 
 
+def insert(session: IcebergSession, table: str, count: int) -> None:
+    del count
+    session.spark.sql(f"insert into {table} select * from source where id > 9")
+
+
 MERGED = [(0, -1), (1, -1), *((i, 0) for i in range(2, 8)), (8, 8), (9, 9), (10, 10), (11, 11)]
 UPDATED = [(0, -1), (1, -1), *((i, 0) for i in range(2, 10))]
+APPENDED = [*((i, 0) for i in range(10)), (10, 10), (11, 11)]
 INSERTED = [*((i, 0) for i in range(10)), (10, 5), (11, 5)]
 
 
@@ -129,6 +135,7 @@ INSERTED = [*((i, 0) for i in range(10)), (10, 5), (11, 5)]
         (update, UPDATED),
         (update_method, UPDATED),
         (insert_defaults, INSERTED),
+        (insert, APPENDED),
     ],
 )
 def test_calls_do_not_grow_with_columns(

@@ -18,6 +18,24 @@ from iceberg_pyspark.spark.bridge.values import Side, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenColumn:
+    """A column that Spark's own Parquet writer writes (`IcebergPyParquetWrites.columns`)."""
+
+    source: str
+    """The frame's column, quoted."""
+
+    type: str | None
+    """What it is cast to, as Spark writes it in JSON; None: it has the type."""
+
+    optional: bool
+    """Whether it is written as one that may hold nulls, whatever Spark knows of it."""
+
+    name: str
+    metadata: str
+    """Spark's, as JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetRelation:
     """A relation over chosen files (`IcebergPyParquetScans.relation`)."""
 

@@ -26,6 +26,7 @@ from iceberg_pyspark.spark.bridge.calls import (
     ParquetRelation,
     StatedChange,
     Storing,
+    WrittenColumn,
     stated_change,
     to_json,
 )
@@ -428,9 +429,10 @@ class Bridge:
         """Appendix B's hash of a column's values: `long`, `text`, `bytes` or `decimal`."""
         return Column(self._layout.murmur3(column._jc, kind))
 
-    def nullable(self, column: Column) -> Column:
-        """The column as one that may hold nulls, whatever Spark knows of it."""
-        return Column(self._parquet.nullable(column._jc))
+    def written_columns(self, frame: DataFrame, columns: Sequence[WrittenColumn]) -> DataFrame:
+        """Columns of a frame as Spark's own Parquet writer is to write them."""
+        made = self._parquet.columns(frame._jdf, to_json(columns))
+        return DataFrame(made, self._spark)
 
     def write_parquet(
         self,

@@ -78,6 +78,10 @@ def test_a_relation_of_files() -> None:
     assert read == names_of(calls.ParquetRelation)
 
 
+def test_columns_to_write() -> None:
+    assert keys_read("IcebergPyParquetWrites") == names_of(calls.WrittenColumn)
+
+
 def test_numbers_of_a_plan() -> None:
     made = re.findall(r'"(\w+)": ', inspect.getsource(native_scan.NativeScan._sorted_files))
     assert made

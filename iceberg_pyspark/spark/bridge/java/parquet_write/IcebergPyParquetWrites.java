@@ -1,18 +1,35 @@
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.expressions.KnownNullable;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Metadata;
 
 /** Spark's own Parquet writer, for rows that Python commits. */
 public class IcebergPyParquetWrites {
+  /** Columns of a frame as they are to be written: `described` are `WrittenColumn`s of calls.py. */
+  public Object columns(Object frame, String described) throws java.io.IOException {
+    List all = (List) IcebergPyBridge.JSON.readValue(described, List.class), out = new ArrayList();
+    for (int i = 0; i < all.size(); i++) {
+      Map said = (Map) all.get(i);
+      Column column = org.apache.spark.sql.functions.col((String) said.get("source"));
+      if (said.get("type") != null)
+        column = column.cast(DataType.fromJson((String) said.get("type")));
+      if (Boolean.TRUE.equals(said.get("optional"))) column = nullable(column);
+      out.add(
+          column.as((String) said.get("name"), Metadata.fromJson((String) said.get("metadata"))));
+    }
+    return ((org.apache.spark.sql.classic.Dataset) frame).select(IcebergPyBridge.seq(out));
+  }
   /** A column that may hold nulls, whatever the plan knows of it. */
-  public Object nullable(Object column) {
+  private static Column nullable(Column column) {
     return org.apache.spark.sql.classic.ExpressionUtils.column(
-        new KnownNullable(org.apache.spark.sql.classic.ExpressionUtils.expression(
-            (org.apache.spark.sql.Column) column)));
+        new KnownNullable(org.apache.spark.sql.classic.ExpressionUtils.expression(column)));
   }
 
   /**
