@@ -60,6 +60,7 @@ _LINES: Mapping[str, str] = {
         "WHERE l_shipdate >= DATE '1995-01-01' AND l_shipdate < DATE '1995-07-01'"
     ),
 }
+_MERGE = "MERGE of equal buckets"
 
 
 def tpch_queries() -> Mapping[str, str]:
@@ -118,6 +119,39 @@ def contestants(spark: SparkSession, query: str) -> Mapping[str, Callable[[], ob
     return {"ours": partial(run, "lake"), "jvm": partial(run, "java_hadoop")}
 
 
+def merge_line(oracle: Oracle, runs: int) -> Line:
+    """Every tenth row of a table changed by another with the same buckets, undone each time."""
+    taken: dict[str, str] = {}
+    for catalog in ("lake", "java_hadoop"):
+        name = f"java_hadoop.bench.merged_by_{catalog}"
+        oracle.sql(
+            f"CREATE TABLE {name} USING iceberg PARTITIONED BY (bucket(8, id)) TBLPROPERTIES "
+            "('format-version' = '3', 'write.merge.mode' = 'merge-on-read') "
+            "AS SELECT * FROM java_hadoop.bench.by_bucket"
+        )
+        snapshot = oracle.spark.sql(f"SELECT snapshot_id FROM {name}.snapshots").collect()[0][0]
+        taken[catalog] = f"CALL java_hadoop.system.rollback_to_snapshot('{name}', {snapshot})"
+    oracle.sql(
+        "CREATE TABLE java_hadoop.bench.changes USING iceberg PARTITIONED BY (bucket(8, id)) "
+        "AS SELECT id, x + 1 AS x FROM java_hadoop.bench.by_bucket WHERE id % 10 = 0"
+    )
+
+    def merge(catalog: str) -> object:
+        return oracle.spark.sql(
+            f"MERGE INTO {catalog}.bench.merged_by_{catalog} t USING {catalog}.bench.changes s "
+            "ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = s.x"
+        )
+
+    who = {"ours": "lake", "jvm": "java_hadoop"}
+    return race(
+        _MERGE,
+        {w: partial(merge, catalog) for w, catalog in who.items()},
+        runs=runs,
+        limit=MOST,
+        after={w: partial(oracle.sql, taken[catalog]) for w, catalog in who.items()},
+    )
+
+
 def table_of_best(title: str, lines: Sequence[Line], mean: float | None) -> TextTable:
     """Lines by their best times; with `mean` a last line of the geometric mean, at most that."""
     text = TextTable("line", title=title)
@@ -155,13 +189,15 @@ def compare(
                     if asked(name)
                 ]
                 lines = []
-                if any(asked(name) for name in _LINES):
+                if any(asked(name) for name in (*_LINES, _MERGE)):
                     make_line_tables(oracle, scale)
                     lines = [
                         race(name, contestants(oracle.spark, query), runs=runs, limit=MOST)
                         for name, query in _LINES.items()
                         if asked(name)
                     ]
+                if asked(_MERGE):
+                    lines.append(merge_line(oracle, runs))
         finally:
             oracle.spark.stop()
     of = f"SF{scale:g}, local[2], best of {runs}"
