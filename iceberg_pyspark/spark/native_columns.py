@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import types as spark_types
 
+from iceberg_pyspark.spark.bridge.calls import SelectedColumn
 from iceberg_pyspark.spark.native_constants import constant_name, why_not_constant
 from iceberg_pyspark.spark.read_names import (
     hidden_name,
@@ -99,8 +100,8 @@ class NativeColumns:
 
     read_schema: spark_types.StructType
     facts: tuple[str, ...]
-    expressions: tuple[str, ...]
-    """SQL expressions, one per column of the projection, aliased to its name."""
+    outputs: tuple[SelectedColumn, ...]
+    """One per column of the projection, of its name."""
 
     constants: Mapping[str, Constant] = field(default_factory=dict)
     """Those of the facts that are columns of the table."""
@@ -113,7 +114,7 @@ class NativeColumns:
 
     def schema(self, *, positions: bool) -> spark_types.StructType:
         """The columns to read: with each row's position where an expression or a delete asks."""
-        if not positions and not any(ROW_INDEX in e for e in self.expressions):
+        if not positions and not any(ROW_INDEX in o.value for o in self.outputs):
             return self.read_schema
         position = spark_types.StructField(ROW_INDEX, spark_types.LongType())
         return spark_types.StructType([*self.read_schema.fields, position])
@@ -140,25 +141,26 @@ def native_columns(
     read: list[spark_types.StructField] = []
     names: dict[int, str] = {}
     facts: list[str] = []
-    expressions: list[str] = []
+    outputs: list[SelectedColumn] = []
     known: dict[str, Constant] = {}
     for f in (*scan.context.projection.fields, *further.values()):
         if f.field_id in constants:
             names[f.field_id] = constant_name(f.field_id)
             known[names[f.field_id]] = Constant(field_id=f.field_id, type=f.type)
     for f in scan.context.projection.fields:
+        column, expression = None, ""
         match f.field_id:
             case FILE.field_id:
                 facts.append(FACT_FILE)
-                expression = FACT_FILE
+                column = FACT_FILE
             case SPEC_ID.field_id:
                 facts.append(FACT_SPEC_ID)
-                expression = FACT_SPEC_ID
+                column = FACT_SPEC_ID
             case DELETED.field_id:
                 # files with deletes are read portably, which tells their rows apart
                 expression = "false"
             case POS.field_id:
-                expression = ROW_INDEX
+                column = ROW_INDEX
             case ROW_ID.field_id:
                 facts.append(FACT_FIRST_ROW_ID)
                 read.append(_stored(STORED_ROW_ID, f.field_id))
@@ -174,21 +176,26 @@ def native_columns(
                     f"coalesce({STORED_SEQUENCE}, {FACT_SEQUENCE}) END"
                 )
             case field_id if field_id in constants:
-                expression = names[field_id]
+                column = names[field_id]
             case _:
-                name = _read_name(f, scan)
+                column = name = _read_name(f, scan)
                 names[f.field_id] = name
-                expression = quoted(name)
                 if may_be_mistaken(f, scan.metadata):
-                    expression = f"CAST({expression} AS {type_text(_read_type(f.type, f.name))})"
+                    expression = f"CAST({quoted(name)} AS {type_text(_read_type(f.type, f.name))})"
+                    column = None
                     f = replace(f, type=with_hidden_names(f.type))
                 if f.required and f.initial_default is not None:
                     # Spark's reader asks every file for a column that is declared NOT NULL
                     f = replace(f, required=False)
                     default = sql_literal(f.type, f.initial_default)
-                    expression = f"coalesce({expression}, {default})"
+                    expression = f"coalesce({expression or quoted(name)}, {default})"
+                    column = None
                 read.append(_read_field(f, name))
-        expressions.append(f"{expression} AS {quoted(f.name)}")
+        outputs.append(
+            SelectedColumn(name=f.name, value=expression)
+            if column is None
+            else renamed(column, f.name)
+        )
     for field_id, f in further.items():
         if field_id not in names:
             names[field_id] = hidden_name(field_id)
@@ -200,11 +207,16 @@ def native_columns(
     return NativeColumns(
         read_schema=spark_types.StructType(read),
         facts=tuple(dict.fromkeys((*facts, *known))),
-        expressions=tuple(expressions),
+        outputs=tuple(outputs),
         constants=known,
         hidden={field_id: names[field_id] for field_id in further},
         names=names,
     )
+
+
+def renamed(column: str, name: str) -> SelectedColumn:
+    """A column of the relation under another name."""
+    return SelectedColumn(name=name, value=quoted(column), column=column)
 
 
 def further_columns(scan: TableScan, ids: Collection[int]) -> dict[int, NestedField] | None:

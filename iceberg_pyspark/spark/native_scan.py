@@ -27,7 +27,7 @@ from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskG
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark import native_bitmaps
 from iceberg_pyspark.spark.batches import compile_to_spark
-from iceberg_pyspark.spark.bridge.calls import ParquetRelation
+from iceberg_pyspark.spark.bridge.calls import ParquetRelation, SelectedColumn
 from iceberg_pyspark.spark.bridge.features import NATIVE_SCAN
 from iceberg_pyspark.spark.misread_files import misread_files
 from iceberg_pyspark.spark.native_bitmaps import (
@@ -41,6 +41,7 @@ from iceberg_pyspark.spark.native_columns import (
     ROW_INDEX,
     NativeColumns,
     native_columns,
+    renamed,
 )
 from iceberg_pyspark.spark.native_constants import constant_ids
 from iceberg_pyspark.spark.native_equality import (
@@ -71,7 +72,7 @@ from iceberg_pyspark.table.scan import TableScan
 T = TypeVar("T")
 
 POSITION = "__ice_pos"
-_AT = (ORDINAL, f"{ROW_INDEX} AS {POSITION}")
+_AT = (renamed(ORDINAL, ORDINAL), renamed(ROW_INDEX, POSITION))
 _EVERY_ROW = AlwaysTrue()
 _MOST_BYTES = 2**48
 """Spark cuts files by the sizes that it is told, in memory: what is more is read portably."""
@@ -313,8 +314,7 @@ class NativeScan:
         columns = self._columns_of(constants)
         if columns is None:
             return self._portable(tasks)
-        frame = self._relation(columns, tasks, (), "plain")
-        return Part(plan=self._bridge.analysed(self._bridge.selected(frame, columns.expressions)))
+        return Part(plan=self._selected(columns, tasks, (), "plain", columns.outputs))
 
     def _with_bitmaps(
         self, files: Sequence[tuple[ScanTask, BitMap64]], constants: frozenset[int], name: str
@@ -322,8 +322,7 @@ class NativeScan:
         columns = self._columns_of(constants)
         assert columns is not None, "files went to the portable part"
         tasks = [task for task, _ in files]
-        frame = self._relation(columns, tasks, (ORDINAL,), name)
-        plan = self._bridge.analysed(self._bridge.selected(frame, (*columns.expressions, *_AT)))
+        plan = self._selected(columns, tasks, (ORDINAL,), name, (*columns.outputs, *_AT))
         return Part(plan=plan, live=self._live(plan, [bitmap for _, bitmap in files]))
 
     def _live(self, plan: Any, bitmaps: Sequence[BitMap64]) -> Any:
@@ -341,19 +340,19 @@ class NativeScan:
         deleted = None if columns is None else read_deleted_keys(self._scan, tasks, self._scopes)
         if columns is None or deleted is None:
             return self._portable(tasks)
-        extras = [f"{quoted(columns.hidden[i])} AS {kept_name(i)}" for i in ids]
+        extras = [renamed(columns.hidden[i], kept_name(i)) for i in ids]
         facts: list[str] = []
         if any(not d.any_age for d in deleted):
             facts.append(FACT_SEQUENCE)
-            extras.append(f"{FACT_SEQUENCE} AS {AGE}")
+            extras.append(renamed(FACT_SEQUENCE, AGE))
         if any(d.scoped for d in deleted):
             facts.append(SCOPE)
-            extras.append(SCOPE)
+            extras.append(renamed(SCOPE, SCOPE))
         if any(bitmaps):
             facts.append(ORDINAL)
             extras += _AT
-        frame = self._relation(columns, tasks, facts, name)
-        made = self._bridge.selected(frame, (*columns.expressions, *extras))
+        described, files = self._described(columns, tasks, facts, name)
+        made = self._frame(columns, described, files, (*columns.outputs, *extras))
         plan = self._bridge.analysed(made)
         return Part(
             plan=plan,
@@ -363,10 +362,39 @@ class NativeScan:
             ),
         )
 
-    def _relation(
-        self, columns: NativeColumns, tasks: Sequence[ScanTask], facts: Sequence[str], part: str
+    def _selected(
+        self,
+        columns: NativeColumns,
+        tasks: Sequence[ScanTask],
+        facts: Sequence[str],
+        part: str,
+        outputs: Sequence[SelectedColumn],
+    ) -> Any:
+        """The plan of the tasks' rows before deletes, those that the row filter selects."""
+        described, files = self._described(columns, tasks, facts, part)
+        if isinstance(self._filter, AlwaysTrue):
+            return self._bridge.parquet_plan(described, files, outputs)
+        return self._bridge.analysed(self._frame(columns, described, files, outputs))
+
+    def _frame(
+        self,
+        columns: NativeColumns,
+        described: ParquetRelation,
+        files: pa.RecordBatch,
+        outputs: Sequence[SelectedColumn],
     ) -> DataFrame:
-        """The tasks' rows before deletes, those that the row filter selects."""
+        """The same rows, to build a further plan of."""
+        frame: DataFrame = self._bridge.parquet_relation(described, files)
+        if not isinstance(self._filter, AlwaysTrue):
+            frame = frame.where(condition_of(self._filter, columns.hidden))
+        expressions = [f"{o.value} AS {quoted(o.name)}" for o in outputs]
+        selected: DataFrame = self._bridge.selected(frame, expressions)
+        return selected
+
+    def _described(
+        self, columns: NativeColumns, tasks: Sequence[ScanTask], facts: Sequence[str], part: str
+    ) -> tuple[ParquetRelation, pa.RecordBatch]:
+        """The relation over the tasks' files, and the table of them."""
         facts = tuple(dict.fromkeys((*facts, *columns.facts)))
         known = FileFacts(self._scan.context.specs, self._scopes, columns.constants)
         self._check_locations(tasks)
@@ -389,10 +417,7 @@ class NativeScan:
             planned=self._numbers(),
             sorted_by=self._sorted_by(columns),
         )
-        relation: DataFrame = self._bridge.parquet_relation(described, files)
-        if isinstance(self._filter, AlwaysTrue):
-            return relation
-        return relation.where(condition_of(self._filter, columns.hidden))
+        return described, files
 
     def _sorted_by(self, columns: NativeColumns) -> list[list[str]]:
         constants = {c.field_id: name for name, c in columns.constants.items()}

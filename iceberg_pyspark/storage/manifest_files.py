@@ -42,11 +42,17 @@ from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.types import StructType, Type, UnknownType
 from iceberg_pyspark.storage.avro import AvroFile, damaged, read_avro, write_avro
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifests import read_entries
 
 T = TypeVar("T")
+
+_CACHE_BYTES = 32 * 1024 * 1024
+_LISTS: DecodedCache[tuple[ManifestFile, ...]] = DecodedCache(
+    _CACHE_BYTES, lambda manifests: sum(map(_memory_of, manifests))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +261,10 @@ def _inline_manifest(file_io: FileIO, location: str, snapshot_id: int) -> Manife
 
 def read_manifest_list(file_io: FileIO, location: str) -> list[ManifestFile]:
     """The manifests of a list of any format version, in order."""
+    return list(_LISTS.get_or_read(file_io, location, lambda: _parsed_list(file_io, location)))
+
+
+def _parsed_list(file_io: FileIO, location: str) -> tuple[ManifestFile, ...]:
     avro = read_avro(file_io, location)
     manifests = []
     room = memory_limit(avro.size) // 2
@@ -264,7 +274,7 @@ def read_manifest_list(file_io: FileIO, location: str) -> list[ManifestFile]:
             room -= _memory_of(manifests[-1])
             if room < 0:
                 raise too_large(location, avro.size)
-        return manifests
+        return tuple(manifests)
     except (AttributeError, TypeError, ValueError) as e:
         raise damaged(location, f"{e} in a manifest list's record") from e
 

@@ -29,6 +29,19 @@ from tests.support.oracle import Oracle, start_oracle
 # the JVM as a user has it: tests run one that starts fast and never gets up to speed
 JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "2g"}
 STARTS = 3
+MOST_OF_PLANS = 1.0
+"""What planning a query through the catalog may take, of the connector's time."""
+PLANS_PER_RUN = 8
+_PLANNED = {
+    "plan: three rows": "SELECT * FROM {catalog}.bench.small WHERE id > 1",
+    "plan: partitions": (
+        "SELECT p, sum(x) FROM {catalog}.bench.parted WHERE id > 77 AND p < 20 GROUP BY p"
+    ),
+    "plan: join": (
+        "SELECT count(*) FROM {catalog}.bench.parted a JOIN {catalog}.bench.small b ON a.id = b.id"
+    ),
+}
+"""From the text of a query to the plan that runs: all before the first task."""
 _START = """
 import sys, time
 from pyspark.sql import SparkSession
@@ -78,6 +91,10 @@ class FixedBench:
         for name in ("small", "grows", "grows_native", "grows_portable"):
             oracle.sql(f"CREATE TABLE java_hadoop.bench.{name} (id BIGINT) USING iceberg")
         oracle.sql("INSERT INTO java_hadoop.bench.small VALUES (1), (2), (3)")
+        oracle.sql(
+            "CREATE TABLE java_hadoop.bench.parted USING iceberg PARTITIONED BY (p) AS "
+            "SELECT id, cast(id % 80 AS INT) AS p, 'text' AS t, id AS x FROM range(100000)"
+        )
         self.folder = oracle.warehouse / "bench"
 
     def sources(self) -> dict[str, Callable[[], DataFrame]]:
@@ -99,6 +116,15 @@ class FixedBench:
         none = {who: source for who, source in sources.items() if who != "nothing"}
         yield race("no row", _each(none, lambda f: f.where("id = 9").collect()), runs=runs)
         yield race("one row appended", self._appends(), runs=runs)
+        for name, query in _PLANNED.items():
+            yield race(name, self._plans(query), runs=runs * PLANS_PER_RUN, limit=MOST_OF_PLANS)
+
+    def _plans(self, query: str) -> Mapping[str, Callable[[], object]]:
+        def of(catalog: str) -> Callable[[], object]:
+            text = query.format(catalog=catalog)
+            return lambda: self.spark.sql(text)._jdf.queryExecution().executedPlan()
+
+        return {"ours": of("lake"), "jvm": of("java_hadoop")}
 
     def _appends(self) -> Mapping[str, Callable[[], object]]:
         row = self.spark.createDataFrame([(1,)], "id bigint")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -30,9 +30,15 @@ class AskingSession:
         """What operations on rows need of it."""
         return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
 
-    def io_of(self, state: TableState) -> FileIO:
-        """The store of a table's files, as the session reads it."""
-        return state.io or table_io(as_session_reads(state.loaded, session_settings(self.spark)))
+    def io_of(self, state: TableState, locations: Mapping[str, str] | None = None) -> FileIO:
+        """The store of a table's files, as the session reads it.
+
+        `locations` are its settings of where tables may read, where they came with the question.
+        """
+        if state.io is not None:
+            return state.io
+        said = session_settings(self.spark) if locations is None else locations
+        return table_io(as_session_reads(state.loaded, said))
 
 
 class AskingSessions:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import TypeVar
 
 import msgspec
-from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
@@ -37,7 +36,7 @@ from iceberg_pyspark.spark.bridge.protocol import (
 )
 from iceberg_pyspark.spark.data_source import IcebergDataSource
 from iceberg_pyspark.spark.hidden_columns import project_with_hidden
-from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
+from iceberg_pyspark.spark.location_options import as_session_reads
 from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
 from iceberg_pyspark.spark.native_aggregates import answer_aggregate
 from iceberg_pyspark.spark.native_filter import is_exact
@@ -74,10 +73,10 @@ def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregate
         state = sessions.state(q.table.handle)
         if state.metadata_table is not None or state.reads is not None:
             return _UNKNOWN
-        return answer_aggregate(_whole_scan(session, state, struct), q)
+        return answer_aggregate(_whole_scan(session, state, struct, q.table.locations), q)
 
     def of_source() -> KnownAggregates:
-        job = _read_job(session.spark, q.table)
+        job = _read_job(q.table)
         return _UNKNOWN if job is None else answer_aggregate(job.scan_of(struct), q)
 
     return _left_to_portable(of_source, _UNKNOWN)
@@ -90,13 +89,14 @@ def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> KeptF
     nothing = spark_types.StructType()
     try:
         if q.scan.table.handle is None:
-            job = _read_job(session.spark, q.scan.table)
+            job = _read_job(q.scan.table)
             if job is None:
                 return _ALL
             scan, loaded = job.scan_of(nothing), job.loaded
         else:
             state = sessions.state(q.scan.table.handle)
-            scan, loaded = _whole_scan(session, state, nothing), state.loaded
+            scan = _whole_scan(session, state, nothing, q.scan.table.locations)
+            loaded = state.loaded
         location = NativeStorage(session.bridge.has_file_system, loaded.config).location
         return KeptFiles(locations=kept_locations(_pruned(scan, asked), location))
     except IcebergError as e:
@@ -119,11 +119,14 @@ def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> P
     struct = _struct(q.wanted)
     if state.metadata_table is not None:
         opened = metadata_table(
-            state.loaded, session.io_of(state), state.metadata_table, selector=state.selector
+            state.loaded,
+            session.io_of(state, q.table.locations),
+            state.metadata_table,
+            selector=state.selector,
         )
         frame = metadata_table_frame(session.bridge, opened, struct)
         return _planned(session, [Part(plan=session.bridge.analysed(frame))], ())
-    scan = _pruned(_whole_scan(session, state, struct), _all_of(q))
+    scan = _pruned(_whole_scan(session, state, struct, q.table.locations), _all_of(q))
     if state.reads is not None:
         scan = state.reads.noted(scan)
     native = NativeScan(
@@ -138,12 +141,12 @@ def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> P
 
 
 def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
-    job = _read_job(session.spark, q.table)
+    job = _read_job(q.table)
     if job is None:
         return _STAYS
     scan = job.scan_of(_struct(q.wanted))
     # the portable source knows nothing of the session
-    if not is_exact(scan.context.predicate) and not session_settings(session.spark):
+    if not is_exact(scan.context.predicate) and not q.table.locations:
         return _STAYS
     native = NativeScan(
         session.spark,
@@ -183,7 +186,8 @@ def _question(q: ScanQuestion, scan: TableScan) -> Question:
 def _key(q: ScanQuestion) -> str:
     """Equal for equal scans, whichever session they are of."""
     read = q.table.handle or sha256(str(q.table.source).encode()).hexdigest()
-    return read + text_of(msgspec.structs.replace(q, table=ScannedTable(session="")))
+    unnamed = ScannedTable(session="", handle=None, source=None, locations={})
+    return read + text_of(msgspec.structs.replace(q, table=unnamed))
 
 
 def _all_of(q: ScanQuestion) -> Expression | None:
@@ -193,12 +197,15 @@ def _all_of(q: ScanQuestion) -> Expression | None:
 
 
 def _whole_scan(
-    session: AskingSession, state: TableState, struct: spark_types.StructType
+    session: AskingSession,
+    state: TableState,
+    struct: spark_types.StructType,
+    locations: Mapping[str, str] | None = None,
 ) -> TableScan:
     return scan_table(
         str(state.loaded.identifier),
         state.loaded.metadata,
-        session.io_of(state),
+        session.io_of(state, locations),
         selector=state.selector,
         projection=lambda schema: project_with_hidden(schema, struct, state.loaded.metadata),
     )
@@ -218,14 +225,14 @@ def _left_to_portable(answer: Callable[[], T], otherwise: T) -> T:
         return otherwise
 
 
-def _read_job(spark: SparkSession, table: ScannedTable) -> ReadJob | None:
+def _read_job(table: ScannedTable) -> ReadJob | None:
     """What a relation of Spark's own Python data source reads, None for a metadata table."""
     assert table.source is not None, "a scan is of a catalog's table or of a source"
     job = IcebergDataSource.of_state(table.source).read_job()
     if not isinstance(job, ReadJob):
         return None
     options = job.table.storage_properties
-    return replace(job, loaded=as_session_reads(job.loaded, session_settings(spark), options))
+    return replace(job, loaded=as_session_reads(job.loaded, table.locations, options))
 
 
 def _pruned(scan: TableScan, condition: Expression | None) -> TableScan:

@@ -69,6 +69,18 @@ class ParquetRelation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedColumn:
+    """A column of a plan over a relation (`IcebergPyParquetScans.plan`)."""
+
+    name: str
+    value: str
+    """In SQL."""
+
+    column: str | None = None
+    """The relation's column that the value is, None for any other: it needs no analysis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Storing:
     """A value to be stored in a column of a type (`IcebergPyChanges.storable`)."""
 

@@ -24,6 +24,7 @@ from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 from iceberg_pyspark.spark.bridge.calls import (
     ChangedRows,
     ParquetRelation,
+    SelectedColumn,
     StatedChange,
     Storing,
     WrittenColumn,
@@ -216,13 +217,24 @@ class Bridge:
 
         It is to build a plan with that the rule of the session takes.
         """
-        options = {**described.options, **_READ_BY_FIELD_ID}
         frame = self._scans.relation(
-            self._spark._jsparkSession,
-            to_json(replace(described, options=options)),
-            arrow_stream(files),
+            self._spark._jsparkSession, _read_by_field_id(described), arrow_stream(files)
         )
         return DataFrame(frame, self._spark)
+
+    def parquet_plan(
+        self,
+        described: ParquetRelation,
+        files: pa.RecordBatch,
+        outputs: Sequence[SelectedColumn],
+    ) -> Any:
+        """The analysed plan of columns made of such a relation's, in one call of the JVM."""
+        return self._scans.plan(
+            self._spark._jsparkSession,
+            _read_by_field_id(described),
+            arrow_stream(files),
+            to_json(outputs),
+        )
 
     def selected(self, frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
         """`selectExpr` in one call of the JVM."""
@@ -460,6 +472,11 @@ class Bridge:
     def java_list(self, items: Sequence[Any]) -> Any:
         """A list of the JVM's own, of texts, objects of the JVM's and such lists."""
         return self._plans.list(self._server, to_json(items))
+
+
+def _read_by_field_id(described: ParquetRelation) -> str:
+    options = {**described.options, **_READ_BY_FIELD_ID}
+    return to_json(replace(described, options=options))
 
 
 def _equalities(

@@ -410,11 +410,14 @@ class ScannedTable(Message, frozen=True, kw_only=True):
     """What a session scans: a table of a catalog, or a relation of the format `iceberg-py`."""
 
     session: str
-    handle: str | None = None
+    handle: str | None
     """That of a catalog's table."""
 
-    source: str | None = None
+    source: str | None
     """What `IcebergDataSource` says of itself."""
+
+    locations: Mapping[str, str]
+    """What the session says of where tables may read, by the names of its settings."""
 
 
 class RowCondition(Message, frozen=True, kw_only=True):

@@ -19,8 +19,10 @@ from iceberg_pyspark.spark import (
     transform_columns,
 )
 from iceberg_pyspark.spark.bridge import calls, jvm, lots, values
+from iceberg_pyspark.spark.location_options import _SESSION
 from iceberg_pyspark.spark.row_level import change_columns, change_frame, merge
 from iceberg_pyspark.spec import metadata_columns
+from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 
 JAVA_ONLY = {"__ice_change"}
 """A column that Java makes and reads itself."""
@@ -67,6 +69,11 @@ def test_columns_that_only_plans_have() -> None:
     assert not JAVA_ONLY & known
 
 
+def test_settings_of_locations() -> None:
+    names = {_SESSION + option for option in LOCATION_OPTIONS}
+    assert texts("IcebergPyLocationSettings") == names
+
+
 def test_the_table_of_files() -> None:
     source = java("IcebergPyPlannedFiles")
     read = re.findall(r'table\.(?:texts|longs)\("(\w+)"\)', source)
@@ -75,7 +82,7 @@ def test_the_table_of_files() -> None:
 
 def test_a_relation_of_files() -> None:
     read = keys_read("IcebergPyParquetScans", "IcebergPyParquetFiles")
-    assert read == names_of(calls.ParquetRelation)
+    assert read == names_of(calls.ParquetRelation, calls.SelectedColumn)
 
 
 def test_columns_to_write() -> None:

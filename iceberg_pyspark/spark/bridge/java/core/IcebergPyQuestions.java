@@ -207,9 +207,9 @@ class IcebergPyQuestions {
   static Map otherChange(String kind) {
     return IcebergPyBridge.arguments(new Object[] {"op", "other", "kind", kind});
   }
-  static Map scannedTable(String session, String handle, String source) {
-    return IcebergPyBridge.arguments(
-        new Object[] {"session", session, "handle", handle, "source", source});
+  static Map scannedTable(String session, String handle, String source, Map locations) {
+    return IcebergPyBridge.arguments(new Object[] {
+        "session", session, "handle", handle, "source", source, "locations", locations});
   }
   static Map rowCondition(Map condition, List columns) {
     return IcebergPyBridge.arguments(new Object[] {"condition", condition, "columns", columns});

@@ -123,7 +123,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       source = IcebergPySource.state(relation);
       if (source == null) return null;
     }
-    return IcebergPyQuestions.scannedTable(IcebergPyBridge.session(), handle, source);
+    return IcebergPyQuestions.scannedTable(
+        IcebergPyBridge.session(), handle, source, IcebergPyLocationSettings.said());
   }
 
   /** What Python makes of a scan; null where the scan is to stay. */

@@ -1,6 +1,8 @@
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Coalesce;
@@ -8,8 +10,11 @@ import org.apache.spark.sql.catalyst.expressions.EvalMode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.DataType;
@@ -33,13 +38,53 @@ public class IcebergPyParquetScans {
    */
   public Object relation(Object session, String described, byte[] files)
       throws com.fasterxml.jackson.core.JsonProcessingException {
+    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
+        (org.apache.spark.sql.classic.SparkSession) session,
+        (LogicalPlan) relationOf(session, described, files));
+  }
+  private static DataSourceV2Relation relationOf(Object session, String described, byte[] files)
+      throws com.fasterxml.jackson.core.JsonProcessingException {
+    Map said = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
+    IcebergPyParquetFiles made =
+        new IcebergPyParquetFiles((org.apache.spark.sql.classic.SparkSession) session, said,
+            IcebergPyPlannedFiles.of(files, (List) said.get("facts"), (List) said.get("keys")));
+    return DataSourceV2Relation$.MODULE$.create(made, scala.Option.empty(), scala.Option.empty());
+  }
+
+  /**
+   * The plan of columns made of such a relation's; `outputs` are `SelectedColumn`s of
+   * bridge/calls.py. To rename columns takes no analysis, which takes some milliseconds.
+   */
+  public Object plan(Object session, String described, byte[] files, String outputs)
+      throws com.fasterxml.jackson.core.JsonProcessingException,
+             org.apache.spark.sql.catalyst.parser.ParseException {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
-    Map said = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
-    IcebergPyParquetFiles made = new IcebergPyParquetFiles(spark, said,
-        IcebergPyPlannedFiles.of(files, (List) said.get("facts"), (List) said.get("keys")));
-    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark,
-        DataSourceV2Relation$.MODULE$.create(made, scala.Option.empty(), scala.Option.empty()));
+    DataSourceV2Relation relation = relationOf(spark, described, files);
+    List asked = (List) IcebergPyBridge.JSON.readValue(outputs, List.class);
+    Map attributes = new HashMap();
+    scala.collection.Iterator it = relation.output().iterator();
+    while (it.hasNext()) {
+      Attribute a = (Attribute) it.next();
+      attributes.put(a.name(), a);
+    }
+    List columns = new ArrayList();
+    boolean resolved = true;
+    for (int i = 0; i < asked.size(); i++) {
+      Map one = (Map) asked.get(i);
+      resolved &= one.get("column") != null;
+      Object value = resolved
+          ? attributes.get(one.get("column"))
+          : spark.sessionState().sqlParser().parseExpression((String) one.get("value"));
+      columns.add(new Alias((Expression) value, (String) one.get("name"),
+          NamedExpression$.MODULE$.newExprId(), IcebergPyBridge.seq(new ArrayList()),
+          scala.Option.empty(), IcebergPyBridge.seq(new ArrayList())));
+    }
+    LogicalPlan plan = new Project(IcebergPyBridge.seq(columns), (LogicalPlan) (Object) relation);
+    return resolved ? plan
+                    : org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, plan)
+                          .queryExecution()
+                          .analyzed();
   }
 
   /**

@@ -1,0 +1,21 @@
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.internal.SQLConf;
+
+/** What the session says of where tables may read: it goes with questions, which spares calls. */
+class IcebergPyLocationSettings {
+  private static final String[] NAMES = {"spark.sql.iceberg.read.allow-outside-locations",
+      "spark.sql.iceberg.read.restrict-locations"};
+  static Map said() {
+    SQLConf conf = ((org.apache.spark.sql.classic.SparkSession)
+                        org.apache.spark.sql.classic.SparkSession.active())
+                       .sessionState()
+                       .conf();
+    Map out = new HashMap();
+    for (int i = 0; i < NAMES.length; i++) {
+      String value = conf.getConfString(NAMES[i], null);
+      if (value != null) out.put(NAMES[i], value);
+    }
+    return out;
+  }
+}
