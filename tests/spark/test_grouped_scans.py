@@ -107,6 +107,39 @@ def test_tables_partitioned_alike_are_joined_without_a_shuffle(
     assert exchanges(plan) == 2
 
 
+def tasks(session: IcebergSession, query: str) -> int:
+    return session.spark.sql(query).rdd.getNumPartitions()
+
+
+def test_files_are_grouped_only_where_the_plan_wants_rows_of_a_key_together(
+    session: IcebergSession,
+) -> None:
+    for side in ("left", "right"):
+        make(session, f"use_{side}", f"{side}_plain", "partitioned by (g)")
+    assert tasks(session, "select id + 1 from grouped.db.use_left where s <> 's1'") < 5
+    assert tasks(session, "select g, id from grouped.db.use_left where g < 4") < 4
+    by_another = "select s, sum(id), min(g) from grouped.db.use_left group by s"
+    assert exchanges(plan_of(session.spark.sql(by_another))) == 1
+    for query in (
+        "select g, sum(id) from {} group by g",
+        "select k, max(x) from (select g k, id + 1 x from {} where id > 3) group by k",
+        "select id, row_number() over (partition by g order by id) from {}",
+        "select a.id, b.id from (select id, g k from {}) a join right_g b on a.k = b.h",
+        "select id from {} where g in (select h from right_g)",
+    ):
+        ours = query.replace("right_g", "(select g h, id from grouped.db.use_right)")
+        plain = query.replace("right_g", "(select g h, id from right_plain)")
+        frame = session.spark.sql(ours.format("grouped.db.use_left"))
+        assert exchanges(plan_of(frame)) == 0, plan_of(frame)
+        expected = session.spark.sql(plain.format("left_plain")).collect()
+        assert spark_rows(frame.collect()) == spark_rows(expected)
+    union = "(select g, id from {0} union all select g, id from {1})"
+    query = f"select a.id, b.id from {union} a join {{1}} b on a.g = b.g"
+    ours = session.spark.sql(query.format("grouped.db.use_left", "grouped.db.use_right"))
+    plain = session.spark.sql(query.format("left_plain", "right_plain"))
+    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+
+
 def test_other_functions_or_columns_are_shuffled(session: IcebergSession) -> None:
     make(session, "by_four", "left_plain", "partitioned by (bucket(4, id))")
     make(session, "by_three", "right_plain", "partitioned by (bucket(3, id))")

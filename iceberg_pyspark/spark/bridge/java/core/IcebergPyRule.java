@@ -44,9 +44,9 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /**
    * `needed` has the ids of the columns that the plan's parent refers to, null for all; of so many
-   * rows as `limit` says any are as good, null for all.
+   * rows as `limit` says any are as good, null for all. `clustered` is of `IcebergPyClustering`.
    */
-  private LogicalPlan rewrite(LogicalPlan plan, Set needed, Integer limit) {
+  private LogicalPlan rewrite(LogicalPlan plan, Set needed, Integer limit, Set clustered) {
     if (plan instanceof DeleteFromTable || plan instanceof UpdateTable
         || plan instanceof MergeIntoTable)
       return plan;
@@ -59,8 +59,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       below = withSubqueries((LogicalPlan) (Object) ((Filter) below).child());
     }
     if (isOurs(below)) {
-      LogicalPlan made = replaced(
-          (DataSourceV2ScanRelation) below, condition, needed, condition == null ? limit : null);
+      LogicalPlan made = replaced((DataSourceV2ScanRelation) below, condition, needed,
+          condition == null ? limit : null, clustered);
       return made == null ? plan : made;
     }
     if (plan instanceof Aggregate) {
@@ -76,7 +76,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     scala.collection.Iterator it = plan.children().iterator();
     while (it.hasNext()) {
       LogicalPlan child = (LogicalPlan) it.next();
-      LogicalPlan next = rewrite(child, used, few);
+      LogicalPlan next = rewrite(child, used, few, clustered);
       changed |= next != child;
       children.add(next);
     }
@@ -92,7 +92,9 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
         ? plan
         : (LogicalPlan) (Object) plan.transformExpressions(new IcebergPySubqueries(this));
   }
-  LogicalPlan rewritten(LogicalPlan plan) { return rewrite(plan, null, null); }
+  LogicalPlan rewritten(LogicalPlan plan) {
+    return rewrite(plan, null, null, IcebergPyClustering.of(plan));
+  }
 
   private static Integer limitOf(LocalLimit plan) {
     Object rows = plan.limitExpr();
@@ -128,8 +130,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** What Python makes of a scan; null where the scan is to stay. */
-  private static LogicalPlan replaced(
-      DataSourceV2ScanRelation relation, Expression condition, Set needed, Integer limit) {
+  private static LogicalPlan replaced(DataSourceV2ScanRelation relation, Expression condition,
+      Set needed, Integer limit, Set clustered) {
     List conditions = IcebergPyParts.conjuncts(condition);
     StructType wanted = new StructType();
     List read = columns(relation, needed, conditions);
@@ -139,10 +141,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     Map table = scanned(relation);
     if (table == null) return null;
-    List keys = new ArrayList();
-    if (relation.keyGroupedPartitioning().isDefined())
-      keys.addAll(scala.jdk.javaapi.CollectionConverters.asJava(
-          (scala.collection.immutable.Seq) relation.keyGroupedPartitioning().get()));
+    List keys = keys(relation, clustered);
     Map question =
         IcebergPyQuestions.scanQuestion(table, wanted.json(), described(relation, conditions),
             needed == null ? null : names(columns(relation, needed, new ArrayList())), limit,
@@ -169,6 +168,19 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
     return new Union(IcebergPyBridge.seq(branches), false, false);
+  }
+
+  /** What the files of a relation can be grouped by; nothing where the plan has no use for it. */
+  private static List keys(DataSourceV2ScanRelation relation, Set clustered) {
+    if (relation.keyGroupedPartitioning().isEmpty()) return new ArrayList();
+    List keys = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(
+        (scala.collection.immutable.Seq) relation.keyGroupedPartitioning().get()));
+    for (int i = 0; i < keys.size(); i++) {
+      Set ids = ids(((Expression) keys.get(i)).references());
+      ids.retainAll(clustered);
+      if (!ids.isEmpty()) return keys;
+    }
+    return new ArrayList();
   }
 
   /** The columns of a relation that are needed, or that conditions are on. */
