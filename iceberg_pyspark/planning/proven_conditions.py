@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.expressions.predicates import BoundLiteral, BoundSet, BoundUnary, Predicate
 from iceberg_pyspark.expressions.projection import project_strict
 from iceberg_pyspark.planning.entry_filter import matching_partitions, proven_by_metrics
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
@@ -30,3 +30,13 @@ def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predic
         if not left:
             break
     return set(left)
+
+
+def never_null(proven: Iterable[Predicate]) -> frozenset[int]:
+    """The ids of columns that have no null in a row that fulfils all of the conditions."""
+    return frozenset(
+        leaf.column.field_id
+        for leaf in proven
+        if isinstance(leaf, BoundLiteral | BoundSet)
+        or (isinstance(leaf, BoundUnary) and leaf.op == "not_null")
+    )

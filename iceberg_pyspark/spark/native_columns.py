@@ -112,6 +112,15 @@ class NativeColumns:
     names: Mapping[int, str] = field(default_factory=dict)
     """What each column of the table is called in the relation, by field id."""
 
+    def told(self, never_null: Collection[int]) -> tuple[str, ...]:
+        """Which columns to read have no null where those of the table have none.
+
+        Not one that has a default: of a file without it nulls are read, to be replaced.
+        """
+        read = {f.name: f for f in self.read_schema.fields}
+        names = [self.names[i] for i in sorted(never_null) if i in self.names]
+        return tuple(n for n in names if n in read and "EXISTS_DEFAULT" not in read[n].metadata)
+
     def schema(self, *, positions: bool) -> spark_types.StructType:
         """The columns to read: with each row's position where an expression or a delete asks."""
         if not positions and not any(ROW_INDEX in o.value for o in self.outputs):

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from iceberg_pyspark.arrow.read_task import read_group
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import columns_of
-from iceberg_pyspark.planning.proven_conditions import proven_conditions
+from iceberg_pyspark.planning.proven_conditions import never_null, proven_conditions
 from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan, tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
@@ -157,6 +157,7 @@ class NativeScan:
         self.proven: set[int] = set()
         """Which of the conditions all rows fulfil, so that nobody need evaluate them."""
 
+        self._never_null: frozenset[int] = frozenset()
         self._columns = self._columns_of(frozenset())
         self._scopes = PartitionScopes()
         self._planned: Mapping[str, int] = {}
@@ -276,7 +277,9 @@ class NativeScan:
         conditions = self._question.conditions
         known = [i for i, c in enumerate(conditions) if c.predicate is not None]
         predicates = [c.predicate for c in conditions if c.predicate is not None]
-        self.proven = {known[i] for i in proven_conditions(files, predicates)}
+        found = proven_conditions(files, predicates)
+        self.proven = {known[i] for i in found}
+        self._never_null = never_null([predicates[i] for i in found])
         if self._question.needed is None or not self.proven:
             return
         left = [c.columns for i, c in enumerate(conditions) if i not in self.proven]
@@ -409,6 +412,7 @@ class NativeScan:
             table=self._scan.context.table,
             key=f"{self._key}#{part}#{of_constants}#{self._keys is not None}",
             columns=columns.schema(positions=ORDINAL in facts).json(),
+            never_null=columns.told(self._never_null),
             facts=facts,
             keys=None if self._keys is None else tuple(self._keys),
             options={**self._storage.options, **self._verification()},

@@ -135,9 +135,9 @@ def test_files_are_grouped_only_where_the_plan_wants_rows_of_a_key_together(
         assert spark_rows(frame.collect()) == spark_rows(expected)
     union = "(select g, id from {0} union all select g, id from {1})"
     query = f"select a.id, b.id from {union} a join {{1}} b on a.g = b.g"
-    ours = session.spark.sql(query.format("grouped.db.use_left", "grouped.db.use_right"))
-    plain = session.spark.sql(query.format("left_plain", "right_plain"))
-    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    frame = session.spark.sql(query.format("grouped.db.use_left", "grouped.db.use_right"))
+    expected = session.spark.sql(query.format("left_plain", "right_plain")).collect()
+    assert spark_rows(frame.collect()) == spark_rows(expected)
 
 
 def test_other_functions_or_columns_are_shuffled(session: IcebergSession) -> None:

@@ -372,3 +372,43 @@ def test_rows_of_a_file_with_a_null_are_looked_at(session: IcebergSession, count
         plain = session.spark.sql(query.format(t="counted_plain"))
         assert ") Filter " in plan_of(ours)
         assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+
+
+def scanned_as_nullable(frame: DataFrame) -> list[bool]:
+    """Of each column of a query's only scan whether Spark looks for nulls in it."""
+    leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
+    found = leaf.output()
+    return [found.apply(i).nullable() for i in range(found.size())]
+
+
+def test_spark_looks_for_no_nulls_where_no_row_has_one(session: IcebergSession) -> None:
+    spark = session.spark
+    spark.sql(
+        "select id, cast(id % 3 as int) g, if(id % 3 = 0 and id % 2 = 0, null, id) v from range(60)"
+    ).createOrReplaceTempView("with_nulls")
+    spark.sql("create table planned.db.nulls partitioned by (g) as select * from with_nulls")
+    for condition, nullable in (
+        ("v is not null", [True]),
+        ("v is not null and g > 0", [False]),
+        ("v >= 0 and g > 0", [False]),
+        ("v > 1 and g > 0", [False]),
+        ("coalesce(v, 1) > 0 and g > 0", [True]),
+        ("v is null and g > 0", []),
+    ):
+        query = f"select count(v), count(*), sum(v), max(v + 1) from {{}} where {condition}"
+        ours = spark.sql(query.format("planned.db.nulls"))
+        if nullable:
+            assert scanned_as_nullable(ours) == nullable, condition
+        expected = spark.sql(query.format("with_nulls")).collect()
+        assert spark_rows(ours.collect()) == spark_rows(expected)
+    joined = "select a.id, b.id from {0} a full join {0} b on a.v = b.id + 1 where a.g is null"
+    ours = spark.sql(joined.format("planned.db.nulls"))
+    expected = spark.sql(joined.format("with_nulls")).collect()
+    assert spark_rows(ours.collect()) == spark_rows(expected)
+    spark.sql("alter table planned.db.nulls add column later int")
+    spark.sql("insert into planned.db.nulls values (100, 1, 100, 5)")
+    ours = spark.sql(
+        "select count(later), sum(later) from planned.db.nulls where later is not null"
+    )
+    assert scanned_as_nullable(ours) == [True]
+    assert ours.collect() == [(1, 5)]

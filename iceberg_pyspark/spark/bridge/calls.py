@@ -46,6 +46,9 @@ class ParquetRelation:
     columns: str
     """What to read of the files, each column by its field id: a schema of Spark's."""
 
+    never_null: tuple[str, ...]
+    """Those that no row has a null in: Spark's code asks for none then."""
+
     facts: tuple[str, ...]
     """The columns of the table of files that each row of a file has."""
 

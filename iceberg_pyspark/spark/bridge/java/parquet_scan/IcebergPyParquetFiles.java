@@ -26,6 +26,8 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   final IcebergPyPlannedFiles files;
   /** What to read of the files, each column with its field id. */
   final StructType columns;
+  /** Of the columns that are read those without a null. */
+  private final List neverNull;
   /** Hadoop's options, for these files alone. */
   final Map options;
   final long rows;
@@ -43,6 +45,7 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     table = (String) said.get("table");
     key = (String) said.get("key");
     columns = (StructType) DataType.fromJson((String) said.get("columns"));
+    neverNull = (List) said.get("never_null");
     options = (Map) said.get("options");
     rows = ((Number) said.get("rows")).longValue();
     filtered = (Map) said.get("filtered");
@@ -62,7 +65,8 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     StructField[] fields = schema().fields();
     Column[] out = new Column[fields.length];
     for (int i = 0; i < out.length; i++)
-      out[i] = Column.create(fields[i].name(), fields[i].dataType(), fields[i].nullable());
+      out[i] = Column.create(fields[i].name(), fields[i].dataType(),
+          fields[i].nullable() && !neverNull.contains(fields[i].name()));
     return out;
   }
   public Set capabilities() { return EnumSet.of(TableCapability.BATCH_READ); }
