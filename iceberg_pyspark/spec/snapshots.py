@@ -11,14 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.counts import count_in
 from iceberg_pyspark.spec.json_fields import JsonObject
-from iceberg_pyspark.spec.property_types import LONG_MAX
 
 MAIN = "main"
 RefType = Literal["branch", "tag"]
-
-
-_MOST_DIGITS = len(str(LONG_MAX))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +52,7 @@ class Snapshot:
         ... )
         7
         """
-        text = self.summary.get(key, "")
-        # of very many digits Python makes no number at all
-        if not text.isdecimal() or len(text) > _MOST_DIGITS:
-            return None
-        found = int(text)
-        return found if found <= LONG_MAX else None
+        return count_in(self.summary.get(key, ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.spec.counts import count_in
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -73,17 +74,18 @@ def distinct_counts(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[
             if blob.type != _THETA_SKETCH or len(blob.fields) != 1:
                 continue
             text = blob.properties.get(_DISTINCT_COUNT, "")
-            if text.isdecimal():
-                found[blob.fields[0]] = int(text)
-            else:
+            count = count_in(text)
+            if count is None:
                 _log.info(
-                    "%s does not say how many values column %d has (%s=%r): it is left out of "
+                    "%s does not say how many values column %d has (%s=%.40r): it is left out of "
                     "estimates; compute the statistics again",
                     file.statistics_path,
                     blob.fields[0],
                     _DISTINCT_COUNT,
                     text,
                 )
+            else:
+                found[blob.fields[0]] = count
     return found
 
 

@@ -77,6 +77,18 @@ def test_what_statistics_do_not_say_is_not_known(session: IcebergSession) -> Non
     assert frame.where("id > 10 and g = 1").count() == 6
 
 
+@pytest.mark.parametrize("said", ["9" * 5000, str(2**63), "-1", "٣"])
+def test_a_count_that_is_none_fails_no_query(session: IcebergSession, said: str) -> None:
+    session.spark.sql(
+        "create or replace table counted.db.hostile using iceberg as select id, id % 3 g "
+        "from range(30)"
+    )
+    set_statistics(session, "hostile", {(1,): (THETA, {"ndv": said}), (2,): (THETA, {"ndv": "3"})})
+    frame = session.spark.table("counted.db.hostile")
+    assert known_columns(frame).keys() == {"g"}
+    assert frame.join(frame.select("g").distinct(), "g").where("id > 10").count() == 19
+
+
 def test_a_column_whose_nulls_or_bounds_are_not_known_is_left_out(session: IcebergSession) -> None:
     session.spark.sql(
         "create table counted.db.bounds using iceberg tblproperties "

@@ -1,0 +1,32 @@
+"""Counts in texts: any writer may have put there what it likes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iceberg_pyspark.spec.counts import count_in
+
+MOST = 2**63 - 1
+
+
+@given(st.integers(0, MOST))
+def test_every_count_of_64_bits_is_read(count: int) -> None:
+    assert count_in(str(count)) == count
+
+
+@given(st.one_of(st.integers(max_value=-1), st.integers(min_value=MOST + 1)))
+def test_no_other_number_is_a_count(number: int) -> None:
+    assert count_in(str(number)) is None
+
+
+@given(st.text(st.characters(categories=["Nd", "No"]) | st.sampled_from("0123456789+-_. ")))
+def test_only_plain_digits_are_a_count(text: str) -> None:
+    found = count_in(text)
+    assert found is None or (set(text) <= set("0123456789") and found == int(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 5000, "9223372036854775808", "٣", "²", "1_0", "+1", " 1", ""]
+)
+def test_what_python_would_read_or_stumble_over(text: str) -> None:
+    assert count_in(text) is None
