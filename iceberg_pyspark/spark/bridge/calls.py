@@ -1,4 +1,4 @@
-"""What Python calls the JVM with, and what statements it is told of: one document of JSON each.
+"""What Python calls the JVM with: one document of JSON each.
 
 In a document objects of the JVM's stand by the ids that py4j has for them, so that many of them
 take one call. Tables of files go beside it (`arrow_stream.py`).
@@ -119,57 +119,6 @@ class ChangedRows:
 
     changes: tuple[ChangedWhen, ...]
     columns: tuple[ChangedColumn, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedAssignment:
-    """What is assigned to a column, or to a field inside it; values are expressions' numbers."""
-
-    path: tuple[str, ...]
-    value: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedClause:
-    """WHEN ... THEN of a MERGE."""
-
-    op: Literal["update", "delete", "insert"]
-    condition: int | None
-    assignments: tuple[StatedAssignment, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedChange:
-    """A DELETE, UPDATE or MERGE that Spark has analysed (`IcebergPyStatement`)."""
-
-    kind: Literal["delete", "update", "merge"]
-    handle: str
-    """That of the table."""
-
-    reads_iceberg: bool
-    """Whether it reads tables of ours besides."""
-
-    condition: int | None
-    assignments: tuple[StatedAssignment, ...] = ()
-    adds_columns: bool = False
-    matched: tuple[StatedClause, ...] = ()
-    not_matched: tuple[StatedClause, ...] = ()
-    not_matched_by_source: tuple[StatedClause, ...] = ()
-
-
-def stated_change(text: str) -> StatedChange:
-    """The statement that Java describes."""
-    said = json.loads(text)
-    for name in ("matched", "not_matched", "not_matched_by_source"):
-        said[name] = tuple(
-            StatedClause(**{**clause, "assignments": _assignments(clause["assignments"])})
-            for clause in said.get(name, ())
-        )
-    return StatedChange(**{**said, "assignments": _assignments(said.get("assignments", ()))})
-
-
-def _assignments(said: Any) -> tuple[StatedAssignment, ...]:
-    return tuple(StatedAssignment(path=tuple(one["path"]), value=one["value"]) for one in said)
 
 
 def to_json(call: Any) -> str:

@@ -25,10 +25,8 @@ from iceberg_pyspark.spark.bridge.calls import (
     ChangedRows,
     ParquetRelation,
     SelectedColumn,
-    StatedChange,
     Storing,
     WrittenColumn,
-    stated_change,
     to_json,
 )
 from iceberg_pyspark.spark.bridge.compiler import load_lots, new_instance
@@ -42,7 +40,13 @@ from iceberg_pyspark.spark.bridge.features import (
 )
 from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
-from iceberg_pyspark.spark.bridge.protocol import Expression, Surroundings, TableFacts, text_of
+from iceberg_pyspark.spark.bridge.protocol import (
+    Expression,
+    StatedChange,
+    Surroundings,
+    TableFacts,
+    text_of,
+)
 from iceberg_pyspark.spark.bridge.values import Stated, Value
 
 # the reader finds columns by field id, and only in the relations that say so
@@ -412,7 +416,7 @@ class Bridge:
     def statement(self, plan: Any) -> tuple[StatedChange, Any]:
         """A DELETE, UPDATE or MERGE of Spark's, and the expressions that it has by number."""
         found = self._rows.statement(plan)
-        return stated_change(found.described()), found
+        return msgspec.json.decode(found.described(), type=StatedChange), found
 
     def source_of(self, statement: Any) -> DataFrame:
         """The rows that a MERGE of Spark's reads."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sql
 
-from iceberg_pyspark.spark.bridge.calls import StatedAssignment, StatedClause
 from iceberg_pyspark.spark.bridge.features import SCHEMA_EVOLUTION
+from iceberg_pyspark.spark.bridge.protocol import StatedAssignment, StatedClause
 from iceberg_pyspark.spark.bridge.values import Stated, Value
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import get_args
 
 import pytest
+from msgspec import structs
 from pyspark.sql import Column
 
 from iceberg_pyspark.spark import (
@@ -18,7 +19,7 @@ from iceberg_pyspark.spark import (
     native_scan,
     transform_columns,
 )
-from iceberg_pyspark.spark.bridge import calls, jvm, lots, values
+from iceberg_pyspark.spark.bridge import calls, jvm, lots, protocol, values
 from iceberg_pyspark.spark.location_options import _SESSION
 from iceberg_pyspark.spark.row_level import change_columns, change_frame, merge
 from iceberg_pyspark.spec import metadata_columns
@@ -46,7 +47,7 @@ def texts(name: str) -> set[str]:
 
 
 def names_of(*classes: type) -> set[str]:
-    return {f.name for c in classes for f in fields(c)}
+    return {f.name for c in classes for f in (fields(c) if is_dataclass(c) else structs.fields(c))}
 
 
 def constants(*modules: object) -> set[str]:
@@ -124,18 +125,18 @@ def test_changes_and_values_to_store() -> None:
 def test_statements_taken_apart() -> None:
     source = java("IcebergPyStatement")
     put = set(re.findall(r'said\.put\("(\w+)"', source))
-    assert put == names_of(calls.StatedChange)
+    assert put == names_of(protocol.StatedChange)
     kinds = set(re.findall(r'put\("kind", "(\w+)"\)', source))
     assert kinds == set(
-        get_args(inspect.get_annotations(calls.StatedChange, eval_str=True)["kind"])
+        get_args(inspect.get_annotations(protocol.StatedChange, eval_str=True)["kind"])
     )
     listed = [
         set(re.findall(r'"(\w+)",', m)) for m in re.findall(r"arguments\((.*?);", source, re.S)
     ]
-    assert names_of(calls.StatedAssignment) in listed
-    assert names_of(calls.StatedClause) in listed
+    assert names_of(protocol.StatedAssignment) in listed
+    assert names_of(protocol.StatedClause) in listed
     ops = {*re.findall(r'op = "(\w+)"', source)}
-    assert ops == set(get_args(inspect.get_annotations(calls.StatedClause, eval_str=True)["op"]))
+    assert ops == set(get_args(inspect.get_annotations(protocol.StatedClause, eval_str=True)["op"]))
 
 
 def test_equalities_of_a_condition() -> None:
