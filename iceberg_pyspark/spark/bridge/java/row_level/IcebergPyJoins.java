@@ -1,6 +1,5 @@
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedList;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.DeduplicateRelations$;
@@ -54,40 +53,40 @@ public class IcebergPyJoins {
     LogicalPlan joined = IcebergPyFrames.plan(IcebergPyFrames.frame(session,
         join(IcebergPyFrames.plan(rows), IcebergPyFrames.plan(source), "inner",
             IcebergPyFrames.expression(session, condition), new HintInfo[2])));
-    LinkedList open = new LinkedList();
     if (joined instanceof Join && ((Join) joined).condition().isDefined())
-      open.add(((Join) joined).condition().get());
-    while (!open.isEmpty()) {
-      Expression one = (Expression) open.removeFirst();
-      if (one instanceof And) {
-        open.add(((And) one).left());
-        open.add(((And) one).right());
-        continue;
-      }
-      if (!(one instanceof EqualTo)) continue;
-      Expression left = (Expression) (Object) ((EqualTo) one).left(),
-                 right = (Expression) (Object) ((EqualTo) one).right();
-      Map key = left.references().subsetOf(ours) ? key(out, left, right, ours)
-                                                 : key(out, right, left, ours);
-      if (key != null) found.add(key);
-    }
+      addKeys(out, found, (Expression) ((Join) joined).condition().get(), ours);
     out.describe(found);
     return out;
   }
 
+  /** Adds the key of each equality that a condition asks for, whichever side has the column. */
+  static void addKeys(
+      IcebergPyExpressions out, List keys, Expression condition, AttributeSet ours) {
+    List all = IcebergPyParts.conjuncts(condition);
+    for (int i = 0; i < all.size(); i++) {
+      if (!(all.get(i) instanceof EqualTo)) continue;
+      Expression left = (Expression) (Object) ((EqualTo) all.get(i)).left(),
+                 right = (Expression) (Object) ((EqualTo) all.get(i)).right();
+      boolean first = left.references().subsetOf(ours);
+      addKey(out, keys, first ? left : right, first ? right : left, ours);
+    }
+  }
+
   /**
-   * The name of a column of the table, it or what it is cast to, a value that it equals, and the
-   * value's type; null where it is no column, or the value is not the source's alone.
+   * Adds a key: the name of a column of the table, it or what it is cast to, a value that it
+   * equals, and the value's type; nothing where it is no column, or the value is not the source's
+   * alone.
    */
-  static Map key(IcebergPyExpressions out, Expression column, Expression value, AttributeSet ours) {
+  static void addKey(
+      IcebergPyExpressions out, List keys, Expression column, Expression value, AttributeSet ours) {
     Expression bare =
         column instanceof Cast ? (Expression) (Object) ((Cast) column).child() : column;
     boolean apart = bare instanceof AttributeReference && ours.contains((AttributeReference) bare)
         && value.references().intersect(ours).isEmpty() && !value.references().isEmpty();
-    if (!apart || !value.deterministic() || SubqueryExpression$.MODULE$.hasSubquery(value))
-      return null;
-    return IcebergPyBridge.arguments(new Object[] {"name", ((AttributeReference) bare).name(),
-        "type", value.dataType().json(), "column", out.number(column), "value", out.number(value)});
+    if (!apart || !value.deterministic() || SubqueryExpression$.MODULE$.hasSubquery(value)) return;
+    keys.add(
+        IcebergPyBridge.arguments(new Object[] {"name", ((AttributeReference) bare).name(), "type",
+            value.dataType().json(), "column", out.number(column), "value", out.number(value)}));
   }
 
   /**

@@ -1,8 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
-import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Exists;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.InSubquery;
@@ -17,7 +15,7 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 public class IcebergPySelections {
   /**
    * Each subquery that every selected row is in; Python is told the keys of each, as
-   * `IcebergPyJoins.key` has them.
+   * `IcebergPyJoins.addKey` has them.
    */
   public IcebergPySources sources(Object session, Object rows, Object condition) {
     IcebergPySources out = new IcebergPySources();
@@ -48,35 +46,18 @@ public class IcebergPySelections {
         met = of.joinCond();
         scala.collection.immutable.Seq values = ((InSubquery) one).values();
         for (int k = 0; k < values.size(); k++)
-          add(keys,
-              IcebergPyJoins.key(
-                  out, (Expression) values.apply(k), (Expression) query.output().apply(k), ours));
+          IcebergPyJoins.addKey(
+              out, keys, (Expression) values.apply(k), (Expression) query.output().apply(k), ours);
       } else if (one instanceof Exists) {
         query = (LogicalPlan) (Object) ((Exists) one).plan();
         met = ((Exists) one).joinCond();
       }
       if (query == null) continue;
       scala.collection.Iterator it = met.iterator();
-      while (it.hasNext()) addEqual(out, keys, (Expression) it.next(), ours);
+      while (it.hasNext()) IcebergPyJoins.addKeys(out, keys, (Expression) it.next(), ours);
       if (keys.isEmpty()) continue;
       out.sources.add(IcebergPyFrames.frame(session, query));
       found.add(keys);
     }
-  }
-
-  private static void addEqual(
-      IcebergPySources out, List keys, Expression condition, AttributeSet ours) {
-    List all = IcebergPyParts.conjuncts(condition);
-    for (int i = 0; i < all.size(); i++) {
-      if (!(all.get(i) instanceof EqualTo)) continue;
-      Expression left = (Expression) (Object) ((EqualTo) all.get(i)).left(),
-                 right = (Expression) (Object) ((EqualTo) all.get(i)).right();
-      add(keys,
-          left.references().subsetOf(ours) ? IcebergPyJoins.key(out, left, right, ours)
-                                           : IcebergPyJoins.key(out, right, left, ours));
-    }
-  }
-  private static void add(List keys, Map key) {
-    if (key != null) keys.add(key);
   }
 }
