@@ -22,21 +22,12 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.arrow.equality_deletes import read_equality_keys
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
+from iceberg_pyspark.spark.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spark.native_columns import further_columns
 from iceberg_pyspark.spark.types import to_spark_schema
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
+from iceberg_pyspark.spec.types import BinaryType
 from iceberg_pyspark.table.scan import TableScan
 
 SCOPE = "__ice_scope"
@@ -44,17 +35,9 @@ AGE = "__ice_age"
 MAX_KEY_BYTES = 64 * 1024 * 1024
 """Beyond this, keys do not travel in one broadcast: their files are read portably."""
 
-_COMPARED_TYPES = (
-    BooleanType,
-    IntegerType,
-    LongType,
-    DecimalType,
-    DateType,
-    TimestampType,
-    TimestamptzType,
-    StringType,
-    BinaryType,
-)
+_COMPARED_TYPES = (*COMPARED_TYPES, BinaryType)
+"""Bytes too: it is their order that is not compared."""
+
 _DELETED_SCOPE = "__ice_deleted_scope"
 _DELETED_AGE = "__ice_deleted_age"
 

@@ -9,28 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from iceberg_pyspark.spark.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spec.sorting import SortField
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import IdentityTransform
-from iceberg_pyspark.spec.types import (
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
+from iceberg_pyspark.spec.types import BooleanType
 
-_ORDERED_TYPES = (
-    IntegerType,
-    LongType,
-    DecimalType,
-    DateType,
-    TimestampType,
-    TimestamptzType,
-    StringType,
-)
+_ORDERED_TYPES = tuple(t for t in COMPARED_TYPES if t is not BooleanType)
 
 
 def sort_fields(
