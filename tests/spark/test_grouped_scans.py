@@ -28,16 +28,9 @@ from iceberg_pyspark.spec.types import (
 from tests.support.deleted_rows import delete_keys
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.rows import spark_rows
+from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
-SETTINGS = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
-    "spark.sql.sources.v2.bucketing.enabled": "true",
-    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
-    "spark.sql.session.timeZone": "America/Los_Angeles",
-}
+SETTINGS = {**JOINS_OF_GROUPS, "spark.sql.session.timeZone": "America/Los_Angeles"}
 ROWS = """
     select id, cast(id % 5 as int) g, concat('s', id % 11) s,
            timestampadd(HOUR, cast(id * 5 as int), timestamp'2024-01-01 00:00:00') t
@@ -50,15 +43,11 @@ MERGE_ON_READ = "tblproperties ('write.delete.mode'='merge-on-read')"
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    before = {key: spark.conf.get(key, None) for key in SETTINGS}
-    for key, value in SETTINGS.items():
-        spark.conf.set(key, value)
-    with sqlite_lake(spark, tmp_path_factory.mktemp("grouped"), "grouped") as made:
+    folder = tmp_path_factory.mktemp("grouped")
+    with configured(spark, SETTINGS), sqlite_lake(spark, folder, "grouped") as made:
         spark.sql(ROWS.format(0, 300)).createOrReplaceTempView("left_plain")
         spark.sql(ROWS.format(100, 500)).createOrReplaceTempView("right_plain")
         yield made
-    for key, old in before.items():
-        spark.conf.unset(key) if old is None else spark.conf.set(key, old)
 
 
 def make(session: IcebergSession, name: str, rows: str, clauses: str) -> None:
@@ -296,11 +285,8 @@ def partial(session: IcebergSession) -> Iterator[None]:
         "spark.sql.sources.v2.bucketing.partiallyClusteredDistribution.enabled": "true",
         "spark.sql.iceberg.read.split-size": "1",
     }
-    for key, value in said.items():
-        session.spark.conf.set(key, value)
-    yield
-    for key in said:
-        session.spark.conf.unset(key)
+    with configured(session.spark, said):
+        yield
 
 
 @pytest.mark.usefixtures("partial")

@@ -6,7 +6,6 @@ Whoever can write a table's metadata could else have any file read: faults.md 43
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,18 +20,10 @@ from iceberg_pyspark.table.commit_files import commit_append
 from tests.support.frames import create_path_table, load, refusal
 from tests.support.native_lake import sqlite_lake
 from tests.support.read_paths import Read, ReadPath
+from tests.support.spark_settings import configured
 
 ALLOW, RESTRICT = "read.allow-outside-locations", "read.restrict-locations"
 SESSION = "spark.sql.iceberg."
-
-
-@contextmanager
-def setting(spark: SparkSession, key: str, value: str) -> Iterator[None]:
-    spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        spark.conf.unset(key)
 
 
 def borrow(table: Table, other: Table, spelled: str = "{folder}/data/{name}") -> None:
@@ -73,7 +64,7 @@ def test_a_file_beside_the_table_is_read_unless_restricted(
     for words in ("may only read files under", table.location, ALLOW, RESTRICT):
         assert words in text
     if read_path == "native":
-        with setting(spark, SESSION + RESTRICT, "true"):
+        with configured(spark, {SESSION + RESTRICT: "true"}):
             assert "may only read" in refusal(load(spark, table.location).collect)[1]
             again = load(spark, table.location, {RESTRICT: "false"})
             assert sorted(again.collect()) == [(0,), (7,)]
@@ -90,7 +81,7 @@ def test_a_session_restricts_also_what_the_portable_path_reads(
     borrow(table, create_path_table(tmp_path / "other", "id BIGINT, s STRUCT<x: INT>", rows))
     filtered = {"filter": "s.x = 1"}
     assert load(spark, table.location, filtered).count() == 2
-    with setting(spark, SESSION + RESTRICT, "true"):
+    with configured(spark, {SESSION + RESTRICT: "true"}):
         assert "may only read" in refusal(load(spark, table.location, filtered).collect)[1]
         again = load(spark, table.location, {**filtered, RESTRICT: "false"})
         assert len(again.collect()) == 2
@@ -107,7 +98,7 @@ def test_a_file_in_another_store_is_refused_unless_allowed(
     allowed = load(spark, table.location, {ALLOW: "true"})
     assert "may only read" not in failure(allowed)
     if read_path == "native":
-        with setting(spark, SESSION + ALLOW, "true"):
+        with configured(spark, {SESSION + ALLOW: "true"}):
             assert "may only read" not in failure(load(spark, table.location))
             again = load(spark, table.location, {ALLOW: "false"})
             assert "may only read" in refusal(again.collect)[1]
@@ -133,7 +124,7 @@ def test_a_catalogs_tables_are_read_as_session_and_catalog_say(
     borrow(lake.table("lake.db.t"), other)
     query = "select * from lake.db.t"
     assert sorted(spark.sql(query).collect()) == [(0,), (7,)]
-    with setting(spark, SESSION + RESTRICT, "true"):
+    with configured(spark, {SESSION + RESTRICT: "true"}):
         for statement in (
             query,
             "delete from lake.db.t where id = 7",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.native_lake import plan_of
 from tests.support.rows import spark_rows
+from tests.support.spark_settings import configured
 
 PREFIX = "spark.sql.catalog.lake"
 LIVE = [*range(5), 7, 8, 9, *range(12, 30)]
@@ -81,21 +81,6 @@ def arrow(ids: list[int] | range) -> pa.Table:
 
 def append(table: Table, ids: range) -> None:
     table.refresh().append(arrow(ids))
-
-
-@contextmanager
-def configured(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
 
 
 def is_native(frame: DataFrame) -> bool:

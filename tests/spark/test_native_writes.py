@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from iceberg_pyspark.spark.types import from_spark_schema
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.transforms import accepts, parse_transform
 from tests.support.rows import plain_value, sorted_rows, spark_rows
+from tests.support.spark_settings import configured
 
 PREFIX = "spark.sql.catalog.fast"
 # sizes differ by the writer, and with them where row groups begin
@@ -61,23 +61,11 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         f"{PREFIX}.warehouse": str(folder),
         "spark.sql.session.timeZone": "America/New_York",
     }
-    with session_conf(spark, conf):
+    with configured(spark, conf):
         session = install(spark)
         spark.sql("create namespace fast.db")
         yield session
         session.uninstall()
-
-
-@contextmanager
-def session_conf(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in conf}
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
 
 
 def files_of(lake: IcebergSession, table: str) -> list[Path]:
@@ -106,7 +94,7 @@ def by_both(spark: SparkSession, lake: IcebergSession, name: str, clauses: str, 
     spark.sql(f"create table {native} using iceberg {clauses} as {query} where false")
     spark.sql(f"create table {arrow} using iceberg {clauses} as {query} where false")
     spark.sql(f"insert into {native} {query}")
-    with session_conf(spark, {"spark.sql.iceberg.native-writer-enabled": "false"}):
+    with configured(spark, {"spark.sql.iceberg.native-writer-enabled": "false"}):
         spark.sql(f"insert into {arrow} {query}")
     assert writers_of(lake, native) == {"parquet-mr"}
     assert writers_of(lake, arrow) == {"parquet-cpp-arrow"}
@@ -203,7 +191,7 @@ HOSTILE = {
 def test_no_setting_of_a_session_shows_in_the_files(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
-    with session_conf(spark, HOSTILE):
+    with configured(spark, HOSTILE):
         native = by_both(spark, lake, "hostile", "partitioned by (days(dt))", ROWS)
         assert spark.conf.get("spark.sql.parquet.outputTimestampType") == "INT96"
     assert len([p for p in files_of(lake, native) if p.is_file()]) == 6

@@ -11,16 +11,9 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.rows import spark_rows
+from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
-SETTINGS = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
-    "spark.sql.iceberg.planning.preserve-data-ordering": "true",
-    "spark.sql.sources.v2.bucketing.enabled": "true",
-    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
-}
+SETTINGS = {**JOINS_OF_GROUPS, "spark.sql.iceberg.planning.preserve-data-ordering": "true"}
 ROWS = """
     select id, if(id % 9 = 0, null, cast(id * 7919 % 61 as int)) g,
            if(id % 5 = 0, null, concat(char(cast(id * 31 % 96 + 32 as int)), 'é𝄞')) s,
@@ -36,15 +29,11 @@ MERGE_ON_READ = "'write.delete.mode'='merge-on-read'"
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    before = {key: spark.conf.get(key, None) for key in SETTINGS}
-    for key, value in SETTINGS.items():
-        spark.conf.set(key, value)
-    with sqlite_lake(spark, tmp_path_factory.mktemp("sorted"), "sorted") as made:
+    folder = tmp_path_factory.mktemp("sorted")
+    with configured(spark, SETTINGS), sqlite_lake(spark, folder, "sorted") as made:
         spark.sql(ROWS.format(0, 400)).createOrReplaceTempView("left_plain")
         spark.sql(ROWS.format(100, 500)).createOrReplaceTempView("right_plain")
         yield made
-    for key, old in before.items():
-        spark.conf.unset(key) if old is None else spark.conf.set(key, old)
 
 
 def make(session: IcebergSession, name: str, order: str, partitioned: str) -> None:
@@ -121,16 +110,9 @@ def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> Non
     assert sorts(plan_of(ours)) == 1
     # by some of the keys only Spark puts groups together
     make(session, "two_keys", "id", "g, bucket(2, id)")
-    spark.conf.set(
-        "spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled", "true"
-    )
-    try:
+    with configured(spark, {SUBSETS: "true"}):
         compared(session, "two_keys", JOIN + on)
         compared(session, "two_keys", JOIN + "a.g = b.g and a.id = b.id")
-    finally:
-        spark.conf.unset(
-            "spark.sql.sources.v2.bucketing.allowJoinKeysSubsetOfPartitionKeys.enabled"
-        )
 
 
 def test_run_time_filters_leave_groups_sorted(session: IcebergSession) -> None:
@@ -170,11 +152,8 @@ def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
 def test_parallelism_is_not_given_up(session: IcebergSession) -> None:
     """A file that Spark would cut is cut, and its rows are sorted again."""
     make(session, "large", "id", "bucket(2, id)")
-    session.spark.conf.set("spark.sql.iceberg.read.split-size", "4096")
-    try:
+    with configured(session.spark, {"spark.sql.iceberg.read.split-size": "4096"}):
         frame = session.spark.table("sorted.db.left_large")
         scan = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
         assert scan.inputPartitions().size() > 2
         assert sorts(compared(session, "large", JOIN + "a.id = b.id")) > 0
-    finally:
-        session.spark.conf.unset("spark.sql.iceberg.read.split-size")
