@@ -62,13 +62,6 @@ def check_write_schema(
     compile_conform(arrow, schema, table=table, case_sensitive=case_sensitive)
 
 
-def conform_batch(
-    batch: pa.RecordBatch, schema: Schema, *, table: str, case_sensitive: bool = True
-) -> pa.RecordBatch:
-    """One batch in the schema of rows to be written; see `compile_conform`."""
-    return compile_conform(batch.schema, schema, table=table, case_sensitive=case_sensitive)(batch)
-
-
 def compile_conform(
     source: pa.Schema, schema: Schema, *, table: str, case_sensitive: bool = True
 ) -> BatchFunction:

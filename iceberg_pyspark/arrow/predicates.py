@@ -56,19 +56,12 @@ _COMPARE = {
 }
 
 
-def row_mask(
-    predicate: Predicate, batch: pa.RecordBatch | pa.Table, column_of: ColumnOf
-) -> pa.BooleanArray:
-    """True, false or null for unknown, for every row of the batch.
-
-    `column_of` gives the column with a field id, as long as the batch; a field of a struct must be
-    null where the struct is.
-    """
-    return compile_row_mask(predicate)(batch.num_rows, column_of)
-
-
 def compile_row_mask(predicate: Predicate) -> RowMask:
-    """`row_mask` for many batches: a function of the number of rows and `column_of`."""
+    """A function that says true, false or null for unknown of every row of a batch.
+
+    Of its arguments, `column_of` gives the column with a field id, of so many rows as the other
+    says; a field of a struct must be null where the struct is.
+    """
     match predicate:
         case AlwaysTrue():
             return lambda num_rows, column_of: pa.repeat(True, num_rows)

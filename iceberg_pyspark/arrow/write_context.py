@@ -33,7 +33,6 @@ class WriteContext:
     write_id: str
     schemas: tuple[Schema, ...] = ()
     sort_order_id: int = UNSORTED.order_id
-    format_version: int = 2
     file_format: FileFormat = "parquet"
     target_file_size_in_bytes: int = TARGET_FILE_SIZE.default
     max_open_files: int = 100
@@ -41,7 +40,6 @@ class WriteContext:
     bytes_per_row: float | None = None
     case_sensitive: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
-    storage_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         check_writable(self.spec)

@@ -73,16 +73,6 @@ def quoted(levels: Sequence[str]) -> str:
     return ".".join(f"`{level.replace('`', '``')}`" for level in levels)
 
 
-def parse_table_identifier(text: str) -> TableIdentifier:
-    """The identifier a dotted name says: the last level is the table.
-
-    >>> str(parse_table_identifier("db.events"))
-    'db.events'
-    """
-    *namespace, name = parse_levels(text)
-    return TableIdentifier(namespace=tuple(namespace), name=name)
-
-
 def split_catalog(
     levels: tuple[str, ...], catalogs: tuple[str, ...]
 ) -> tuple[str | None, Namespace]:

@@ -48,13 +48,6 @@ def path_identifier(path: str) -> TableIdentifier:
     return TableIdentifier(namespace=(), name=absolute_location(path))
 
 
-def load_path_table(
-    path: str, properties: Mapping[str, str] | None = None, *, io: FileIO | None = None
-) -> LoadedTable:
-    """The table at a path; raises `NoSuchTableError`."""
-    return PathCatalog(properties, io=io).load_table(path_identifier(path))
-
-
 class PathCatalog:
     """A catalog in which every path is a table's name, without namespaces.
 

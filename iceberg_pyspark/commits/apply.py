@@ -68,7 +68,6 @@ class _Commit:
     last_added_spec_id: int | None = None
     last_added_order_id: int | None = None
     added_snapshot_ids: set[int] = field(default_factory=set)
-    current_before: int | None = None
 
 
 def apply_updates(
@@ -86,7 +85,7 @@ def apply_updates(
     `CommitConflictError`.
     """
     base = metadata if metadata is not None else _empty_metadata(now_ms)
-    commit = _Commit(metadata=base, now_ms=now_ms, current_before=base.current_snapshot_id)
+    commit = _Commit(metadata=base, now_ms=now_ms)
     for update in updates:
         _apply(commit, update)
     if commit.metadata is base and metadata is not None:

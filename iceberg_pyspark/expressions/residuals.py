@@ -19,20 +19,13 @@ from iceberg_pyspark.spec.types import StructType
 _Simplify: TypeAlias = Callable[[Mapping[int, Any]], Predicate]
 
 
-def residual(
-    predicate: Predicate,
-    spec: PartitionSpec,
-    partition_type: StructType,
-    partition_values: Sequence[Any],
-) -> Predicate:
-    """The simplest predicate found that selects the same rows of that partition."""
-    return compile_residual(predicate, spec, partition_type)(partition_values)
-
-
 def compile_residual(
     predicate: Predicate, spec: PartitionSpec, partition_type: StructType
 ) -> Callable[[Sequence[Any]], Predicate]:
-    """`residual` for many partitions of a spec: the predicate is projected once."""
+    """A function of partition values: the simplest predicate found that selects the same rows.
+
+    The predicate is projected once for all partitions of the spec.
+    """
     simplify = _compile(push_not(predicate), spec, partition_type)
     ids = [f.field_id for f in spec.fields]
     return lambda partition_values: simplify(dict(zip(ids, partition_values, strict=True)))

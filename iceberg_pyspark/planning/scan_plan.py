@@ -228,24 +228,6 @@ def _live_files(manifest: ManifestFile) -> int:
     return 0 if added is None or existing is None else added + existing
 
 
-def plan_tasks(
-    *,
-    metadata: TableMetadata,
-    snapshot_manifests: Sequence[ManifestFile],
-    predicate: Predicate,
-    read_entries: ReadEntries,
-    split: SplitOptions = DEFAULT_SPLIT,
-) -> Iterator[ScanTask]:
-    """The tasks of a scan: `ScanPlan` in one call, for callers that need no statistics."""
-    plan = ScanPlan(
-        metadata=metadata,
-        manifests=snapshot_manifests,
-        predicate=predicate,
-        read_entries=read_entries,
-    )
-    return plan.tasks(split)
-
-
 @without_collection
 def tasks_of(planned: PlannedFiles, splitter: Splitter | None = None) -> list[ScanTask]:
     """Planned files as tasks; without a splitter each is one."""

@@ -90,4 +90,3 @@ class ScanContext:
     predicate: Predicate = field(default_factory=AlwaysTrue)
     name_mapping: NameMapping | None = None
     verify_checksums: bool = True
-    storage_properties: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -41,7 +41,6 @@ def write_context_of(
         spec=metadata.default_spec,
         write_id=write_id,
         file_format=data_format(properties),
-        format_version=metadata.format_version,
         target_file_size_in_bytes=TARGET_FILE_SIZE.of(properties),
         bytes_per_row=_bytes_per_row(metadata),
         case_sensitive=case_sensitive,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.catalogs.path_tables import PathCatalog, load_path_table, path_identifier
+from iceberg_pyspark.catalogs.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,
@@ -36,6 +36,10 @@ def metastore_table(warehouse: Path) -> str:
     return f"{warehouse}/db/events"
 
 
+def load(path: str) -> LoadedTable:
+    return PathCatalog().load_table(path_identifier(path))
+
+
 def test_a_path_is_created_committed_and_loaded(catalog: PathCatalog, tmp_path: Path) -> None:
     identifier = path_identifier(f"{tmp_path}/deep/events/")
     assert not catalog.table_exists(identifier)
@@ -43,8 +47,8 @@ def test_a_path_is_created_committed_and_loaded(catalog: PathCatalog, tmp_path: 
     assert created.metadata.location == f"{tmp_path}/deep/events"
     done = set_property(catalog, identifier, "a", "1")
     assert done.metadata_location == f"{tmp_path}/deep/events/metadata/v2.metadata.json"
-    assert load_path_table(f"{tmp_path}/deep/events") == done
-    assert load_path_table(f"file:{tmp_path}/deep/events").metadata == done.metadata
+    assert load(f"{tmp_path}/deep/events") == done
+    assert load(f"file:{tmp_path}/deep/events").metadata == done.metadata
     with pytest.raises(TableAlreadyExistsError):
         create(catalog, identifier)
     catalog.drop_table(identifier)
@@ -93,11 +97,11 @@ def test_two_newest_files_of_a_catalogs_table_are_not_guessed_between(
     catalog: PathCatalog, tmp_path: Path
 ) -> None:
     folder = metastore_table(tmp_path)
-    newest = Path(load_path_table(folder).metadata_location)
+    newest = Path(load(folder).metadata_location)
     shutil.copy(newest, newest.with_name("00002-other.metadata.json"))
     with pytest.raises(InvalidRequestError, match="00002-other"):
         catalog.load_table(path_identifier(folder))
-    assert load_path_table(str(newest)).metadata.properties["n"] == "2"
+    assert load(str(newest)).metadata.properties["n"] == "2"
 
 
 def test_a_metadata_file_is_a_read_only_table(catalog: PathCatalog, tmp_path: Path) -> None:
@@ -108,7 +112,7 @@ def test_a_metadata_file_is_a_read_only_table(catalog: PathCatalog, tmp_path: Pa
     with pytest.raises(UnsupportedFeatureError, match="read-only"):
         set_property(catalog, identifier, "n", "3")
     with pytest.raises(NoSuchTableError):
-        load_path_table(f"{tmp_path}/nothing.metadata.json")
+        load(f"{tmp_path}/nothing.metadata.json")
     with pytest.raises(InvalidRequestError, match="folder"):
         catalog.default_table_location(path_identifier(f"{tmp_path}/new.metadata.json"))
 
@@ -117,7 +121,7 @@ def test_what_is_no_table(catalog: PathCatalog, tmp_path: Path) -> None:
     (tmp_path / "file.parquet").touch()
     for path in (tmp_path, tmp_path / "file.parquet", tmp_path / "nothing"):
         with pytest.raises(NoSuchTableError, match=str(path)):
-            load_path_table(str(path))
+            load(str(path))
         assert not catalog.table_exists(path_identifier(str(path)))
 
 

@@ -16,7 +16,7 @@ from iceberg_pyspark.catalogs.configuration import (
     configured_properties,
     default_name,
 )
-from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels, parse_table_identifier
+from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels
 from iceberg_pyspark.catalogs.properties import CatalogProperties
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql_database import database_url
@@ -348,7 +348,7 @@ def _ddl(text: str) -> None:
     """Names, and lists of terms as the options of a write have them."""
     given = parse_write_options({"partitioned-by": text})
     parse_partitioning(given.partitioned_by, _SCHEMA)
-    _each(text, parse_levels, parse_table_identifier, is_path)
+    _each(text, parse_levels, is_path)
 
 
 def _statement(text: str) -> None:

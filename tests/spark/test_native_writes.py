@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from iceberg_pyspark import install
 from iceberg_pyspark.arrow.column_transforms import transform_column
-from iceberg_pyspark.arrow.conform import conform_batch
+from iceberg_pyspark.arrow.conform import compile_conform
 from iceberg_pyspark.spark import native_write
 from iceberg_pyspark.spark.native_write_columns import partition_columns
 from iceberg_pyspark.spark.session import IcebergSession
@@ -164,7 +164,7 @@ def test_rows_that_spark_puts_together_are_of_one_partition(
     assert parts is not None
     table = frame.select("*", *parts.values()).toArrow()
     rows = table.select([f.name for f in schema.fields]).combine_chunks().to_batches()[0]
-    rows = conform_batch(rows, schema, table="t")
+    rows = compile_conform(rows.schema, schema, table="t")(rows)
     for f, name in zip(spec.fields, parts, strict=True):
         source = schema.field_by_id[f.source_id]
         values = transform_column(f.transform, source.type, rows.column(source.name))

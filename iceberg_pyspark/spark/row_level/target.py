@@ -184,10 +184,6 @@ class Target:
         read = [s.context.predicate for r in whole for s in r.scans]
         return or_(*read) if read else AlwaysTrue()
 
-    def last_scans(self) -> list[TableScan]:
-        """What was read last, as it was planned."""
-        return self._reads[-1].scans
-
     def release(self) -> None:
         """Let go of what queries refer to."""
         for handle in self._handles:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.arrow.conform import check_write_schema, conform_batch
+from iceberg_pyspark.arrow.conform import check_write_schema, compile_conform
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.schema import Schema
@@ -48,6 +48,12 @@ def a_field(field_id: int, name: str, type_: Type, **more: Any) -> NestedField:
 
 def one_column(type_: Type, **more: Any) -> Schema:
     return Schema(fields=(a_field(1, "c", type_, **more),))
+
+
+def conform_batch(
+    batch: pa.RecordBatch, schema: Schema, *, table: str, case_sensitive: bool = True
+) -> pa.RecordBatch:
+    return compile_conform(batch.schema, schema, table=table, case_sensitive=case_sensitive)(batch)
 
 
 def conformed(schema: Schema, **columns: pa.Array) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from iceberg_pyspark.arrow.predicates import compile_row_mask, row_mask
+from iceberg_pyspark.arrow.predicates import compile_row_mask
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (
@@ -106,9 +106,8 @@ def test_the_mask_equals_evaluation_on_every_row(
 
 
 def masked(predicate: Predicate, array: pa.Array) -> list[bool | None]:
-    batch = pa.record_batch({"c1": array})
-    result: list[bool | None] = row_mask(predicate, batch, lambda field_id: array).to_pylist()
-    return result
+    mask: list[bool | None] = compile_row_mask(predicate)(len(array), lambda _: array).to_pylist()
+    return mask
 
 
 def test_nan_is_above_every_value_and_equal_to_none() -> None:

@@ -451,10 +451,9 @@ def test_partitions_by_day_before_1970() -> None:
     ]
 
 
-def test_a_context_pickles_and_hides_secrets() -> None:
-    context = a_context(storage_properties={"s3.secret-access-key": "hush"})
+def test_a_context_pickles() -> None:
+    context = a_context(properties={"write.parquet.compression-codec": "gzip"})
     assert pickle.loads(pickle.dumps(context)) == context
-    assert "hush" not in repr(context)
 
 
 def test_formats_that_are_not_written_are_refused_by_name() -> None:

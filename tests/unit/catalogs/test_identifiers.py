@@ -8,7 +8,6 @@ from iceberg_pyspark.catalogs.identifiers import (
     check_folder_name,
     is_path,
     parse_levels,
-    parse_table_identifier,
     split_catalog,
 )
 from iceberg_pyspark.errors import InvalidRequestError
@@ -74,12 +73,6 @@ def test_quoted_levels_are_read_as_they_were(levels: list[str]) -> None:
 )
 def test_a_slash_makes_a_path(text: str, expected: bool) -> None:
     assert is_path(text) is expected
-
-
-def test_the_last_level_is_the_table() -> None:
-    identifier = parse_table_identifier("a.b.c")
-    assert (identifier.namespace, identifier.name) == (("a", "b"), "c")
-    assert parse_table_identifier("t").namespace == ()
 
 
 def test_a_known_catalog_is_split_off() -> None:

@@ -28,7 +28,7 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
 )
 from iceberg_pyspark.expressions.projection import project_inclusive, project_strict
-from iceberg_pyspark.expressions.residuals import residual
+from iceberg_pyspark.expressions.residuals import compile_residual
 from iceberg_pyspark.expressions.rewriting import and_
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, partition_type
 from iceberg_pyspark.spec.transforms import (
@@ -176,7 +176,7 @@ def test_a_residual_selects_the_same_rows_of_its_partition(
     spec = spec_of(transform, VoidTransform())
     partition = type_of(spec, column)
     for stored in partition_values(column, transform, partition, value) or []:
-        left = residual(predicate, spec, partition, (stored, None))
+        left = compile_residual(predicate, spec, partition)((stored, None))
         row: Mapping[int, Any] = {1: value}
         assert (evaluate(left, row) is True) == (evaluate(predicate, row) is True)
 
@@ -337,7 +337,7 @@ def test_a_partition_predicate_on_other_columns_is_left_alone() -> None:
     leaf = BoundLiteral("eq", other, 1)
     assert project_inclusive(leaf, spec, partition) == AlwaysTrue()
     assert project_strict(leaf, spec, partition) == AlwaysFalse()
-    assert residual(leaf, spec, partition, (5,)) == leaf
+    assert compile_residual(leaf, spec, partition)((5,)) == leaf
 
 
 def test_residual_drops_what_identity_decides() -> None:
@@ -345,6 +345,6 @@ def test_residual_drops_what_identity_decides() -> None:
     spec = spec_of(IdentityTransform())
     partition = type_of(spec, region)
     asked = and_(BoundLiteral("eq", region, "eu"), BoundLiteral("gt", amount, 5))
-    assert residual(asked, spec, partition, ("eu",)) == BoundLiteral("gt", amount, 5)
-    assert residual(asked, spec, partition, ("us",)) == AlwaysFalse()
-    assert residual(asked, spec, partition, (None,)) == AlwaysFalse()
+    assert compile_residual(asked, spec, partition)(("eu",)) == BoundLiteral("gt", amount, 5)
+    assert compile_residual(asked, spec, partition)(("us",)) == AlwaysFalse()
+    assert compile_residual(asked, spec, partition)((None,)) == AlwaysFalse()

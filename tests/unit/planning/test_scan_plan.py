@@ -22,7 +22,7 @@ from iceberg_pyspark.expressions.predicates import (
     LiteralPredicate,
     Predicate,
 )
-from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan, plan_tasks
+from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.split_pack import SplitOptions
 from iceberg_pyspark.spec.manifests import (
     DataFile,
@@ -145,13 +145,13 @@ def test_a_manifest_that_cannot_match_is_not_opened() -> None:
         opened.append((manifest.manifest_path, set(metrics)))
         return read_entries(io, manifest, partition_type, metrics=metrics)
 
-    tasks = plan_tasks(
+    planned = ScanPlan(
         metadata=table(),
-        snapshot_manifests=manifests,
+        manifests=manifests,
         predicate=bind(LiteralPredicate("gt", "c1", 5), SCHEMA),
         read_entries=read,
     )
-    assert [t.file_path for t in tasks] == ["high/11"]
+    assert [t.file_path for t in planned.tasks()] == ["high/11"]
     assert opened == [("metadata/high.avro", {1})]
 
 
@@ -385,14 +385,13 @@ def test_no_file_with_a_matching_row_is_pruned_conformance_57(
             if any(matches):
                 wanted.add(f.file_path)
             proved[f.file_path] = all(matches)
-    tasks = list(
-        plan_tasks(
-            metadata=table(),
-            snapshot_manifests=manifests,
-            predicate=predicate,
-            read_entries=partial(read_entries, io),
-        )
+    planned = ScanPlan(
+        metadata=table(),
+        manifests=manifests,
+        predicate=predicate,
+        read_entries=partial(read_entries, io),
     )
+    tasks = list(planned.tasks())
     assert wanted <= {t.file_path for t in tasks}
     assert all(proved[t.file_path] for t in tasks if t.filter_satisfied)
 
