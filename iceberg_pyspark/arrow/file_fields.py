@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.schemas import field_id_of, is_list_like
+from iceberg_pyspark.arrow.schemas import child_fields, field_id_of, is_list_like
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.name_mapping import (
     MappedField,
@@ -118,15 +118,7 @@ def _walk(fields: Sequence[pa.Field]) -> Iterator[pa.Field]:
 
 
 def _children(type_: pa.DataType) -> list[pa.Field]:
-    if isinstance(type_, pa.BaseExtensionType):
-        type_ = type_.storage_type
-    if pa.types.is_map(type_):
-        return [type_.key_field, type_.item_field]
-    if pa.types.is_struct(type_):
-        return [type_.field(i) for i in range(type_.num_fields)]
-    if is_list_like(type_):
-        return [type_.value_field]
-    return []
+    return child_fields(type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_)
 
 
 def _name_of(field: pa.Field) -> str:

@@ -16,7 +16,11 @@ from iceberg_pyspark.spec.properties import (
     METRICS_MAX_INFERRED,
 )
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import ListType, MapType, PrimitiveType, StructType, Type
+from iceberg_pyspark.spec.types import (
+    PrimitiveType,
+    Type,
+    children_of,
+)
 
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 
@@ -79,15 +83,7 @@ def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> Mapping[int,
 
 
 def _columns_outer_first(type_: Type) -> Iterator[int]:
-    match type_:
-        case StructType(fields=fields):
-            children = fields
-        case ListType():
-            children = (type_.element,)
-        case MapType():
-            children = (type_.key, type_.value)
-        case _:
-            return
+    children = children_of(type_)
     yield from (f.field_id for f in children if isinstance(f.type, PrimitiveType))
     for f in children:
         yield from _columns_outer_first(f.type)

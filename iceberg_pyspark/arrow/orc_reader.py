@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import orc
 
 from iceberg_pyspark.arrow.parquet_reader import BATCH_ROWS, arrow_input, empty_batch
-from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY, is_list_like
+from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY, child_fields
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.storage.file_io import FileIO
@@ -114,23 +114,15 @@ class OrcFileReader:
             )
 
 
-def _children(type_: pa.DataType) -> list[pa.Field]:
-    if pa.types.is_map(type_):
-        return [type_.key_field, type_.item_field]
-    if pa.types.is_struct(type_):
-        return [type_.field(i) for i in range(type_.num_fields)]
-    return [type_.value_field] if is_list_like(type_) else []
-
-
 def _leaf_count(type_: pa.DataType) -> int:
-    nested = pa.types.is_struct(type_) or bool(_children(type_))
-    return sum(_leaf_count(f.type) for f in _children(type_)) if nested else 1
+    nested = pa.types.is_struct(type_) or bool(child_fields(type_))
+    return sum(_leaf_count(f.type) for f in child_fields(type_)) if nested else 1
 
 
 def _with_field_ids(field: pa.Field) -> pa.Field:
     """The field with its ORC attributes as a Parquet field id and its type, at every level."""
     type_ = field.type
-    children = [_with_field_ids(f) for f in _children(type_)]
+    children = [_with_field_ids(f) for f in child_fields(type_)]
     if pa.types.is_map(type_):
         type_ = pa.map_(*children)
     elif pa.types.is_struct(type_):

@@ -27,21 +27,13 @@ from iceberg_pyspark.expressions.predicates import (
 )
 from iceberg_pyspark.expressions.rewriting import not_bound
 from iceberg_pyspark.spec.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
     DoubleType,
     FloatType,
-    IntegerType,
-    LongType,
-    StringType,
     TimestampNsType,
-    TimestampType,
     TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
     Type,
 )
+from iceberg_pyspark.storage.physical_types import physical_type
 
 ColumnOf: TypeAlias = Callable[[int], pa.Array]
 RowMask: TypeAlias = Callable[[int, ColumnOf], pa.BooleanArray]
@@ -113,7 +105,7 @@ def _test(leaf: BoundUnary) -> RowMask:
 def _comparison(leaf: BoundLiteral) -> RowMask:
     column = leaf.column
     compare = _COMPARE[leaf.op]
-    literal = pa.scalar(leaf.literal, _value_type(column.type))
+    literal = pa.scalar(leaf.literal, physical_type(column.type))
     nan_is_selected = leaf.op in ("gt", "gt_eq") and _is_floating(column.type)
 
     def compare_rows(num_rows: int, column_of: ColumnOf) -> pa.BooleanArray:
@@ -142,7 +134,7 @@ def _membership(leaf: BoundSet) -> RowMask:
     if _is_floating(column.type) and 0.0 in leaf.literals:
         # Arrow looks values up by their bits
         members += [0.0, -0.0]
-    value_set = pa.array(members, _value_type(column.type))
+    value_set = pa.array(members, physical_type(column.type))
     negated = leaf.op == "not_in"
 
     def look_up(num_rows: int, column_of: ColumnOf) -> pa.BooleanArray:
@@ -158,37 +150,9 @@ def _is_floating(type_: Type) -> bool:
     return isinstance(type_, FloatType | DoubleType)
 
 
-def _value_type(type_: Type) -> pa.DataType:
-    """The Arrow type that holds values as `spec/values.py` represents them."""
-    match type_:
-        case BooleanType():
-            return pa.bool_()
-        case IntegerType() | DateType():
-            return pa.int32()
-        case FloatType():
-            return pa.float32()
-        case DoubleType():
-            return pa.float64()
-        case DecimalType(precision=precision, scale=scale):
-            return pa.decimal128(precision, scale)
-        case StringType():
-            return pa.string()
-        case (
-            LongType()
-            | TimeType()
-            | TimestampType()
-            | TimestamptzType()
-            | TimestampNsType()
-            | TimestamptzNsType()
-        ):
-            return pa.int64()
-        case _:
-            return pa.binary()
-
-
 def _values(type_: Type, column: pa.Array) -> pa.Array:
     """The column as such values, also one of a file written before a promotion."""
-    target = _value_type(type_)
+    target = physical_type(type_)
     if column.type in (target, pa.large_string(), pa.large_binary()):
         return column
     if pa.types.is_timestamp(column.type):

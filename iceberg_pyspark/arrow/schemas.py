@@ -174,11 +174,12 @@ def _walk(fields: pa.Schema | list[pa.Field]) -> list[pa.Field]:
     found: list[pa.Field] = []
     for f in fields:
         found.append(f)
-        found.extend(_walk(_children(f.type)))
+        found.extend(_walk(child_fields(f.type)))
     return found
 
 
-def _children(type_: pa.DataType) -> list[pa.Field]:
+def child_fields(type_: pa.DataType) -> list[pa.Field]:
+    """The fields directly below an Arrow type."""
     if pa.types.is_map(type_):
         return [type_.key_field, type_.item_field]
     if pa.types.is_struct(type_):
@@ -227,9 +228,9 @@ class _Ids:
 
     def _type(self, type_: pa.DataType, name: str) -> Type:
         if pa.types.is_struct(type_):
-            return StructType(self.struct_fields(_children(type_), f"{name}."))
+            return StructType(self.struct_fields(child_fields(type_), f"{name}."))
         if pa.types.is_map(type_):
-            key, value = _children(type_)
+            key, value = child_fields(type_)
             key_id, value_id = self._id(key), self._id(value)
             return MapType(
                 key_id=key_id,

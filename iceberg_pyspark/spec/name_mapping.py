@@ -14,11 +14,9 @@ from iceberg_pyspark.spec.json_fields import JsonObject, parse_json, shown
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     MAX_TYPE_DEPTH,
-    ListType,
-    MapType,
     NestedField,
-    StructType,
     Type,
+    children_of,
 )
 
 _PROPERTY = "schema.name-mapping.default"
@@ -89,17 +87,7 @@ def name_mapping_of(schema: Schema) -> NameMapping:
 
 
 def _mapped(type_: Type) -> tuple[MappedField, ...]:
-    children: tuple[NestedField, ...]
-    match type_:
-        case StructType(fields=fields):
-            children = fields
-        case ListType():
-            children = (type_.element,)
-        case MapType():
-            children = (type_.key, type_.value)
-        case _:
-            return ()
-    return tuple(mapped_field(c) for c in children)
+    return tuple(mapped_field(c) for c in children_of(type_))
 
 
 def mapped_field(f: NestedField) -> MappedField:

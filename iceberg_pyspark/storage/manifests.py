@@ -26,28 +26,15 @@ from iceberg_pyspark.spec.entry_columns import (
 )
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
     NestedField,
-    StringType,
     StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
     UnknownType,
 )
 from iceberg_pyspark.storage.avro import AvroFile, damaged, parse_avro
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.decoded_size import COLUMN_BYTES, memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.physical_types import physical_type
 
 LARGE_MANIFEST_ENTRIES = 200
 """From this many entries on, what DataFusion costs per file pays for itself."""
@@ -198,36 +185,6 @@ _RAW_PRIMITIVES: Mapping[str, pa.DataType] = {
     "bytes": pa.binary(),
     "string": pa.string(),
 }
-
-
-def physical_type(type_: Type) -> pa.DataType:
-    """The Arrow type of a partition value in an entry table: what `spec/values.py` holds it as."""
-    match type_:
-        case BooleanType():
-            return pa.bool_()
-        case IntegerType() | DateType():
-            return pa.int32()
-        case (
-            LongType()
-            | TimeType()
-            | TimestampType()
-            | TimestamptzType()
-            | TimestampNsType()
-            | TimestamptzNsType()
-        ):
-            return pa.int64()
-        case FloatType():
-            return pa.float32()
-        case DoubleType():
-            return pa.float64()
-        case DecimalType(precision=precision, scale=scale):
-            return pa.decimal128(precision, scale)
-        case StringType():
-            return pa.string()
-        case UnknownType():
-            return pa.null()
-        case _:
-            return pa.binary()
 
 
 class _EntryReader:

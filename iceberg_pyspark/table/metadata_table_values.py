@@ -37,7 +37,7 @@ from iceberg_pyspark.spec.types import (
     UnknownType,
     UUIDType,
 )
-from iceberg_pyspark.storage.manifests import physical_type
+from iceberg_pyspark.storage.physical_types import physical_type
 from iceberg_pyspark.table.metadata_table_rows import struct_of
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]

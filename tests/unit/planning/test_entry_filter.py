@@ -40,7 +40,7 @@ from iceberg_pyspark.spec.types import (
     VariantType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.storage.manifests import physical_type
+from iceberg_pyspark.storage.physical_types import physical_type
 from tests.support.strategies import (
     PRIMITIVE_TYPES,
     columns,
