@@ -23,7 +23,7 @@ from iceberg_pyspark.spec.properties import (
     VERIFY_CHECKSUMS,
     check_set_properties,
 )
-from iceberg_pyspark.spec.property_types import whole_number
+from iceberg_pyspark.spec.property_types import INT_MAX, LONG_MAX, whole_number
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, timestamp_ms_of
 
@@ -44,6 +44,7 @@ _READ = {
     "split-size",
     "lookback",
     "file-open-cost",
+    "locality",
     "case-sensitive",
     VERIFY_CHECKSUMS.name,
 }
@@ -51,9 +52,12 @@ _READ = {
 _READ_WITHOUT_EFFECT = {
     "vectorization-enabled",
     "batch-size",
-    "locality",
     "aggregate-push-down-enabled",
+    # of tables in a catalog of the session
+    "preserve-data-grouping",
+    "preserve-data-ordering",
 }
+_FLAGS_OF_NATIVE_SCANS = ("locality", "preserve-data-grouping", "preserve-data-ordering")
 _WRITE = {
     "branch",
     "overwrite-mode",
@@ -157,6 +161,8 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     _refuse_unknown(
         given, _READ | _READ_WITHOUT_EFFECT, (), "read", also=_WRITE | _WRITE_WITHOUT_EFFECT
     )
+    for flag in _FLAGS_OF_NATIVE_SCANS:
+        _boolean(given, flag, False)
     as_of = _integer(given, "as-of-timestamp")
     if as_of is None and "timestampasof" in given:
         as_of = timestamp_ms_of(given["timestampasof"])
@@ -180,7 +186,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
 def _read_properties(given: Mapping[str, str]) -> dict[str, str]:
     asked = {
         SPLIT_TARGET_SIZE.name: _integer(given, "split-size", minimum=1),
-        SPLIT_LOOKBACK.name: _integer(given, "lookback", minimum=1),
+        SPLIT_LOOKBACK.name: _integer(given, "lookback", minimum=1, largest=INT_MAX),
         SPLIT_OPEN_FILE_COST.name: _integer(given, "file-open-cost", minimum=0),
     }
     properties = {k: str(v) for k, v in asked.items() if v is not None}
@@ -279,15 +285,16 @@ def _refuse_unknown(
             )
 
 
-def _integer(given: Mapping[str, str], name: str, minimum: int | None = None) -> int | None:
+def _integer(
+    given: Mapping[str, str], name: str, minimum: int | None = None, largest: int = LONG_MAX
+) -> int | None:
     text = given.get(name)
     if text is None:
         return None
-    value = whole_number(text.strip())
-    if value is None:
-        raise InvalidRequestError(f"option {name} is a whole number, got '{text}'")
-    if minimum is not None and value < minimum:
-        raise InvalidRequestError(f"option {name} is at least {minimum}, got {value}")
+    value = whole_number(text.strip(), largest)
+    if value is None or (minimum is not None and value < minimum):
+        bounds = "" if minimum is None else f" of at least {minimum} and at most {largest}"
+        raise InvalidRequestError(f"option {name} is a whole number{bounds}, got '{text}'")
     return value
 
 

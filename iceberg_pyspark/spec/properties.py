@@ -109,7 +109,9 @@ GC_ENABLED = BoolProperty("gc.enabled", True)
 DATA_FORMAT = ChoiceProperty("write.format.default", "parquet", ("parquet", "orc", "avro"))
 DELETE_FORMAT = ChoiceProperty("write.delete.format.default", "parquet", ("parquet", "orc", "avro"))
 """Where a table says none, it is the format of its data files."""
-TARGET_FILE_SIZE = IntProperty("write.target-file-size-bytes", 536_870_912, 1, LONG_MAX)
+TARGET_FILE_SIZE = IntProperty(
+    "write.target-file-size-bytes", 536_870_912, 1, LONG_MAX, below="default"
+)
 
 PARQUET_COMPRESSION = ChoiceProperty(
     "write.parquet.compression-codec",

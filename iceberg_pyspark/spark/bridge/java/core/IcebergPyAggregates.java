@@ -26,7 +26,6 @@ import org.apache.spark.sql.types.StructType;
 
 /** Aggregates of a scan of ours that Python knows from metadata: their rows instead of the scan. */
 class IcebergPyAggregates {
-  private static final String SWITCH = "spark.sql.iceberg.aggregate-push-down.enabled";
   private final Map defined = new HashMap();
   private final List groups = new ArrayList(), aggregates = new ArrayList();
   private final List outputs = new ArrayList();
@@ -39,11 +38,12 @@ class IcebergPyAggregates {
     org.apache.spark.sql.classic.SparkSession session =
         (org.apache.spark.sql.classic.SparkSession)
             org.apache.spark.sql.classic.SparkSession.active();
-    if (!session.conf().get(SWITCH, "true").equalsIgnoreCase("true")) return null;
     LogicalPlan below = (LogicalPlan) (Object) plan.child();
     while (below instanceof Project || below instanceof Filter)
       below = (LogicalPlan) below.children().head();
-    return IcebergPyRule.isOurs(below)
+    if (!IcebergPyRule.isOurs(below)) return null;
+    return IcebergPyReadOptions.flag(IcebergPyReadOptions.AGGREGATES,
+               session.conf().get(IcebergPyReadOptions.AGGREGATES, "true"))
         ? new IcebergPyAggregates().answered(plan, (DataSourceV2ScanRelation) below)
         : null;
   }

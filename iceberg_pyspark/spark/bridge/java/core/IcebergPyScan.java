@@ -19,10 +19,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** Stands in the optimized plan until `IcebergPyRule` puts the plan Python made in its place. */
 public class IcebergPyScan
     implements SupportsRuntimeV2Filtering, SupportsReportStatistics, SupportsReportPartitioning {
-  private static final String COLUMN_STATISTICS = "spark.sql.iceberg.report-column-stats";
-  private static final String PLANNING = "spark.sql.iceberg.planning.";
-  private static final String GROUPED = "preserve-data-grouping";
-  private static final String ORDERED = "preserve-data-ordering";
   final IcebergPyTable table;
   final CaseInsensitiveStringMap options;
   private final StructType schema;
@@ -40,7 +36,8 @@ public class IcebergPyScan
   private Map columnStatistics() {
     org.apache.spark.sql.internal.SQLConf conf = session().sessionState().conf();
     boolean asked = conf.cboEnabled()
-        && !conf.getConfString(COLUMN_STATISTICS, "true").equalsIgnoreCase("false");
+        && IcebergPyReadOptions.flag(IcebergPyReadOptions.COLUMN_STATISTICS,
+            conf.getConfString(IcebergPyReadOptions.COLUMN_STATISTICS, "true"));
     return asked ? table.columnStatistics() : Collections.emptyMap();
   }
   private static org.apache.spark.sql.classic.SparkSession session() {
@@ -57,15 +54,17 @@ public class IcebergPyScan
   }
   /** A task for each group is what only joins of groups want: where that is asked for. */
   public Partitioning outputPartitioning() {
-    if (table.grouping().length == 0 || !isAsked(GROUPED)) return new UnknownPartitioning(0);
+    if (table.grouping().length == 0 || !isAsked(IcebergPyReadOptions.GROUPED))
+      return new UnknownPartitioning(0);
     return new KeyGroupedPartitioning(table.grouping(), 0);
   }
   /** Whether Spark shall be told what files are sorted by, which it takes on trust from them. */
-  boolean isOrderWanted() { return isAsked(ORDERED); }
+  boolean isOrderWanted() { return isAsked(IcebergPyReadOptions.ORDERED); }
   private boolean isAsked(String name) {
-    String asked = options.containsKey(name) ? options.get(name)
-                                             : session().conf().get(PLANNING + name, "false");
-    return asked.equalsIgnoreCase("true");
+    return options.containsKey(name)
+        ? IcebergPyReadOptions.flag("option " + name, options.get(name))
+        : IcebergPyReadOptions.flag(IcebergPyReadOptions.PLANNING + name,
+              session().conf().get(IcebergPyReadOptions.PLANNING + name, "false"));
   }
   /** Never asked: what the rule puts in this place is filtered. */
   public void filter(Predicate[] predicates) {}

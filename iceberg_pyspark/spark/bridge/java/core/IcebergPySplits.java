@@ -7,14 +7,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * Iceberg's names; all else is left to Spark's own settings.
  */
 class IcebergPySplits {
-  private static final String SESSION = "spark.sql.iceberg.";
-  private static final String SIZE = "split-size";
   private static final String TARGET_SIZE = "read.split.target-size";
-  private static final String OPEN_COST = "file-open-cost";
   private static final String TABLES_OPEN_COST = "read.split.open-file-cost";
-  private static final String ADAPTIVE = SESSION + "read.adaptive-split-size.enabled";
   private static final String TABLES_ADAPTIVE = "read.split.adaptive-size.enabled";
-  private static final String PARALLELISM = SESSION + "read.adaptive-split-size.parallelism";
   private static final long DEFAULT_SIZE = 128L << 20;
   /** So small at least are the pieces of files that are cut for the sake of parallelism. */
   private static final long LEAST_ADAPTED = 16L << 20;
@@ -49,19 +44,23 @@ class IcebergPySplits {
   /** What a task reads at most; `sizes` are those of the files. */
   long mostBytes(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
     SQLConf conf = spark.sessionState().conf();
-    String asked = asked(conf, SIZE, SESSION + "read." + SIZE);
-    if (asked != null) return number(SIZE, asked, 1);
-    String adaptive = conf.getConfString(ADAPTIVE, (String) properties.get(TABLES_ADAPTIVE));
-    boolean fixed = "false".equalsIgnoreCase(adaptive);
+    String asked = options.get(IcebergPyReadOptions.SPLIT_SIZE);
+    if (asked != null)
+      return IcebergPyReadOptions.number("option " + IcebergPyReadOptions.SPLIT_SIZE, asked, 1);
+    asked = conf.getConfString(IcebergPyReadOptions.SESSION_SPLIT_SIZE, null);
+    if (asked != null)
+      return IcebergPyReadOptions.number(IcebergPyReadOptions.SESSION_SPLIT_SIZE, asked, 1);
+    boolean fixed = !isAdaptive(conf);
     if (!fixed && !properties.containsKey(TARGET_SIZE)) return sparks(spark, sizes);
     long size = properties.containsKey(TARGET_SIZE)
-        ? number(TARGET_SIZE, (String) properties.get(TARGET_SIZE), 1)
+        ? IcebergPyReadOptions.number(TARGET_SIZE, (String) properties.get(TARGET_SIZE), 1)
         : DEFAULT_SIZE;
     if (fixed) return size;
     // a piece for each core, as Iceberg's own connector cuts them
     long total = sum(sizes);
     int cores = Math.max(spark.sparkContext().defaultParallelism(), conf.numShufflePartitions());
-    long tasks = number(PARALLELISM, conf.getConfString(PARALLELISM, String.valueOf(cores)), 1);
+    long tasks = IcebergPyReadOptions.number(IcebergPyReadOptions.PARALLELISM,
+        conf.getConfString(IcebergPyReadOptions.PARALLELISM, String.valueOf(cores)), 1);
     return (total + size - 1) / size < tasks
         ? Math.max(total / tasks, Math.min(LEAST_ADAPTED, size))
         : size;
@@ -78,31 +77,32 @@ class IcebergPySplits {
     return Math.min(conf.filesMaxPartitionBytes(), Math.max(cost, total / tasks));
   }
 
+  private boolean isAdaptive(SQLConf conf) {
+    String asked = conf.getConfString(IcebergPyReadOptions.ADAPTIVE, null);
+    if (asked != null) return IcebergPyReadOptions.flag(IcebergPyReadOptions.ADAPTIVE, asked);
+    // in a table, as Java reads it, all that is not true is false
+    asked = (String) properties.get(TABLES_ADAPTIVE);
+    return asked == null || asked.equalsIgnoreCase("true");
+  }
+
   /** What a file counts for at least. */
   long openCost(SQLConf conf) {
-    if (options.containsKey(OPEN_COST)) return number(OPEN_COST, options.get(OPEN_COST), 0);
+    String asked = options.get(IcebergPyReadOptions.OPEN_COST);
+    if (asked != null)
+      return IcebergPyReadOptions.number("option " + IcebergPyReadOptions.OPEN_COST, asked, 0);
     return properties.containsKey(TABLES_OPEN_COST)
-        ? number(TABLES_OPEN_COST, (String) properties.get(TABLES_OPEN_COST), 0)
+        ? IcebergPyReadOptions.number(
+              TABLES_OPEN_COST, (String) properties.get(TABLES_OPEN_COST), 0)
         : conf.filesOpenCostInBytes();
   }
 
   /** Whether tasks are to run where the files of a scheme lie. */
   boolean isLocal(SQLConf conf, String scheme) {
-    String asked = asked(conf, "locality", SESSION + "locality.enabled");
-    return asked == null ? "hdfs".equals(scheme) : asked.equalsIgnoreCase("true");
-  }
-
-  private String asked(SQLConf conf, String option, String setting) {
-    return options.containsKey(option) ? options.get(option) : conf.getConfString(setting, null);
-  }
-  private static long number(String name, String value, long least) {
-    try {
-      long found = Long.parseLong(value.trim());
-      if (found >= least) return found;
-    } catch (NumberFormatException e) {
-      // said below
-    }
-    throw new IcebergPyInvalid(
-        name + " is '" + value + "': give a whole number, at least " + least);
+    String asked = options.get(IcebergPyReadOptions.LOCALITY);
+    if (asked != null)
+      return IcebergPyReadOptions.flag("option " + IcebergPyReadOptions.LOCALITY, asked);
+    asked = conf.getConfString(IcebergPyReadOptions.SESSION_LOCALITY, null);
+    return asked == null ? "hdfs".equals(scheme)
+                         : IcebergPyReadOptions.flag(IcebergPyReadOptions.SESSION_LOCALITY, asked);
   }
 }

@@ -13,6 +13,7 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -94,6 +95,8 @@ public class IcebergPyTable
   }
   public boolean canRenameConflictingMetadataColumns() { return true; }
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    IcebergPyReadOptions.checkSession(SQLConf.get());
+    IcebergPyReadOptions.check(name(), options);
     return new IcebergPyScanBuilder(this, options);
   }
   /** The columns that tell files apart: Spark may filter by their values while a query runs. */

@@ -1,0 +1,74 @@
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * What a user says of a read through a catalog, by options and by settings of the session: a value
+ * that is none is an error. Names that nobody knows are Spark's, or another format's.
+ */
+class IcebergPyReadOptions {
+  static final String SPLIT_SIZE = "split-size";
+  static final String OPEN_COST = "file-open-cost";
+  static final String LOCALITY = "locality";
+  static final String GROUPED = "preserve-data-grouping";
+  static final String ORDERED = "preserve-data-ordering";
+  private static final String SESSION = "spark.sql.iceberg.";
+  static final String SESSION_SPLIT_SIZE = SESSION + "read.split-size";
+  static final String PARALLELISM = SESSION + "read.adaptive-split-size.parallelism";
+  static final String ADAPTIVE = SESSION + "read.adaptive-split-size.enabled";
+  static final String SESSION_LOCALITY = SESSION + "locality.enabled";
+  static final String PLANNING = SESSION + "planning.";
+  static final String AGGREGATES = SESSION + "aggregate-push-down.enabled";
+  static final String COLUMN_STATISTICS = SESSION + "report-column-stats";
+  private static final String[] FLAGS = {LOCALITY, GROUPED, ORDERED};
+  private static final String[] FLAGS_OF_SESSIONS = {ADAPTIVE, SESSION_LOCALITY, PLANNING + GROUPED,
+      PLANNING + ORDERED, AGGREGATES, COLUMN_STATISTICS};
+  /** They choose rows, as options of a path or of the connector's, and what to write instead. */
+  private static final String[][] CHOOSING_ROWS = {{"snapshot-id", "the option versionAsOf"},
+      {"tag", "the option versionAsOf"},
+      {"branch", "the option versionAsOf, or <table>.branch_<name>"},
+      {"as-of-timestamp", "the option timestampAsOf"}, {"columns", "select(...)"},
+      {"filter", "where(...)"}, {"start-snapshot-id", null}, {"end-snapshot-id", null},
+      {"start-timestamp", null}, {"end-timestamp", null}};
+
+  /** Refuses values that are none, also where nobody comes to ask for them. */
+  static void checkSession(SQLConf conf) {
+    for (int i = 0; i < FLAGS_OF_SESSIONS.length; i++)
+      flag(FLAGS_OF_SESSIONS[i], conf.getConfString(FLAGS_OF_SESSIONS[i], "true"));
+    number(SESSION_SPLIT_SIZE, conf.getConfString(SESSION_SPLIT_SIZE, "1"), 1);
+    number(PARALLELISM, conf.getConfString(PARALLELISM, "1"), 1);
+  }
+
+  /** Refuses options that would be without effect on the rows, and values that are none. */
+  static void check(String table, CaseInsensitiveStringMap options) {
+    if (options.isEmpty()) return;
+    for (int i = 0; i < CHOOSING_ROWS.length; i++) {
+      String name = CHOOSING_ROWS[i][0], instead = CHOOSING_ROWS[i][1];
+      if (options.containsKey(name))
+        throw new IcebergPyInvalid("the option " + name + " does not choose rows of " + table
+            + ", which is read through a catalog: "
+            + (instead == null ? "changes between snapshots are not read; leave it out"
+                               : "use " + instead));
+    }
+    if (options.containsKey(SPLIT_SIZE)) number("option " + SPLIT_SIZE, options.get(SPLIT_SIZE), 1);
+    if (options.containsKey(OPEN_COST)) number("option " + OPEN_COST, options.get(OPEN_COST), 0);
+    if (options.containsKey("lookback")) number("option lookback", options.get("lookback"), 1);
+    for (int i = 0; i < FLAGS.length; i++)
+      if (options.containsKey(FLAGS[i])) flag("option " + FLAGS[i], options.get(FLAGS[i]));
+  }
+
+  static long number(String name, String value, long least) {
+    try {
+      long found = Long.parseLong(value.trim());
+      if (found >= least) return found;
+    } catch (NumberFormatException e) {
+      // said below
+    }
+    throw new IcebergPyInvalid(
+        name + " is '" + value + "': give a whole number, at least " + least);
+  }
+  static boolean flag(String name, String value) {
+    boolean found = value.equalsIgnoreCase("true");
+    if (found || value.equalsIgnoreCase("false")) return found;
+    throw new IcebergPyInvalid(name + " is '" + value + "': give true or false");
+  }
+}

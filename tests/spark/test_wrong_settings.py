@@ -1,0 +1,216 @@
+"""Values that are none: an error says which option or setting it is, and what may stand there.
+
+Of tables in a catalog, natively, and by path, portably. What other writers put in a table's
+properties is an error only where Java makes it one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from iceberg_pyspark.commits.updates import SetProperties
+from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.spark_settings import configured
+
+TABLE = "wrong.db.t"
+ROWS = [(1,), (2,)]
+FLAGS = ("locality", "preserve-data-grouping", "preserve-data-ordering")
+PASSED_OVER = {
+    # what Java's reader takes for false, or never reads
+    "read.split.adaptive-size.enabled": "yes",
+    "read.parquet.verify-checksum": "yes",
+    "read.parquet.vectorization.enabled": "yes",
+    "read.split.metadata-target-size": "x",
+    # what its writers do with: they roll files at any size, have default metrics, no filter
+    "write.target-file-size-bytes": "0",
+    "write.metadata.metrics.default": "nope",
+    "write.metadata.metrics.column.id": "none at all",
+    "write.parquet.bloom-filter-enabled.column.id": "yes",
+    "write.parquet.bloom-filter-fpp.column.id": "x",
+    "write.parquet.bloom-filter-ndv.column.id": "x",
+    "write.spark.fanout.enabled": "yes",
+    "write.wap.enabled": "yes",
+    "write.delete.granularity": "nope",
+    # of other statements
+    "write.merge.mode": "nope",
+    "write.merge.isolation-level": "nope",
+}
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("wrong"), "wrong") as made:
+        spark.sql(f"create table {TABLE} using iceberg as select 1L id")
+        spark.sql(f"alter table {TABLE} create branch b")
+        spark.sql(f"alter table {TABLE} create tag g")
+        spark.sql(f"insert into {TABLE} values (2)")
+        yield made
+
+
+def by_name(session: IcebergSession, options: Mapping[str, str]) -> DataFrame:
+    return session.spark.read.options(**options).table(TABLE)
+
+
+def by_path(session: IcebergSession, options: Mapping[str, str]) -> DataFrame:
+    reader = session.spark.read.format("iceberg-py").options(native="false", **options)
+    return reader.load(session.table(TABLE).location)
+
+
+def refusal(frame_of: object) -> str:
+    """The first line of the error that a read ends in."""
+    assert callable(frame_of)
+    with pytest.raises(PySparkException) as e:
+        frame_of().collect()
+    return str(e.value).splitlines()[0]
+
+
+@pytest.mark.parametrize("value", ["x", "", "1.5", "99999999999999999999", "least"])
+@pytest.mark.parametrize(("name", "least"), [("split-size", 1), ("lookback", 1)])
+def test_a_number_that_is_none(session: IcebergSession, name: str, least: int, value: str) -> None:
+    options = {name: str(least - 1) if value == "least" else value}
+    for read in (by_name, by_path):
+        said = refusal(lambda read=read: read(session, options))
+        assert f"option {name} is" in said
+        assert f"'{options[name]}'" in said
+        assert re.search(f"whole number.* at least {least}", said)
+
+
+@pytest.mark.parametrize("value", ["yes", "1", ""])
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_flag_that_is_none(session: IcebergSession, name: str, value: str) -> None:
+    for read in (by_name, by_path):
+        said = refusal(lambda read=read: read(session, {name: value}))
+        assert f"option {name} is" in said
+        assert f"'{value}'" in said
+        assert "true or false" in said
+
+
+def test_values_that_are_right(session: IcebergSession) -> None:
+    options = dict.fromkeys(FLAGS, "TRUE") | {"split-size": " 7 ", "file-open-cost": "0"}
+    for read in (by_name, by_path):
+        assert sorted(read(session, options).collect()) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("branch", "b", "versionAsOf, or <table>.branch_<name>"),
+        ("tag", "g", "versionAsOf"),
+        ("Snapshot-Id", "1", "versionAsOf"),
+        ("as-of-timestamp", "1", "timestampAsOf"),
+        ("columns", "id", "select(...)"),
+        ("filter", "id = 1", "where(...)"),
+        ("start-snapshot-id", "1", "leave it out"),
+    ],
+)
+def test_options_that_would_be_without_effect_on_the_rows(
+    session: IcebergSession, name: str, value: str, instead: str
+) -> None:
+    said = refusal(lambda: by_name(session, {name: value}))
+    assert f"option {name.lower()} does not choose rows of" in said
+    assert said.endswith(instead)
+    text = f"select * from {TABLE} with (`{name}` = '{value}')"
+    assert refusal(lambda: session.spark.sql(text)) == said
+
+
+def test_rows_are_chosen_by_what_is_named_instead(session: IcebergSession) -> None:
+    for version in ("b", "g"):
+        assert by_name(session, {"versionAsOf": version}).collect() == [(1,)]
+        assert by_path(session, {"versionAsOf": version}).collect() == [(1,)]
+    assert session.spark.table(f"{TABLE}.branch_b").collect() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("read.split-size", "0", "a whole number, at least 1"),
+        ("read.adaptive-split-size.enabled", "yes", "true or false"),
+        ("read.adaptive-split-size.parallelism", "all", "a whole number, at least 1"),
+        ("locality.enabled", "yes", "true or false"),
+        ("planning.preserve-data-grouping", "yes", "true or false"),
+        ("planning.preserve-data-ordering", "", "true or false"),
+        ("aggregate-push-down.enabled", "yes", "true or false"),
+        ("report-column-stats", "yes", "true or false"),
+    ],
+)
+def test_a_setting_of_the_session(
+    session: IcebergSession, name: str, value: str, allowed: str
+) -> None:
+    key = f"spark.sql.iceberg.{name}"
+    query = "select * from {}" if "aggregate" not in name else "select count(*) from {}"
+    with configured(session.spark, {key: value, "spark.sql.cbo.enabled": "true"}):
+        said = refusal(lambda: session.spark.sql(query.format(TABLE)))
+        assert said.endswith(f"{key} is '{value}': give {allowed}")
+        # tables of others are none of ours
+        assert session.spark.sql(query.format("range(3)")).collect()
+
+
+def table_says(session: IcebergSession, name: str, properties: Mapping[str, str]) -> str:
+    """A table with properties that this package would refuse to set."""
+    session.spark.sql(f"create or replace table wrong.db.{name} using iceberg as select 1L id")
+    table = session.table(f"wrong.db.{name}")
+    table.catalog.commit_table(table.loaded.identifier, [], [SetProperties(properties)]).result()
+    return f"wrong.db.{name}"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("read.split.target-size", "x", "is no integer up to 9223372036854775807"),
+        ("read.split.target-size", "0", "is less than 1"),
+        ("read.split.planning-lookback", "0", "is less than 1"),
+        ("read.split.open-file-cost", "-1", "is less than 0"),
+    ],
+)
+def test_a_tables_property_that_java_cannot_read_with(
+    session: IcebergSession, key: str, value: str, problem: str
+) -> None:
+    table = table_says(session, "unreadable", {key: value})
+    location = session.table(table).location
+    for read in (
+        lambda: session.spark.table(table),
+        lambda: session.spark.read.format("iceberg-py").load(location),
+    ):
+        assert refusal(read).endswith(f"property '{key}': '{value}' {problem}")
+    session.spark.sql(f"alter table {table} unset tblproperties ('{key}')")
+    assert session.spark.table(table).collect() == [(1,)]
+
+
+def test_what_java_passes_over_in_a_table_locks_nobody_out(session: IcebergSession) -> None:
+    table = table_says(session, "passed_over", PASSED_OVER)
+    session.spark.sql(f"insert into {table} values (2), (3)")
+    session.spark.sql(f"delete from {table} where id = 3")
+    portable = {"native": "false", "catalog": "wrong"}
+    for name in ("type", "uri", "warehouse"):
+        portable[f"catalog.{name}"] = str(session.spark.conf.get(f"spark.sql.catalog.wrong.{name}"))
+    write = session.spark.range(4, 5).write.format("iceberg-py").options(**portable)
+    write.mode("append").save("db.passed_over")
+    rows = [(1,), (2,), (4,)]
+    assert sorted(session.spark.table(table).collect()) == rows
+    read = session.spark.read.format("iceberg-py").options(**portable)
+    assert sorted(read.load("db.passed_over").collect()) == rows
+    for key, value in PASSED_OVER.items():
+        with pytest.raises(PySparkException, match=re.escape(f"property '{key}': '{value}'")):
+            session.spark.sql(f"alter table {table} set tblproperties ('{key}'='{value}')")
+
+
+def test_a_tables_adaptive_size_that_is_not_true_is_false(session: IcebergSession) -> None:
+    table = table_says(session, "fixed", {"read.split.adaptive-size.enabled": "yes"})
+    spark = session.spark
+    spark.sql(f"alter table {table} set tblproperties ('read.split.open-file-cost'='0')")
+    for n in range(3):
+        spark.sql(f"insert into {table} values ({n})")
+    with configured(spark, {"spark.sql.files.maxPartitionBytes": "1"}):
+        found = spark.table(table)
+        assert "IcebergPyParquetScan" in plan_of(found)
+        assert found.rdd.getNumPartitions() == 1
+        spark.sql(f"alter table {table} unset tblproperties ('read.split.adaptive-size.enabled')")
+        assert spark.table(table).rdd.getNumPartitions() > 1
