@@ -118,7 +118,7 @@ def write_settings(
             f"statement names the branch '{named}'; unset one of them"
         )
     return WriteSettings(
-        branch=named or wap_branch or MAIN,
+        branch=(wap_branch or MAIN) if named is None else named,
         creates_branch=wap_branch is not None,
         wap_id=wap_id,
         properties=properties,
@@ -168,7 +168,7 @@ def _named_branch(named: str | None, option: str | None) -> str | None:
         raise InvalidRequestError(
             f"the statement names the branch '{named}', the option branch '{option}'; keep one"
         )
-    return named or option
+    return option if named is None else named
 
 
 def _write_audit_publish(

@@ -128,6 +128,13 @@ def test_rows_are_chosen_by_what_is_named_instead(session: IcebergSession) -> No
     assert session.spark.table(f"{TABLE}.branch_b").collect() == [(1,)]
 
 
+def test_an_empty_name_of_a_branch_is_not_main(session: IcebergSession) -> None:
+    before = session.table(TABLE).metadata.current_snapshot_id
+    with pytest.raises(PySparkException, match="no branch or tag ''; there are: b, g, main"):
+        session.spark.range(1).writeTo(TABLE).option("branch", "").append()
+    assert session.table(TABLE).metadata.current_snapshot_id == before
+
+
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [

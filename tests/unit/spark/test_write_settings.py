@@ -32,6 +32,8 @@ def test_a_branch_is_named_once() -> None:
     assert write_settings({}, {}, {}).branch == "main"
     assert write_settings({"branch": "b"}, {}, {}).branch == "b"
     assert write_settings({"branch": "b"}, {}, {}, branch="b").branch == "b"
+    # an empty name is a branch that is not there, never main
+    assert write_settings({"branch": ""}, {}, {}).branch == ""
     with pytest.raises(InvalidRequestError, match="keep one"):
         write_settings({"branch": "b"}, {}, {}, branch="c")
 
