@@ -122,7 +122,10 @@ def test_run_time_filters_leave_groups_sorted(session: IcebergSession) -> None:
     compared(session, "filtered", query)
 
 
-@pytest.mark.parametrize("seed", range(3))
+ONCE = pytest.mark.once("orders of values are the same on all releases: one seed asks each of them")
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=ONCE), pytest.param(2, marks=ONCE)])
 def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
     chance = random.Random(seed)
     columns = ("id", "g", "s", "m", "t")
