@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,15 @@ _POSITIONS_CACHE: DecodedCache[Mapping[str, Positions]] = DecodedCache(
 _VECTORS_CACHE: DecodedCache[BitMap64] = DecodedCache(
     _CACHE_BYTES, lambda bitmap: len(bitmap.serialize())
 )
+
+
+class DeletionVector(NamedTuple):
+    """Where the deletion vector of a data file lies, and how many rows it deletes."""
+
+    file_path: str
+    content_offset: int
+    content_size_in_bytes: int
+    cardinality: int
 
 
 class DeletedRows(Protocol):
@@ -111,21 +120,42 @@ def read_deleted_rows(
     io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = False
 ) -> DeletedRows | None:
     """The rows that the task's position deletes remove from its data file; None without any."""
+    vector = deletion_vector_of(task, table)
+    if vector is not None:
+        return DeletionVectorRows(_read_vector(io, vector, table))
     refs = [d for d in task.deletes if d.content is FileContent.POSITION_DELETES]
-    vectors = [d for d in refs if d.is_deletion_vector]
-    if len(vectors) > 1:
-        raise InvalidMetadataError(
-            f"table {table}: {task.file_path} has {len(vectors)} deletion vectors "
-            f"({', '.join(v.file_path for v in vectors)}); a snapshot may have one per data file"
-        )
-    if vectors:
-        return DeletionVectorRows(_read_vector(io, vectors[0], task.file_path, table))
     found = [
         p for ref in refs if len(p := _positions_of(io, ref, task.file_path, verify_checksums))
     ]
     if not found:
         return None
     return PositionRows(found[0] if len(found) == 1 else np.unique(np.concatenate(found)))
+
+
+def deletion_vector_of(task: ScanTask, table: str) -> DeletionVector | None:
+    """The one deletion vector of a task's data file, which has all that its entry must have."""
+    vectors = [d for d in task.deletes if d.is_deletion_vector]
+    if not vectors:
+        return None
+    if len(vectors) > 1:
+        raise InvalidMetadataError(
+            f"table {table}: {task.file_path} has {len(vectors)} deletion vectors "
+            f"({', '.join(v.file_path for v in vectors)}); a snapshot may have one per data file"
+        )
+    (ref,) = vectors
+    if ref.referenced_data_file != task.file_path:
+        raise InvalidMetadataError(
+            f"table {table}: deletion vector of {ref.referenced_data_file} in {ref.file_path} is "
+            f"assigned to {task.file_path}"
+        )
+    if ref.content_offset is None or ref.content_size_in_bytes is None:
+        raise InvalidMetadataError(
+            f"table {table}: the deletion vector of {task.file_path} in {ref.file_path} has no "
+            "content_offset and content_size_in_bytes, which are required"
+        )
+    return DeletionVector(
+        ref.file_path, ref.content_offset, ref.content_size_in_bytes, ref.record_count
+    )
 
 
 def is_only_of(
@@ -137,30 +167,11 @@ def is_only_of(
     return len(_positions_of(io, ref, data_file, verify_checksums)) == ref.record_count
 
 
-def _read_vector(io: FileIO, ref: DeleteFileRef, data_file: str, table: str) -> BitMap64:
-    if ref.referenced_data_file != data_file:
-        raise InvalidMetadataError(
-            f"table {table}: deletion vector of {ref.referenced_data_file} in {ref.file_path} is "
-            f"assigned to {data_file}"
-        )
-    if ref.content_offset is None or ref.content_size_in_bytes is None:
-        raise InvalidMetadataError(
-            f"table {table}: the deletion vector of {data_file} in {ref.file_path} has no "
-            "content_offset and content_size_in_bytes, which are required"
-        )
-    read = partial(
-        read_deletion_vector,
-        io,
-        ref.file_path,
-        ref.content_offset,
-        ref.content_size_in_bytes,
-        ref.record_count,
-        f"table {table}",
-    )
-    if not is_written_once(ref.file_path.rpartition("/")[2]):
+def _read_vector(io: FileIO, vector: DeletionVector, table: str) -> BitMap64:
+    read = partial(read_deletion_vector, io, *vector, f"table {table}")
+    if not is_written_once(vector.file_path.rpartition("/")[2]):
         return read()
-    key = (ref.file_path, ref.content_offset, ref.content_size_in_bytes, ref.record_count)
-    return _VECTORS_CACHE.get_or_read(io, key, read)
+    return _VECTORS_CACHE.get_or_read(io, vector, read)
 
 
 def _positions_of(

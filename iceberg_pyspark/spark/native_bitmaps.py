@@ -40,9 +40,9 @@ def _bitmap(io: FileIO, table: str, verify_checksums: bool, task: ScanTask) -> B
     return None if rows is None else rows.bitmap()
 
 
-def bitmap_bytes(bitmap: BitMap64 | None) -> int:
-    """What a bitmap takes on its way."""
-    return 0 if bitmap is None else len(bitmap.serialize())
+def bitmap_bytes(bitmap: object) -> int:
+    """What a bitmap takes on its way; anything else takes nothing."""
+    return len(bitmap.serialize()) if isinstance(bitmap, BitMap64) else 0
 
 
 def portions(files: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iterator[list[_T]]:

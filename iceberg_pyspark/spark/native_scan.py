@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import accumulate, islice
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
 
+from iceberg_pyspark.arrow.position_deletes import DeletionVector
 from iceberg_pyspark.arrow.read_task import read_group
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import columns_of
@@ -28,7 +30,7 @@ from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark import native_bitmaps
 from iceberg_pyspark.spark.batches import compile_to_spark
 from iceberg_pyspark.spark.bridge.calls import ParquetRelation, SelectedColumn
-from iceberg_pyspark.spark.bridge.features import NATIVE_SCAN
+from iceberg_pyspark.spark.bridge.features import EXECUTOR_VECTORS, NATIVE_SCAN
 from iceberg_pyspark.spark.misread_files import misread_files
 from iceberg_pyspark.spark.native_bitmaps import (
     bitmap_bytes,
@@ -59,6 +61,7 @@ from iceberg_pyspark.spark.native_filter import condition_of, is_exact
 from iceberg_pyspark.spark.native_grouping import key_columns
 from iceberg_pyspark.spark.native_ordering import sort_fields, sorted_by
 from iceberg_pyspark.spark.native_storage import NativeStorage
+from iceberg_pyspark.spark.native_vectors import large_vectors, vector_places
 from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.runtime_filters import telling_columns
 from iceberg_pyspark.spark.shipped_tasks import shipped_tasks
@@ -119,13 +122,15 @@ class Question:
 
 
 _EVERY_COLUMN = Question()
+_Deleted: TypeAlias = BitMap64 | DeletionVector
+"""The deleted rows of a file: as the driver has read them, or where executors will."""
 
 
 @dataclass(kw_only=True)
 class _Files:
     plain: list[ScanTask] = field(default_factory=list)
-    with_positions: list[tuple[ScanTask, BitMap64]] = field(default_factory=list)
-    with_keys: list[tuple[ScanTask, BitMap64]] = field(default_factory=list)
+    with_positions: list[tuple[ScanTask, _Deleted]] = field(default_factory=list)
+    with_keys: list[tuple[ScanTask, _Deleted]] = field(default_factory=list)
     portable: list[ScanTask] = field(default_factory=list)
 
 
@@ -197,7 +202,8 @@ class NativeScan:
         """All files as one part that knows the key of each; None where it takes several."""
         if files.with_keys or files.portable:
             return None
-        every = [*((task, BitMap64()) for task in files.plain), *files.with_positions]
+        every: list[tuple[ScanTask, _Deleted]] = [(task, BitMap64()) for task in files.plain]
+        every += files.with_positions
         kinds = self._by_constants(every, lambda file: file[0])
         size = sum(bitmap_bytes(bitmap) for _, bitmap in files.with_positions)
         if len(kinds) != 1 or size > native_bitmaps.MAX_BROADCAST_BYTES:
@@ -227,7 +233,8 @@ class NativeScan:
 
     def _sorted_files(self) -> _Files:
         files = _Files()
-        taken = said = 0
+        with_deletes: list[ScanTask] = []
+        said = 0
         started = monotonic()
         plan = self._scan.plan()
         needed = list(self._needed(plan))
@@ -235,7 +242,6 @@ class NativeScan:
         for planned, tasks in needed:
             if self._question.grouped:
                 self._sort_orders.update(planned.entries["sort_order_id"].unique().to_pylist())
-            with_deletes: list[ScanTask] = []
             misread = misread_files(self._scan.io, planned.entries)
             for task in tasks:
                 if task.file_path in misread or not self._is_readable(task):
@@ -246,22 +252,11 @@ class NativeScan:
                     files.portable.append(task)
                 elif not task.deletes:
                     files.plain.append(task)
-                elif self._marks_deleted or taken > native_bitmaps.MAX_TOTAL_BYTES:
+                elif self._marks_deleted:
                     files.portable.append(task)
                 else:
                     with_deletes.append(task)
-            io, table = self._scan.io, self._scan.context.table
-            verify = self._scan.context.verify_checksums
-            for task, bitmap in read_bitmaps(io, with_deletes, table, verify):
-                taken += bitmap_bytes(bitmap)
-                if taken > native_bitmaps.MAX_TOTAL_BYTES:
-                    files.portable.append(task)
-                elif equality_deletes(task):
-                    files.with_keys.append((task, bitmap or BitMap64()))
-                elif bitmap is None:
-                    files.plain.append(task)
-                else:
-                    files.with_positions.append((task, bitmap))
+        self._sort_by_deletes(files, with_deletes)
         found = plan.statistics
         self._planned = {
             "skippedDataFiles": found.data_files - found.data_files_kept,
@@ -271,6 +266,38 @@ class NativeScan:
             "totalPlanningDuration": round((monotonic() - started) * 1000),
         }
         return files
+
+    def _sort_by_deletes(self, files: _Files, tasks: Sequence[ScanTask]) -> None:
+        """Read the position deletes that the driver reads; executors read many vectors."""
+        io, context = self._scan.io, self._scan.context
+        vectors = self._large_vectors(tasks)
+        read_here = [t for t in tasks if t.file_path not in vectors]
+        read = read_bitmaps(io, read_here, context.table, context.verify_checksums)
+        taken = 0
+        for task in tasks:
+            deleted: _Deleted | None = vectors.get(task.file_path)
+            if deleted is None:
+                if taken <= native_bitmaps.MAX_TOTAL_BYTES:
+                    _, deleted = next(read)
+                    taken += bitmap_bytes(deleted)
+                if taken > native_bitmaps.MAX_TOTAL_BYTES:
+                    files.portable.append(task)
+                    continue
+            if equality_deletes(task):
+                files.with_keys.append((task, deleted or BitMap64()))
+            elif deleted is None:
+                files.plain.append(task)
+            else:
+                files.with_positions.append((task, deleted))
+
+    def _large_vectors(self, tasks: Sequence[ScanTask]) -> Mapping[str, DeletionVector]:
+        if not self._bridge.has(EXECUTOR_VECTORS):
+            return {}
+
+        def is_reached(path: str) -> bool:
+            return self._storage.location(path) is not None
+
+        return large_vectors(tasks, self._scan.context.table, is_reached)
 
     def _take_proven(self, files: Sequence[PlannedFiles]) -> None:
         """Find the conditions that need no evaluation, and read no column for them alone."""
@@ -320,24 +347,40 @@ class NativeScan:
         return Part(plan=self._selected(columns, tasks, (), "plain", columns.outputs))
 
     def _with_bitmaps(
-        self, files: Sequence[tuple[ScanTask, BitMap64]], constants: frozenset[int], name: str
+        self, files: Sequence[tuple[ScanTask, _Deleted]], constants: frozenset[int], name: str
     ) -> Part:
         columns = self._columns_of(constants)
         assert columns is not None, "files went to the portable part"
         tasks = [task for task, _ in files]
         plan = self._selected(columns, tasks, (ORDINAL,), name, (*columns.outputs, *_AT))
-        return Part(plan=plan, live=self._live(plan, [bitmap for _, bitmap in files]))
+        return Part(plan=plan, live=self._live(plan, [deleted for _, deleted in files]))
 
-    def _live(self, plan: Any, bitmaps: Sequence[BitMap64]) -> Any:
-        blob, wide = packed_bitmaps(bitmaps)
-        return self._bridge.live_rows(plan, blob, wide)
+    def _live(self, plan: Any, deleted: Sequence[_Deleted]) -> Any:
+        """The condition on a plan's rows that they are not deleted; None where none is."""
+        bitmaps = [d if isinstance(d, BitMap64) else BitMap64() for d in deleted]
+        vectors = [d if isinstance(d, DeletionVector) else None for d in deleted]
+        conditions = []
+        if any(bitmaps):
+            blob, wide = packed_bitmaps(bitmaps)
+            conditions.append(self._bridge.live_rows(plan, blob, wide))
+        if any(vectors):
+            locations = {v.file_path: self._storage.location(v.file_path) for v in vectors if v}
+            places = vector_places(
+                self._scan.io,
+                self._scan.context.table,
+                vectors,
+                lambda path: locations[path] or path,
+                self._storage.options,
+            )
+            conditions.append(self._bridge.unmarked_rows(plan, places))
+        return reduce(self._bridge.both, conditions) if conditions else None
 
     def _with_keys(
-        self, files: Sequence[tuple[ScanTask, BitMap64]], constants: frozenset[int], name: str
+        self, files: Sequence[tuple[ScanTask, _Deleted]], constants: frozenset[int], name: str
     ) -> Part:
         """Files with equality deletes, which may have position deletes too."""
         tasks = [task for task, _ in files]
-        bitmaps = [bitmap for _, bitmap in files]
+        deleted_rows = [deleted for _, deleted in files]
         ids = key_ids(tasks)
         columns = self._columns_of(constants, ids)
         deleted = None if columns is None else read_deleted_keys(self._scan, tasks, self._scopes)
@@ -351,7 +394,7 @@ class NativeScan:
         if any(d.scoped for d in deleted):
             facts.append(SCOPE)
             extras.append(renamed(SCOPE, SCOPE))
-        if any(bitmaps):
+        if any(deleted_rows):
             facts.append(ORDINAL)
             extras += _AT
         described, files = self._described(columns, tasks, facts, name)
@@ -359,7 +402,7 @@ class NativeScan:
         plan = self._bridge.analysed(made)
         return Part(
             plan=plan,
-            live=self._live(plan, bitmaps) if any(bitmaps) else None,
+            live=self._live(plan, deleted_rows),
             anti_joins=tuple(
                 self._bridge.analysed(anti_join(self._spark, made, d)) for d in deleted
             ),

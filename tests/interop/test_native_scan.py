@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from iceberg_pyspark.spark import native_bitmaps
+from iceberg_pyspark.spark import native_bitmaps, native_vectors
 from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 
@@ -95,9 +95,13 @@ def test_count_of_a_table_reads_no_data_unless_deletes_compare_values(
     assert "IcebergPyParquetScan" in same_rows(lake, query)
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_deleted_rows_stay_deleted(lake: Oracle, version: int) -> None:
-    name = f"native.deleted_v{version}"
+@pytest.mark.parametrize(("version", "read_by"), [(2, "driver"), (3, "driver"), (3, "executors")])
+def test_deleted_rows_stay_deleted(
+    lake: Oracle, version: int, read_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if read_by == "executors":
+        monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", -1)
+    name = f"native.deleted_v{version}_{read_by}"
     lake.sql(
         f"create table java_hadoop.{name} using iceberg tblproperties "
         f"('format-version'='{version}', 'write.delete.mode'='merge-on-read') as " + ROWS
@@ -106,6 +110,7 @@ def test_deleted_rows_stay_deleted(lake: Oracle, version: int) -> None:
     lake.sql(f"insert into java_hadoop.{name} " + ROWS)
     plan = same_rows(lake, "select * from {t}." + name)
     assert plan.count("IcebergPyParquetScan") == 2, "only files with deletes pay for them"
+    assert ("deletion_vectors" in plan) == (read_by == "executors")
     again = same_rows(lake, f"select id from {{t}}.{name} where id < 90")
     assert bitmaps_in(again) == bitmaps_in(plan), "equal bitmaps are broadcast once"
     lake.sql(f"delete from java_hadoop.{name} where id = 1")

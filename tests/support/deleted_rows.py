@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,23 +20,29 @@ from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.table.commit_files import commit_action
 
 
-def delete_positions(table: Table, positions: Mapping[str, Iterable[int]]) -> None:
-    """Commit deletion vectors: rows of unpartitioned data files, by position."""
+def delete_positions(table: Table, positions: Mapping[str, Iterable[int]], **said: Any) -> None:
+    """Commit deletion vectors: rows of unpartitioned data files, by position.
+
+    Their entries say what is said of them, be it wrong.
+    """
     table.refresh()
     location = f"{table.location}/data/{uuid.uuid4()}.puffin"
     blobs = write_deletion_vectors(table.io, location, positions)
     _commit(
         table,
         *(
-            DataFile(
-                content=FileContent.POSITION_DELETES,
-                file_path=location,
-                file_format="puffin",
-                record_count=blob.cardinality,
-                file_size_in_bytes=table.io.size(location),
-                referenced_data_file=data_file,
-                content_offset=blob.content_offset,
-                content_size_in_bytes=blob.content_size_in_bytes,
+            replace(
+                DataFile(
+                    content=FileContent.POSITION_DELETES,
+                    file_path=location,
+                    file_format="puffin",
+                    record_count=blob.cardinality,
+                    file_size_in_bytes=table.io.size(location),
+                    referenced_data_file=data_file,
+                    content_offset=blob.content_offset,
+                    content_size_in_bytes=blob.content_size_in_bytes,
+                ),
+                **said,
             )
             for data_file, blob in blobs.items()
         ),

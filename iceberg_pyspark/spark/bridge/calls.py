@@ -84,6 +84,31 @@ class SelectedColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VectorPlaces:
+    """Where deletion vectors lie (`IcebergPyVectorConditions.liveRows`)."""
+
+    table: str
+    store: str
+    """Equal for equal stores: vectors of two are not the same, whatever their files are called."""
+
+    options: Mapping[str, str] = field(repr=False)
+    """Hadoop's, for the locations."""
+
+    locations: Sequence[str]
+    lasting: Sequence[bool]
+    """Of each location whether it means the same bytes for ever."""
+
+    places: Sequence[int]
+    """Of each data file which location has its vector."""
+
+    offsets: Sequence[int]
+    sizes: Sequence[int]
+    """In bytes, 0 for a data file without a vector."""
+
+    cardinalities: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Storing:
     """A value to be stored in a column of a type (`IcebergPyChanges.storable`)."""
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.spark.bridge.lots import (
+    DELETION_VECTORS,
     EXTENSIONS,
     FORMAT_NAME,
     ICEBERG_NAME,
@@ -36,6 +37,11 @@ NATIVE_SCAN = Feature(
     lots=(PARQUET_SCAN,),
     internals=("parquet_scan",),
     otherwise="Python reads the files of tables",
+)
+EXECUTOR_VECTORS = Feature(
+    name="deletion vectors read by executors",
+    lots=(DELETION_VECTORS,),
+    otherwise="the driver reads all of them, and beyond some size Python reads their files",
 )
 NATIVE_SOURCE = Feature(
     name='native scans of format("iceberg-py")',
@@ -109,6 +115,7 @@ CLOSED_CATALOGS = Feature(
 
 FEATURES = (
     NATIVE_SCAN,
+    EXECUTOR_VECTORS,
     NATIVE_SOURCE,
     SIZED_ROWS,
     WRITE_LAYOUT,

@@ -26,6 +26,7 @@ from iceberg_pyspark.spark.bridge.calls import (
     ParquetRelation,
     SelectedColumn,
     Storing,
+    VectorPlaces,
     WrittenColumn,
     to_json,
 )
@@ -40,6 +41,7 @@ from iceberg_pyspark.spark.bridge.features import (
 )
 from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
+from iceberg_pyspark.spark.bridge.lots import source_on_executors
 from iceberg_pyspark.spark.bridge.protocol import (
     Expression,
     StatedChange,
@@ -117,6 +119,10 @@ class Bridge:
     @cached_property
     def _scans(self) -> Any:
         return self._made("IcebergPyParquetScans")
+
+    @cached_property
+    def _vectors(self) -> Any:
+        return self._made("IcebergPyVectorConditions")
 
     @cached_property
     def _rows(self) -> Any:
@@ -290,6 +296,18 @@ class Bridge:
         if held is not None:
             return held
         return self._scans.liveRows(self._spark._jsparkSession, plan, digest, packed, wide)
+
+    def unmarked_rows(self, plan: Any, described: VectorPlaces) -> Any:
+        """The condition on a plan's rows that no deletion vector of their file has them."""
+        text = to_json(described)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return self._vectors.liveRows(
+            self._spark._jsparkSession, plan, digest, text, source_on_executors()
+        )
+
+    def both(self, one: Any, other: Any) -> Any:
+        """The condition that two conditions hold."""
+        return self._vectors.both(one, other)
 
     def table_frame(self, facts: TableFacts, like: Any = None) -> DataFrame:
         """The rows of the table that facts name; columns have the ids that a statement knows."""

@@ -7,7 +7,9 @@ fall back to says `features.py`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,9 @@ CORE = "core"
 
 PARQUET_SCAN = "parquet_scan"
 """Data files read by Spark's own Parquet reader."""
+
+DELETION_VECTORS = "deletion_vectors"
+"""Deletion vectors read where the rows are."""
 
 LAYOUT = "layout"
 """Rows spread over the tasks that write them."""
@@ -40,6 +45,7 @@ ICEBERG_NAME = "iceberg_name"
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     CORE: (),
     PARQUET_SCAN: (CORE,),
+    DELETION_VECTORS: (CORE, PARQUET_SCAN),
     LAYOUT: (CORE,),
     PARQUET_WRITE: (CORE,),
     ROW_LEVEL: (CORE,),
@@ -56,6 +62,18 @@ FORMATS: Mapping[str, tuple[str, str]] = {
 """Of lots: a class that Spark finds as a format, and the format's name; two of a name are an error.
 """
 
+_ON_EXECUTORS = (
+    "IcebergPyDeletionVector",
+    "IcebergPyHeldVectors",
+    "IcebergPyVectorProbe",
+    "IcebergPyVectorRead",
+)
+"""Classes of `DELETION_VECTORS` that executors compile: they name no others of ours."""
+
+_ENTRY = """
+public Object generate(Object[] references) { return new InnerVectorProbe(references[0]); }
+"""
+
 _SOURCES = Path(__file__).parent / "java"
 
 
@@ -66,7 +84,20 @@ def classes_of(lot: str) -> list[str]:
 
 def source_of(lot: str) -> str:
     """The sources of a lot as the one file that Janino takes: it wants the imports first."""
-    lines = [line for f in _files(lot) for line in f.read_text("utf-8").splitlines()]
+    return _one_file(_files(lot))
+
+
+@cache
+def source_on_executors() -> str:
+    """What reads deletion vectors, as the body of a class that Spark has generated."""
+    files = [f for f in _files(DELETION_VECTORS) if f.stem in _ON_EXECUTORS]
+    inner = re.sub(r"^class ", "static class ", _one_file(files), flags=re.MULTILINE)
+    # where the driver executes as well, Janino would take its classes of these names
+    return inner.replace("IcebergPy", "Inner") + _ENTRY
+
+
+def _one_file(files: Sequence[Path]) -> str:
+    lines = [line for f in files for line in f.read_text("utf-8").splitlines()]
     imports = sorted({line for line in lines if line.startswith("import ")})
     return "\n".join([*imports, *(line for line in lines if not line.startswith("import "))])
 

@@ -86,6 +86,12 @@ def test_a_relation_of_files() -> None:
     assert read == names_of(calls.ParquetRelation, calls.SelectedColumn)
 
 
+def test_places_of_deletion_vectors() -> None:
+    assert keys_read("IcebergPyVectorConditions") == names_of(calls.VectorPlaces)
+    put = set(re.findall(r'\.put\("(\w+)"', java("IcebergPyVectorConditions")))
+    assert put == keys_read("IcebergPyVectorProbe")
+
+
 def test_columns_to_write() -> None:
     assert keys_read("IcebergPyParquetWrites") == names_of(calls.WrittenColumn)
 

@@ -138,13 +138,7 @@ public class IcebergPyParquetScans {
   }
 
   private static Object liveRows(Object plan, Object broadcast, boolean wide) {
-    Attribute ordinal = null, position = null;
-    scala.collection.Iterator it = ((LogicalPlan) plan).output().iterator();
-    while (it.hasNext()) {
-      Attribute a = (Attribute) it.next();
-      if (a.name().equals("__ice_ord")) ordinal = a;
-      if (a.name().equals("__ice_pos")) position = a;
-    }
+    Attribute ordinal = column(plan, "__ice_ord"), position = column(plan, "__ice_pos");
     DataType bitmap = new ObjectType(wide ? org.roaringbitmap.longlong.Roaring64NavigableMap.class
                                           : org.roaringbitmap.RoaringBitmap.class);
     Expression all =
@@ -158,7 +152,16 @@ public class IcebergPyParquetScans {
     return new Not(new Coalesce(IcebergPyBridge.seq(
         IcebergPyBridge.list(new Object[] {deleted, Literal$.MODULE$.apply(Boolean.FALSE)}))));
   }
-  private static Expression invoke(
+  /** The column of a plan that has a name; null without one. */
+  static Attribute column(Object plan, String name) {
+    scala.collection.Iterator it = ((LogicalPlan) plan).output().iterator();
+    while (it.hasNext()) {
+      Attribute a = (Attribute) it.next();
+      if (a.name().equals(name)) return a;
+    }
+    return null;
+  }
+  static Expression invoke(
       Expression target, String method, DataType type, Expression[] arguments) {
     return new org.apache.spark.sql.catalyst.expressions.objects.Invoke(target, method, type,
         IcebergPyBridge.seq(IcebergPyBridge.list(arguments)), IcebergPyBridge.seq(new ArrayList()),

@@ -1,0 +1,67 @@
+import java.lang.ref.SoftReference;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+
+/**
+ * Deletion vectors that the tasks of an executor share: the last used of them and so many bytes at
+ * most, fewer where memory is short. Each is read by one task, for which others wait.
+ */
+class IcebergPyHeldVectors {
+  private static final long MOST = Math.min(128L << 20, Runtime.getRuntime().maxMemory() / 16);
+  private static final Map held = new LinkedHashMap(16, 0.75f, true);
+  private static final Map sizes = new HashMap();
+  private static final Map reading = new HashMap();
+  private static long bytes = 0;
+
+  static IcebergPyDeletionVector get(Object key, Callable read) {
+    while (true) {
+      FutureTask running = null, mine = null;
+      synchronized (held) {
+        SoftReference reference = (SoftReference) held.get(key);
+        Object found = reference == null ? null : reference.get();
+        if (found != null) return (IcebergPyDeletionVector) found;
+        running = (FutureTask) reading.get(key);
+        if (running == null) {
+          running = mine = new FutureTask(read);
+          reading.put(key, mine);
+        }
+      }
+      if (mine != null) mine.run();
+      IcebergPyDeletionVector found = null;
+      Throwable failure = null;
+      try {
+        found = (IcebergPyDeletionVector) running.get();
+      } catch (ExecutionException e) {
+        failure = e.getCause();
+      } catch (InterruptedException e) {
+        failure = e;
+      } finally {
+        if (mine != null) done(key, found);
+      }
+      if (found != null) return found;
+      // the task that read may have been killed: another reads for itself
+      if (mine != null || failure instanceof InterruptedException)
+        org.apache.spark.unsafe.Platform.throwException(failure);
+    }
+  }
+
+  private static void done(Object key, IcebergPyDeletionVector found) {
+    synchronized (held) {
+      reading.remove(key);
+      if (found == null || found.bytes > MOST) return;
+      Long before = (Long) sizes.put(key, Long.valueOf(found.bytes));
+      bytes += found.bytes - (before == null ? 0 : before.longValue());
+      held.put(key, new SoftReference(found));
+      Iterator oldest = held.keySet().iterator();
+      while (bytes > MOST) {
+        bytes -= ((Long) sizes.remove(oldest.next())).longValue();
+        oldest.remove();
+      }
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.LongBinaryOperator;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.EvalMode;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator;
+import org.apache.spark.sql.catalyst.expressions.codegen.GeneratedClass;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.ObjectType;
+import org.apache.spark.util.SerializableConfiguration;
+
+/**
+ * Conditions that keep the rows which no deletion vector marks, read where the rows are.
+ *
+ * Executors know none of our classes: they compile those that read vectors from their source, as
+ * they compile the code that Spark generates, and keep them as long.
+ */
+public class IcebergPyVectorConditions {
+  private final IcebergPyBroadcasts held = new IcebergPyBroadcasts();
+
+  /**
+   * The condition on a plan's rows. `described` is a `VectorPlaces` of bridge/calls.py, `digest`
+   * is equal for equal ones, and `source` what executors compile (lots.py).
+   */
+  public Object liveRows(Object session, Object plan, String digest, String described,
+      String source) throws com.fasterxml.jackson.core.JsonProcessingException {
+    SparkSession spark = (SparkSession) session;
+    // Hadoop's options are those of the session, which may change
+    String key = digest + spark.conf().getAll().hashCode();
+    Object[] references = (Object[]) held.get(key);
+    if (references == null) {
+      Map said = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
+      references =
+          new Object[] {new JavaSparkContext(spark.sparkContext()).broadcast(places(spark, said))};
+      held.put(key, references, described.length());
+    }
+    Expression compiled = new StaticInvoke(CodeGenerator.class, new ObjectType(scala.Tuple2.class),
+        "compile",
+        IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {
+            object(new CodeAndComment(source, scala.collection.immutable.Map$.MODULE$.empty()))})),
+        IcebergPyBridge.seq(new java.util.ArrayList()), true, true, true, scala.Option.empty());
+    Expression made = IcebergPyParquetScans.invoke(
+        compiled, "_1", new ObjectType(GeneratedClass.class), new Expression[0]);
+    Expression probe = IcebergPyParquetScans.invoke(made, "generate",
+        new ObjectType(LongBinaryOperator.class), new Expression[] {object(references)});
+    Expression file = new Cast(IcebergPyParquetScans.column(plan, "__ice_ord"), LongType$.MODULE$,
+        scala.Option.empty(), EvalMode.LEGACY());
+    Expression deleted = IcebergPyParquetScans.invoke(
+        new IcebergPyOncePerTask(probe, "deletion_vectors(" + references[0] + ")"), "applyAsLong",
+        LongType$.MODULE$,
+        new Expression[] {file, IcebergPyParquetScans.column(plan, "__ice_pos")});
+    return new EqualTo(deleted, new Literal(Long.valueOf(0), LongType$.MODULE$));
+  }
+  private static Literal object(Object value) {
+    return new Literal(value, new ObjectType(value.getClass()));
+  }
+  public Object both(Object one, Object other) {
+    return new And((Expression) one, (Expression) other);
+  }
+
+  /** What `IcebergPyVectorProbe` asks for, in classes that executors know. */
+  private static HashMap places(SparkSession spark, Map said) {
+    Configuration conf = spark.sessionState().newHadoopConfWithOptions(
+        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
+            scala.jdk.javaapi.CollectionConverters.asScala((Map) said.get("options"))));
+    HashMap all = new HashMap();
+    all.put("conf", new SerializableConfiguration(conf));
+    all.put("table", said.get("table"));
+    all.put("store", said.get("store"));
+    List locations = (List) said.get("locations"), lasting = (List) said.get("lasting");
+    boolean[] lasts = new boolean[lasting.size()];
+    for (int i = 0; i < lasts.length; i++) lasts[i] = ((Boolean) lasting.get(i)).booleanValue();
+    all.put("locations", (String[]) locations.toArray(new String[locations.size()]));
+    all.put("lasting", lasts);
+    all.put("places", numbers(said.get("places")));
+    all.put("sizes", numbers(said.get("sizes")));
+    all.put("offsets", numbers(said.get("offsets")));
+    all.put("cardinalities", numbers(said.get("cardinalities")));
+    return all;
+  }
+  private static long[] numbers(Object list) {
+    long[] all = new long[((List) list).size()];
+    for (int i = 0; i < all.length; i++) all[i] = ((Number) ((List) list).get(i)).longValue();
+    return all;
+  }
+}

@@ -1,0 +1,367 @@
+"""Deletion vectors that executors read: the same rows and refusals as where the driver reads."""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyroaring import BitMap64
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.errors import IcebergError, LocationRefusedError, StorageError
+from iceberg_pyspark.spark import native_bitmaps, native_vectors
+from iceberg_pyspark.spark.native_storage import NativeStorage
+from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
+from tests.support.deleted_rows import delete_keys, delete_positions
+from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.vector_probe import VectorProbe
+from tests.unit.storage.test_deletion_vectors import framed, vector_of
+
+MERGE_ON_READ = "'format-version'='3', " + ", ".join(
+    f"'write.{op}.mode'='merge-on-read'" for op in ("delete", "update", "merge")
+)
+ROWS = "select id, cast(id % 5 as int) g, 's' || id s from range(0, 4000, 1, 4)"
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("vectors"), "vectors") as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def read_by_executors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", -1)
+
+
+def make(session: IcebergSession, name: str, clauses: str = "") -> str:
+    session.spark.sql(
+        f"create table vectors.db.{name} using iceberg {clauses} tblproperties ({MERGE_ON_READ}) "
+        f"as {ROWS}"
+    )
+    return f"vectors.db.{name}"
+
+
+def ids(session: IcebergSession, query: str) -> list[int]:
+    frame = session.spark.sql(query)
+    assert "deletion_vectors(Broadcast(" in plan_of(frame)
+    return sorted(row.id for row in frame.collect())
+
+
+@pytest.mark.parametrize("clauses", ["", "partitioned by (g)", "partitioned by (bucket(16, id))"])
+def test_rows_of_many_files_with_one_puffin_file(
+    session: IcebergSession, clauses: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(session, f"many_{len(clauses)}", clauses)
+    session.spark.sql(f"delete from {table} where id % 3 = 0")
+    session.spark.sql(f"insert into {table} select 3L, 3, 'again'")
+    found = session.table(table)
+    vectors = {d.file_path for t in found.scan().plan_files() for d in t.deletes}
+    assert len(vectors) < len([t for t in found.scan().plan_files() if t.deletes])
+    query = f"select id, g, s from {table} where s <> 's7'"
+    by_executors = ids(session, query)
+    assert by_executors == sorted([i for i in range(4000) if i % 3 and i != 7] + [3])
+    monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", 2**20)
+    assert "deletion_vectors" not in plan_of(session.spark.sql(query))
+    assert sorted(r.id for r in session.spark.sql(query).collect()) == by_executors
+
+
+def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
+    table = make(session, "generated")
+    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    spark = session.spark
+    adaptive = spark.conf.get("spark.sql.adaptive.enabled")
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        plan = plan_of(spark.sql(f"select sum(id) from {table} where g = 3"))
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
+    assert re.search(r"\*\(1\) Filter .*deletion_vectors.*\n.*\*\(1\) ColumnarToRow", plan), plan
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("spark.sql.codegen.wholeStage", "false"), ("spark.sql.codegen.maxFields", "1")],
+)
+@pytest.mark.parametrize("factory", ["FALLBACK", "NO_CODEGEN"])
+def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
+    session: IcebergSession, setting: str, value: str, factory: str
+) -> None:
+    if not session.spark.catalog.tableExists("vectors.db.parts"):
+        session.spark.sql(f"delete from {make(session, 'parts')} where id % 7 = 0")
+    spark = session.spark
+    before = {k: spark.conf.get(k) for k in (setting, "spark.sql.codegen.factoryMode")}
+    try:
+        spark.conf.set(setting, value)
+        spark.conf.set("spark.sql.codegen.factoryMode", factory)
+        found = ids(session, "select * from vectors.db.parts where g > 1")
+    finally:
+        for key, one in before.items():
+            spark.conf.set(key, str(one))
+    assert found == [i for i in range(4000) if i % 7 and i % 5 > 1]
+
+
+def test_a_vector_is_read_once_for_all_tasks_and_queries(session: IcebergSession) -> None:
+    spark = session.spark
+    table = "vectors.db.once"
+    spark.sql(
+        f"create table {table} using iceberg tblproperties ({MERGE_ON_READ}) "
+        "as select id, uuid() u from range(0, 20000, 1, 1)"
+    )
+    spark.sql(f"delete from {table} where id % 7 = 0")
+    (task,) = session.table(table).scan().plan_files()
+    frame = spark.read.option("split-size", 20_000).option("file-open-cost", 0).table(table)
+    assert frame.rdd.getNumPartitions() > 8, "a file is read by several tasks"
+    live = [i for i in range(20_000) if i % 7]
+    assert sorted(r.id for r in frame.collect()) == live
+    (vector,) = task.deletes
+    Path(vector.file_path).unlink()
+    assert ids(session, f"select id from {table} where id > 5") == [i for i in live if i > 5]
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+def test_tasks_at_the_same_time_read_a_vector_once(
+    session: IcebergSession, tmp_path: Path, lasting: bool
+) -> None:
+    """Unless its file's name may come to mean other bytes."""
+    rng = random.Random(1)
+    positions = BitMap64(rng.sample(range(10**9), 400_000))
+    blob = encode_deletion_vector(positions)
+    probe = VectorProbe(
+        session.spark,
+        tmp_path / f"{uuid.uuid4()}.puffin",
+        [blob],
+        [len(positions)],
+        lasting=lasting,
+    )
+    tasks = [probe.task() for _ in range(8)]
+    start = threading.Barrier(8)
+    found: list[int] = []
+
+    def run(task: Any) -> None:
+        start.wait()
+        found.append(task.applyAsLong(0, positions[7]))
+
+    before = _bytes_read(session.spark)
+    threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [1] * 8
+    read = (_bytes_read(session.spark) - before) / len(blob)
+    assert round(read) == (1 if lasting else 8)
+
+
+def _bytes_read(spark: SparkSession) -> int:
+    jvm: Any = spark._jvm
+    every = jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
+    return sum(s.getBytesRead() for s in every if s.getScheme() == "file")
+
+
+def test_positions_of_64_bits(session: IcebergSession, tmp_path: Path) -> None:
+    positions = [0, 5, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**33 + 7, ((2**31 - 2) << 32) + 9]
+    blob = encode_deletion_vector(positions)
+    probe = VectorProbe(session.spark, tmp_path / "v.puffin", [blob], [len(positions)])
+    task = probe.task()
+    for p in positions:
+        assert [task.applyAsLong(0, q) for q in (p, p + 2)] == [1, 0], p
+
+
+def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
+    session: IcebergSession, tmp_path: Path
+) -> None:
+    """Wrong bits before and behind the checksum, and blobs that are cut."""
+    rng = random.Random(7)
+    good = BitMap64(
+        [*range(100), *range(70_000, 90_000, 2), *range(200_000, 300_000), 2**32 + 3, 2**33]
+    )
+    good.run_optimize()
+    vector = good.serialize()
+    blobs = [encode_deletion_vector(good), framed(vector_of()), framed(vector + b"\0")]
+    for _ in range(400):
+        damaged = bytearray(vector)
+        near = rng.random() < 0.7
+        damaged[rng.randrange(200 if near else len(vector))] ^= 1 << rng.randrange(8)
+        blobs.append(framed(bytes(damaged)))
+    blobs += [framed(vector[: rng.randrange(len(vector))]) for _ in range(50)]
+    blobs += [blobs[0][: rng.randrange(1, len(blobs[0]))] for _ in range(20)]
+    for _ in range(20):
+        damaged = bytearray(blobs[0])
+        damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+        blobs.append(bytes(damaged))
+    expected: list[BitMap64 | None] = []
+    for blob in blobs:
+        try:
+            expected.append(decode_deletion_vector(blob, "v"))
+        except IcebergError:
+            expected.append(None)
+    assert sum(e is not None for e in expected) > 10
+    said = [0 if e is None else len(e) for e in expected]
+    task = VectorProbe(session.spark, tmp_path / "v.puffin", blobs, said).task()
+    for i, positions in enumerate(expected):
+        if positions is None:
+            with pytest.raises(
+                PySparkException, match=r"(?s)table t: deletion.*InvalidMetadataError"
+            ):
+                task.applyAsLong(i, 5)
+            continue
+        for p in (5, 70_002, 70_003, 250_000, 2**33):
+            assert bool(task.applyAsLong(i, p)) == (p in positions), i
+
+
+def test_a_blob_of_few_bytes_takes_little_memory(session: IcebergSession, tmp_path: Path) -> None:
+    """Runs of all positions of 64 keys: as bits they would be 32 GiB."""
+    every = b"\x3b\x30\xff\xff" + b"\xff" * 8192
+    every += b"".join(i.to_bytes(2, "little") + b"\xff\xff" for i in range(2**16))
+    every += b"\0" * 4 * 2**16 + b"\x01\x00\x00\x00\xff\xff" * 2**16
+    vector = vector_of(*((key, every) for key in range(4)))
+    task = VectorProbe(session.spark, tmp_path / "v.puffin", [framed(vector)], [2**34]).task()
+    assert task.applyAsLong(0, 3 * 2**32 + 12345) == 1
+    # a number of bitmaps that nobody could hold
+    claims = framed((2**62).to_bytes(8, "little") + vector_of((0, every))[8:])
+    task = VectorProbe(session.spark, tmp_path / "w.puffin", [claims], [2**32]).task()
+    with pytest.raises(PySparkException, match="damaged deletion vector"):
+        task.applyAsLong(0, 1)
+
+
+def test_a_size_that_is_not_there_is_refused_before_memory_is_taken(
+    session: IcebergSession, tmp_path: Path
+) -> None:
+    blob = encode_deletion_vector([1])
+    probe = VectorProbe(session.spark, tmp_path / "v.puffin", [blob], [1], sizes=[2**31 - 1])
+    with pytest.raises(PySparkException, match=r"(?s)outside the file.*StorageError"):
+        probe.task().applyAsLong(0, 1)
+
+
+def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
+    table = make(session, "reused")
+    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    spark = session.spark
+    adaptive = spark.conf.get("spark.sql.adaptive.enabled")
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        frame = spark.sql(
+            f"with grouped as (select g, count(s) n from {table} group by g) "
+            "select a.g, b.n from grouped a join grouped b on a.n = b.n"
+        )
+        plan = plan_of(frame)
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
+    assert "ReusedExchange" in plan
+    assert "deletion_vectors" in plan
+    assert len(frame.collect()) >= 5
+
+
+def test_vectors_are_changed_by_changes(session: IcebergSession) -> None:
+    spark = session.spark
+    table = make(session, "changed", "partitioned by (g)")
+    spark.sql(f"delete from {table} where id % 7 = 0")
+    spark.sql(f"update {table} set s = 'new' where id % 7 = 1 or id = 2")
+    spark.sql(f"delete from {table} where s = 's3' or id between 20 and 30")
+    spark.sql(
+        f"merge into {table} t using (select id, cast(id % 5 as int) g from range(0, 60)) n "
+        "on t.id = n.id when matched and t.id % 2 = 0 then delete "
+        "when matched then update set s = 'merged' "
+        "when not matched then insert (id, g, s) values (n.id, n.g, 'back')"
+    )
+    expected: dict[int, str] = {i: f"s{i}" for i in range(4000) if i % 7}
+    expected |= {i: "new" for i in expected if i % 7 == 1 or i == 2}
+    expected = {i: s for i, s in expected.items() if i != 3 and not 20 <= i <= 30}
+    for i in range(60):
+        if i not in expected:
+            expected[i] = "back"
+        elif i % 2 == 0:
+            del expected[i]
+        else:
+            expected[i] = "merged"
+    frame = spark.sql(f"select id, s from {table} where s is not null")
+    assert "deletion_vectors" in plan_of(frame)
+    assert {r.id: r.s for r in frame.collect()} == expected
+
+
+def test_files_with_deleted_keys_too(session: IcebergSession) -> None:
+    table = make(session, "keyed")
+    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    delete_keys(session.table(table), "id", [1, 2, 3])
+    expected = [i for i in range(4000) if i % 7 and i > 3]
+    assert ids(session, f"select id from {table} where s <> ''") == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"record_count": 9}, "deletes 2 rows, its manifest entry says 9"),
+        ({"content_offset": 5}, "deletion vector at 5 of"),
+        ({"content_offset": -1}, "deletion vector at -1 of"),
+        ({"content_size_in_bytes": 2**40}, "no file has a vector of 1099511627776 bytes"),
+        ({"content_size_in_bytes": 10**6}, "1000000 bytes from there are outside the file"),
+        ({"file_path": "s3://elsewhere/v.puffin"}, "may only read files of its own store"),
+    ],
+)
+def test_what_manifests_say_wrongly_is_refused_by_name(
+    session: IcebergSession, changed: dict[str, Any], message: str
+) -> None:
+    name = f"wrong{uuid.uuid4().hex[:8]}"
+    table = session.table(make(session, name))
+    path = next(table.scan().plan_files()).file_path
+    delete_positions(table, {path: [1, 5]}, **changed)
+    with pytest.raises(Exception, match=message) as caught:
+        session.spark.sql(f"select max(s) from vectors.db.{name} where id > 1").collect()
+    assert f"db.{name}" in str(caught.value) or isinstance(caught.value, LocationRefusedError)
+
+
+def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:
+    table = session.table(make(session, "gone"))
+    path = next(table.scan().plan_files()).file_path
+    delete_positions(table, {path: [1, 5]})
+    (vector,) = (d for t in table.scan().plan_files() for d in t.deletes)
+    Path(vector.file_path).unlink()
+    with pytest.raises(Exception, match=re.escape(vector.file_path)) as caught:
+        session.spark.sql("select max(s) from vectors.db.gone where id > 1").collect()
+    assert StorageError.__name__ in str(caught.value)
+
+
+def test_few_vectors_are_broadcast_and_many_are_not(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(session, "some")
+    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    size = sum(
+        d.content_size_in_bytes or 0
+        for t in session.table(table).scan().plan_files()
+        for d in t.deletes
+    )
+    query = f"select id from {table} where s is not null"
+    monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", size)
+    assert "deletion_vectors" not in plan_of(session.spark.sql(query))
+    monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", size - 1)
+    monkeypatch.setattr(native_bitmaps, "read_bitmaps", None)
+    assert ids(session, query) == [i for i in range(4000) if i % 7]
+
+
+def test_where_executors_reach_no_file_the_driver_reads(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(session, "unreached")
+    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    real = NativeStorage.location
+    monkeypatch.setattr(
+        NativeStorage,
+        "location",
+        lambda self, path: None if path.endswith(".puffin") else real(self, path),
+    )
+    frame = session.spark.sql(f"select id from {table} where s is not null")
+    assert "deletion_vectors" not in plan_of(frame)
+    assert "IcebergPyParquetScan" in plan_of(frame)
+    assert sorted(r.id for r in frame.collect()) == [i for i in range(4000) if i % 7]
