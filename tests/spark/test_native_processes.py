@@ -22,16 +22,60 @@ ON_EXECUTORS = """
 import json, sys
 from pyspark.sql import SparkSession
 from iceberg_pyspark import install
+from iceberg_pyspark.spark import native_vectors
 
+native_vectors.MAX_DRIVER_BYTES = int(sys.argv[1])
 spark = SparkSession.builder.getOrCreate()
 assert install(spark).is_native
 found = {}
-for query in sys.argv[1:]:
+for query in sys.argv[2:]:
     frame = spark.sql(query)
     plan = frame._jdf.queryExecution().executedPlan().toString()
     rows = sorted([list(row) for row in frame.collect()])
     found[query] = ["IcebergPyParquetScan" in plan, "MapInArrow" in plan, rows]
 print(json.dumps([spark.sparkContext.master, found]))
+"""
+
+DECODED_BY = """
+import json, sys
+from pyspark.sql import Column, SparkSession
+from iceberg_pyspark import install
+
+spark = SparkSession.builder.getOrCreate()
+install(spark)
+frame = spark.sql(sys.argv[1])
+jvm = spark._jvm
+
+def found(node, name):
+    if node.nodeName() == "Invoke" and node.functionName() == name:
+        return node
+    children = node.children().iterator()
+    while children.hasNext():
+        one = found(children.next(), name)
+        if one is not None:
+            return one
+
+filters = [frame._jdf.queryExecution().optimizedPlan()]
+while filters[-1].nodeName() != "Filter":
+    filters.append(filters[-1].children().head())
+bitmaps = found(filters[-1].condition(), "value")
+no, empty = getattr(jvm.scala, "None$").__getattr__("MODULE$"), jvm.java.util.ArrayList()
+seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+which = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+    jvm.java.lang.Class.forName("java.lang.System"),
+    getattr(jvm.org.apache.spark.sql.types, "IntegerType$").__getattr__("MODULE$"),
+    "identityHashCode",
+    seq(jvm.java.util.List.of(bitmaps)),
+    seq(empty),
+    True,
+    True,
+    True,
+    no,
+)
+column = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(which))
+tasks = spark.range(0, 64, 1, 8)
+rows = tasks.selectExpr("spark_partition_id() as task").select("task", column.alias("which"))
+print(json.dumps([list(r) for r in rows.distinct().collect()]))
 """
 
 
@@ -65,7 +109,12 @@ def files_of(table: Table) -> list[str]:
 
 
 @pytest.mark.cluster
-def test_executors_need_nothing_of_the_bridge(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("read_by", "whole_stage"), [("driver", True), ("executors", True), ("executors", False)]
+)
+def test_executors_need_nothing_of_the_bridge(
+    tmp_path: Path, read_by: str, whole_stage: bool
+) -> None:
     """Their class path has Spark alone: whatever a task holds is Spark's own."""
     catalog = open_catalog(tmp_path)
     plain = catalog.create_table("db.plain", "id BIGINT", properties=V3)
@@ -101,8 +150,24 @@ def test_executors_need_nothing_of_the_bridge(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
     script.write_text(ON_EXECUTORS, encoding="utf-8")
     master = "local-cluster[1,1,512]"
-    printed = run_driver(tmp_path, script, *expected, master=master, conf=settings_of(tmp_path))
+    settings = settings_of(tmp_path) | {"spark.sql.codegen.wholeStage": str(whole_stage).lower()}
+    most = "-1" if read_by == "executors" else str(2**20)
+    printed = run_driver(tmp_path, script, most, *expected, master=master, conf=settings)
     assert json.loads(printed.splitlines()[-1]) == [master, expected]
+
+
+@pytest.mark.cluster
+def test_an_executor_decodes_bitmaps_once_for_all_tasks(tmp_path: Path) -> None:
+    table = open_catalog(tmp_path).create_table("db.t", "id BIGINT", properties=V3)
+    table.append(ids(0, 6))
+    delete_positions(table, {files_of(table)[0]: [1, 2]})
+    script = tmp_path / "driver.py"
+    script.write_text(DECODED_BY, encoding="utf-8")
+    master, query = "local-cluster[1,1,512]", "select id from lake.db.t"
+    printed = run_driver(tmp_path, script, query, master=master, conf=settings_of(tmp_path))
+    found = json.loads(printed.splitlines()[-1])
+    assert {task for task, _ in found} == set(range(8))
+    assert len({which for _, which in found}) == 1
 
 
 @pytest.mark.cluster
@@ -128,7 +193,7 @@ def test_executors_join_groups_and_call_functions(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
     script.write_text(ON_EXECUTORS, encoding="utf-8")
     master = "local-cluster[1,1,512]"
-    printed = run_driver(tmp_path, script, *expected, master=master, conf=settings)
+    printed = run_driver(tmp_path, script, str(2**20), *expected, master=master, conf=settings)
     assert json.loads(printed.splitlines()[-1]) == [master, expected]
 
 

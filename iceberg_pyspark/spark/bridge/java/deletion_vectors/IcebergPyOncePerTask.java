@@ -44,11 +44,16 @@ public class IcebergPyOncePerTask extends UnaryExpression implements java.io.Ser
   public int hashCode() { return made.hashCode(); }
 
   public ExprCode doGenCode(CodegenContext ctx, ExprCode ev) {
+    String type = CodeGenerator.javaType(dataType());
+    String held = ctx.addMutableState(type, "oncePerTask", new IcebergPyNoCode(), true, true);
     ExprCode making = made.genCode(ctx);
-    String held = ctx.addMutableState(
-        CodeGenerator.javaType(dataType()), "oncePerTask", new IcebergPyNoCode(), true, true);
-    String code = "if (" + held + " == null) {\n" + making.code() + "\n" + held + " = "
-        + making.value() + ";\n}\n";
+    // in a method of its own: the rows' is to stay small
+    String make = ctx.freshName("makeOncePerTask");
+    make = ctx.addNewFunction(make,
+        "private " + type + " " + make + "() {\n" + making.code() + "\nreturn " + making.value()
+            + ";\n}\n",
+        false);
+    String code = "if (" + held + " == null) " + held + " = " + make + "();\n";
     return new ExprCode(
         new CodeBlock(IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {code})),
             IcebergPyBridge.seq(new ArrayList())),
