@@ -23,12 +23,14 @@ from iceberg_pyspark.spec.transforms import (
     HourTransform,
     IdentityTransform,
     MonthTransform,
+    TruncateTransform,
     YearTransform,
 )
-from iceberg_pyspark.spec.types import NestedField
+from iceberg_pyspark.spec.types import BinaryType, NestedField
 
 _TIMES = (YearTransform, MonthTransform, DayTransform, HourTransform)
-_GROUPED = (IdentityTransform, BucketTransform, *_TIMES)
+_KEY_TYPES = (*CONSTANT_TYPES, BinaryType)
+_GROUPED = (IdentityTransform, BucketTransform, TruncateTransform, *_TIMES)
 
 
 def grouping_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
@@ -41,7 +43,7 @@ def grouping_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
             len(f.source_ids) == 1
             and isinstance(f.transform, _GROUPED)
             and source is not None
-            and isinstance(source.type, CONSTANT_TYPES)
+            and isinstance(source.type, _KEY_TYPES)
             and all(_position(spec, f) is not None for spec in metadata.partition_specs)
         ):
             found.append(f)
@@ -68,7 +70,7 @@ def key_columns(metadata: TableMetadata, tasks: Sequence[ScanTask]) -> dict[str,
 
 def _key_type(f: PartitionField, source: NestedField) -> pa.DataType:
     match f.transform:
-        case IdentityTransform():
+        case IdentityTransform() | TruncateTransform():
             return arrow_type(source.type)
         case DayTransform():
             return pa.date32()

@@ -129,6 +129,66 @@ def test_files_are_grouped_only_where_the_plan_wants_rows_of_a_key_together(
     assert spark_rows(frame.collect()) == spark_rows(expected)
 
 
+CUT_ROWS = """
+    select id, cast(id - 60 as int) i, id * 7 - 300 l, concat('ñandú', id % 30, 'x') s,
+           cast(concat('b', id % 30) as binary) b, cast((id - 60) / 4 as decimal(9, 2)) d,
+           cast(id % 3 as int) g
+    from range({}, {})
+"""
+
+
+@pytest.mark.parametrize(
+    ("partitioned", "on"),
+    [
+        ("truncate(4, s)", "a.s = b.s"),
+        ("truncate(6, s)", "a.s = b.s"),
+        ("truncate(2, b)", "a.b = b.b"),
+        ("truncate(10, i)", "a.i = b.i"),
+        ("truncate(50, l)", "a.l = b.l"),
+        ("truncate(50, d)", "a.d = b.d"),
+        ("bucket(3, i), truncate(6, s)", "a.i = b.i and a.s = b.s"),
+        ("g, truncate(6, s)", "a.g = b.g and a.s = b.s"),
+    ],
+)
+def test_tables_cut_alike_are_joined_without_a_shuffle(
+    session: IcebergSession, partitioned: str, on: str
+) -> None:
+    spark = session.spark
+    names = []
+    for side, (start, end) in {"left": (0, 150), "right": (40, 260)}.items():
+        spark.sql(CUT_ROWS.format(start, end)).createOrReplaceTempView(f"{side}_cut")
+        names.append(side + "".join(c if c.isalnum() else "_" for c in partitioned))
+        make(session, names[-1], f"{side}_cut", f"partitioned by ({partitioned})")
+    spark.sql(f"insert into grouped.db.{names[0]} select -1, null, null, null, null, null, null")
+    query = f"select a.id, b.id, a.s, b.d from {{}} a {{}} join {{}} b on {on}"
+    for how in ("", "left"):
+        ours = spark.sql(query.format(f"grouped.db.{names[0]}", how, f"grouped.db.{names[1]}"))
+        left = "(select * from left_cut union all select -1, null, null, null, null, null, null)"
+        plain = spark.sql(query.format(left, how, "right_cut"))
+        assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+        assert exchanges(plan_of(ours)) == 0, plan_of(ours)
+
+
+def test_tables_cut_otherwise_are_shuffled(session: IcebergSession) -> None:
+    make(session, "cut_to_two", "left_plain", "partitioned by (truncate(2, s))")
+    make(session, "cut_to_three", "right_plain", "partitioned by (truncate(3, s))")
+    make(session, "not_cut", "right_plain", "partitioned by (s)")
+    assert exchanges(joined(session, "cut_to_two", "cut_to_three", "a.s = b.s")) > 0
+    assert exchanges(joined(session, "cut_to_two", "not_cut", "a.s = b.s")) > 0
+
+
+def test_tables_cut_alike_are_merged(session: IcebergSession) -> None:
+    make(session, "cut_target", "left_plain", "partitioned by (truncate(2, s))")
+    make(session, "cut_source", "right_plain", "partitioned by (truncate(2, s))")
+    session.spark.sql(
+        "merge into grouped.db.cut_target t using grouped.db.cut_source u "
+        "on t.s = u.s and t.id = u.id when matched then update set g = -1 "
+        "when not matched then insert *"
+    )
+    found = {r.id: r.g for r in session.spark.table("grouped.db.cut_target").collect()}
+    assert found == {i: -1 if 100 <= i < 300 else i % 5 for i in range(500)}
+
+
 def test_other_functions_or_columns_are_shuffled(session: IcebergSession) -> None:
     make(session, "by_four", "left_plain", "partitioned by (bucket(4, id))")
     make(session, "by_three", "right_plain", "partitioned by (bucket(3, id))")

@@ -1,3 +1,6 @@
+import java.util.Arrays;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.DataType;
@@ -10,13 +13,30 @@ import org.apache.spark.sql.types.TimestampType;
 class IcebergPyFunction implements UnboundFunction {
   static final String[] NAMES =
       new String[] {"bucket", "truncate", "years", "months", "days", "hours"};
+  private static final Pattern WITH_WIDTH = Pattern.compile("truncate\\[([1-9][0-9]{0,9})\\]");
   private final String name;
-  IcebergPyFunction(String name) { this.name = name; }
-  public String name() { return name; }
+  /** Of truncate where its name has it, else null. */
+  private final Integer width;
+  private IcebergPyFunction(String name, Integer width) {
+    this.name = name;
+    this.width = width;
+  }
+  /** The function that has a name; null without one. */
+  static IcebergPyFunction named(String name) {
+    if (Arrays.asList(NAMES).contains(name)) return new IcebergPyFunction(name, null);
+    Matcher found = WITH_WIDTH.matcher(name);
+    if (!found.matches() || Long.parseLong(found.group(1)) > Integer.MAX_VALUE) return null;
+    return new IcebergPyFunction("truncate", Integer.valueOf(found.group(1)));
+  }
+  /** What a transform of a number is called as a function of the column alone. */
+  static String named(String transform, int number) { return transform + "[" + number + "]"; }
+  public String name() { return width == null ? name : named(name, width.intValue()); }
   public String description() {
     return name + (isOfTwo() ? "(number, column)" : "(column)") + ", the partition transform";
   }
-  private boolean isOfTwo() { return name.equals("bucket") || name.equals("truncate"); }
+  private boolean isOfTwo() {
+    return width == null && (name.equals("bucket") || name.equals("truncate"));
+  }
 
   public BoundFunction bind(StructType input) {
     DataType[] types = new DataType[input.size()];
@@ -28,16 +48,20 @@ class IcebergPyFunction implements UnboundFunction {
     if (!takes(value))
       throw new UnsupportedOperationException(
           name + " of a column of type " + value.simpleString() + " is not known");
-    return new IcebergPyTransform(name, types);
+    return new IcebergPyTransform(name, types, width);
   }
   private boolean takes(DataType type) {
     if (isOfTwo()) return IcebergPyTransform.kindOf(type) != null && !isCutDecimal(type);
+    if (width != null) return IcebergPyTransform.kindOf(type) != null && !isTime(type);
     boolean isTime = type instanceof TimestampType || type instanceof TimestampNTZType;
     return isTime || type instanceof DateType && !name.equals("hours");
   }
   /** What is cut of a decimal depends on its scale; of a time nothing is cut. */
   private boolean isCutDecimal(DataType type) {
-    String kind = IcebergPyTransform.kindOf(type);
-    return name.equals("truncate") && (kind.equals("decimal") || kind.equals("time"));
+    return name.equals("truncate")
+        && (IcebergPyTransform.kindOf(type).equals("decimal") || isTime(type));
+  }
+  private static boolean isTime(DataType type) {
+    return IcebergPyTransform.kindOf(type).equals("time");
   }
 }

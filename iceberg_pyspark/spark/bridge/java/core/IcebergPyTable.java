@@ -39,10 +39,11 @@ public class IcebergPyTable
   public String version() { return facts.version(); }
   public StructType schema() { return schema; }
   public Map properties() { return facts.properties(); }
-  public Transform[] partitioning() { return transforms(facts.partitioning()); }
+  public Transform[] partitioning() { return transforms(facts.partitioning(), false); }
   /** What all files of the table can be grouped by. */
-  Transform[] grouping() { return transforms(facts.grouping()); }
-  private static Transform[] transforms(List described) {
+  Transform[] grouping() { return transforms(facts.grouping(), true); }
+  /** Spark groups by functions of one argument alone, so `keys` have the number in their name. */
+  private static Transform[] transforms(List described, boolean keys) {
     Transform[] out = new Transform[described.size()];
     for (int i = 0; i < out.length; i++) {
       IcebergPyShownTransform t = (IcebergPyShownTransform) described.get(i);
@@ -58,6 +59,11 @@ public class IcebergPyTable
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.months(column);
       else if (kind.equals("days"))
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.days(column);
+      else if (keys && kind.equals("truncate"))
+        out[i] = org.apache.spark.sql.connector.expressions.Expressions.apply(
+            IcebergPyFunction.named(kind, t.number().intValue()),
+            new org.apache.spark.sql.connector.expressions.Expression[] {
+                org.apache.spark.sql.connector.expressions.Expressions.column(column)});
       else if (kind.equals("hours"))
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.hours(column);
       else

@@ -25,6 +25,7 @@ import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DateType$;
+import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.IntegerType$;
@@ -43,14 +44,19 @@ import org.apache.spark.sql.types.TimestampType;
 public class IcebergPyTransform implements ScalarFunction {
   private final String name;
   private final DataType[] types;
-  IcebergPyTransform(String name, DataType[] types) {
+  private final Integer width;
+  /** `width` is that of truncate where it is no argument, else null. */
+  IcebergPyTransform(String name, DataType[] types, Integer width) {
     this.name = name;
     this.types = types;
+    this.width = width;
   }
-  public String name() { return name; }
+  public String name() {
+    return width == null ? name : IcebergPyFunction.named(name, width.intValue());
+  }
   /** Equal for equal functions: Spark compares keys of two tables by it. */
   public String canonicalName() {
-    return "iceberg_pyspark." + name + "(" + types[types.length - 1].catalogString() + ")";
+    return "iceberg_pyspark." + name() + "(" + types[types.length - 1].catalogString() + ")";
   }
   /** The number first, where there is one. */
   public DataType[] inputTypes() {
@@ -59,7 +65,7 @@ public class IcebergPyTransform implements ScalarFunction {
     return taken;
   }
   public DataType resultType() {
-    if (name.equals("truncate")) return types[1];
+    if (name.equals("truncate")) return types[types.length - 1];
     return name.equals("days") ? (DataType) DateType$.MODULE$ : (DataType) IntegerType$.MODULE$;
   }
   /** In what travels to executors it only names keys, which they never look at. */
@@ -91,7 +97,10 @@ public class IcebergPyTransform implements ScalarFunction {
       Expression positive = new BitwiseAnd(hash(value), integer(Integer.MAX_VALUE));
       return orNull(value, new Pmod(positive, (Expression) arguments.get(0)));
     }
-    if (name.equals("truncate")) return cut((Expression) arguments.get(0), value);
+    if (name.equals("truncate")) {
+      if (kindOf(value.dataType()).equals("decimal")) return cutDecimal(width.intValue(), value);
+      return cut(width == null ? (Expression) arguments.get(0) : integer(width.intValue()), value);
+    }
     Expression date =
         value.dataType() instanceof DateType ? value : cast(inUtc(value), DateType$.MODULE$);
     if (name.equals("days")) return date;
@@ -110,6 +119,15 @@ public class IcebergPyTransform implements ScalarFunction {
     if (kind.equals("long"))
       return new Subtract(value, new Pmod(value, cast(width, value.dataType())));
     return new Substring(value, integer(1), width);
+  }
+
+  /** The width is of unscaled values. */
+  private static Expression cutDecimal(int width, Expression value) {
+    int scale = ((DecimalType) value.dataType()).scale();
+    DecimalType wide = new DecimalType(38, scale);
+    Decimal unscaled = Decimal.apply(java.math.BigDecimal.valueOf(width, scale), 38, scale);
+    Expression left = new Pmod(cast(value, wide), new Literal(unscaled, wide));
+    return cast(new Subtract(cast(value, wide), cast(left, wide)), value.dataType());
   }
 
   private static Expression hash(Expression value) {

@@ -63,10 +63,10 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
   }
   public UnboundFunction loadFunction(Identifier identifier) {
     String function = identifier.name().toLowerCase(java.util.Locale.ROOT);
-    if (!hasFunctions(identifier.namespace())
-        || !Arrays.asList(IcebergPyFunction.NAMES).contains(function))
-      Platform.throwException(new NoSuchFunctionException(identifier));
-    return new IcebergPyFunction(function);
+    UnboundFunction found =
+        hasFunctions(identifier.namespace()) ? IcebergPyFunction.named(function) : null;
+    if (found == null) Platform.throwException(new NoSuchFunctionException(identifier));
+    return found;
   }
   /** Spark looks for those that tables are partitioned by in no namespace. */
   private static boolean hasFunctions(String[] namespace) {
