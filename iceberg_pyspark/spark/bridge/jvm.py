@@ -41,7 +41,7 @@ from iceberg_pyspark.spark.bridge.features import (
 )
 from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
-from iceberg_pyspark.spark.bridge.lots import source_on_executors
+from iceberg_pyspark.spark.bridge.lots import source_of_threads, source_on_executors
 from iceberg_pyspark.spark.bridge.protocol import (
     Expression,
     StatedChange,
@@ -302,7 +302,12 @@ class Bridge:
         text = to_json(described)
         digest = hashlib.sha256(text.encode()).hexdigest()
         return self._vectors.liveRows(
-            self._spark._jsparkSession, plan, digest, text, source_on_executors()
+            self._spark._jsparkSession,
+            plan,
+            digest,
+            text,
+            source_on_executors(),
+            source_of_threads(),
         )
 
     def both(self, one: Any, other: Any) -> Any:

@@ -70,9 +70,8 @@ _ON_EXECUTORS = (
 )
 """Classes of `DELETION_VECTORS` that executors compile: they name no others of ours."""
 
-_ENTRY = """
-public Object generate(Object[] references) { return new InnerVectorProbe(references[0]); }
-"""
+_OF_THREADS = ("IcebergPyThreadProbe",)
+"""What executors compile for rows that ask for a probe each."""
 
 _SOURCES = Path(__file__).parent / "java"
 
@@ -90,10 +89,23 @@ def source_of(lot: str) -> str:
 @cache
 def source_on_executors() -> str:
     """What reads deletion vectors, as the body of a class that Spark has generated."""
-    files = [f for f in _files(DELETION_VECTORS) if f.stem in _ON_EXECUTORS]
+    return _generated(_ON_EXECUTORS, "new IcebergPyVectorProbe(references[0])")
+
+
+@cache
+def source_of_threads() -> str:
+    """What finds a task's probe again, by a short text."""
+    source = _generated(_OF_THREADS, "IcebergPyThreadProbe.of(references)")
+    return re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
+
+
+def _generated(classes: Sequence[str], made: str) -> str:
+    """Classes as the body of one that Spark has generated, which makes an object."""
+    files = [f for f in _files(DELETION_VECTORS) if f.stem in classes]
+    entry = f"\npublic Object generate(Object[] references) {{ return {made}; }}\n"
     inner = re.sub(r"^class ", "static class ", _one_file(files), flags=re.MULTILINE)
     # where the driver executes as well, Janino would take its classes of these names
-    return inner.replace("IcebergPy", "Inner") + _ENTRY
+    return (inner + entry).replace("IcebergPy", "Inner")
 
 
 def _one_file(files: Sequence[Path]) -> str:

@@ -30,24 +30,23 @@ public class IcebergPyVectorConditions {
 
   /**
    * The condition on a plan's rows. `described` is a `VectorPlaces` of bridge/calls.py, `digest`
-   * is equal for equal ones, and `source` what executors compile (lots.py).
+   * is equal for equal ones, `source` what executors compile to read vectors and `finding` to find
+   * what read them last (lots.py).
    */
   public Object liveRows(Object session, Object plan, String digest, String described,
-      String source) throws com.fasterxml.jackson.core.JsonProcessingException {
+      String source, String finding) throws com.fasterxml.jackson.core.JsonProcessingException {
     SparkSession spark = (SparkSession) session;
     // Hadoop's options are those of the session, which may change
     String key = digest + spark.conf().getAll().hashCode();
     Object[] references = (Object[]) held.get(key);
     if (references == null) {
       Map said = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
-      references =
-          new Object[] {new JavaSparkContext(spark.sparkContext()).broadcast(places(spark, said))};
+      references = new Object[] {
+          new JavaSparkContext(spark.sparkContext()).broadcast(places(spark, said)), code(source)};
       held.put(key, references, described.length());
     }
     Expression compiled = new StaticInvoke(CodeGenerator.class, new ObjectType(scala.Tuple2.class),
-        "compile",
-        IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {
-            object(new CodeAndComment(source, scala.collection.immutable.Map$.MODULE$.empty()))})),
+        "compile", IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {object(code(finding))})),
         IcebergPyBridge.seq(new java.util.ArrayList()), true, true, true, scala.Option.empty());
     Expression made = IcebergPyParquetScans.invoke(
         compiled, "_1", new ObjectType(GeneratedClass.class), new Expression[0]);
@@ -60,6 +59,9 @@ public class IcebergPyVectorConditions {
         LongType$.MODULE$,
         new Expression[] {file, IcebergPyParquetScans.column(plan, "__ice_pos")});
     return new EqualTo(deleted, new Literal(Long.valueOf(0), LongType$.MODULE$));
+  }
+  private static CodeAndComment code(String source) {
+    return new CodeAndComment(source, scala.collection.immutable.Map$.MODULE$.empty());
   }
   private static Literal object(Object value) {
     return new Literal(value, new ObjectType(value.getClass()));
