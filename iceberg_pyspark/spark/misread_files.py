@@ -1,11 +1,12 @@
-"""Which Parquet files Spark's reader would not read right, by what their entries say.
+"""Which files Spark's readers would not read right, by what their entries say.
 
-Spark finds columns by field id and fails where a file has none. Whoever writes for Iceberg notes
-where the row groups of a file begin; files that others wrote, added as they are, have entries
-without that, and only their footers tell.
+Spark finds columns of Parquet files by field id and fails where a file has none. Whoever writes for
+Iceberg notes where the row groups of a file begin; files that others wrote, added as they are, have
+entries without that, and only their footers tell. Of ORC files see `misread_orc.py`.
 
 Spark cuts a file by the size that it is told, in memory, and leaves out what lies beyond: a size
-that is too large takes all memory, and one that is too small loses rows.
+that is too large takes all memory, and one that is too small loses rows of Parquet files. Of ORC
+files the file system is asked, and sizes that cannot be are kept out of plans.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.file_io import FileIO
 
 _LEAST_BYTES = 12
-"""Magic bytes at both ends and the length of a footer."""
+"""Of Parquet: magic bytes at both ends and the length of a footer."""
 _MOST_BYTES = 2**42
 _FOOTERS_AT_ONCE = 16
 _ANSWER_BYTES = 100
@@ -34,21 +35,27 @@ _KNOWN: DecodedCache[bool] = DecodedCache(100_000 * _ANSWER_BYTES, lambda _: _AN
 
 def misread_files(io: FileIO, entries: pa.Table) -> frozenset[str]:
     """The locations of those files among data entries, columns of `spec/entry_columns.py`."""
-    is_parquet = pc.equal(entries["file_format"], "parquet")
-    wrong = pc.and_(is_parquet, pc.invert(_may_be_true(entries)))
+    of_format = entries["file_format"]
+    wrong = pc.or_(
+        pc.and_(pc.equal(of_format, "parquet"), pc.invert(_may_be_true(entries))),
+        pc.and_(pc.equal(of_format, "orc"), pc.invert(_may_be(entries["file_size_in_bytes"]))),
+    )
     return _without_ids(io, entries) | frozenset(entries["file_path"].filter(wrong).to_pylist())
 
 
 def _may_be_true(entries: pa.Table) -> pa.ChunkedArray:
     """Whether a file may be as large as its entry says: its row groups begin before its end."""
     size = entries["file_size_in_bytes"]
-    fits = pc.and_(pc.greater(size, _LEAST_BYTES), pc.less_equal(size, _MOST_BYTES))
     lists = entries["split_offsets"].combine_chunks()
     parents = pc.list_parent_indices(lists)
     beyond = pc.greater_equal(lists.flatten(), size.combine_chunks().take(parents))
     outside = np.zeros(len(lists), np.bool_)
     outside[parents.filter(pc.fill_null(beyond, False)).to_numpy()] = True
-    return pc.and_not(fits, pa.chunked_array([pa.array(outside)]))
+    return pc.and_not(_may_be(size), pa.chunked_array([pa.array(outside)]))
+
+
+def _may_be(size: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.and_(pc.greater(size, _LEAST_BYTES), pc.less_equal(size, _MOST_BYTES))
 
 
 def _without_ids(io: FileIO, entries: pa.Table) -> frozenset[str]:

@@ -1,7 +1,8 @@
-"""Which columns Spark's own Parquet reader is asked for, and what of them it must not be asked.
+"""Which columns Spark's own readers are asked for, and what of them they must not be asked.
 
-Spark finds columns by field id, fills missing ones with `EXISTS_DEFAULT`, widens promoted types.
-What it does by name is `read_names.py`. Anything beyond that makes the scan portable:
+Of Parquet files Spark finds columns by field id, fills missing ones with `EXISTS_DEFAULT`, widens
+promoted types; what it does by name is `read_names.py`. Of ORC files it finds all by name
+(`misread_orc.py`). Anything beyond that makes the scan portable:
 `native_columns` gives None then, with the reason in the log.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.calls import SelectedColumn
+from iceberg_pyspark.spark.misread_orc import why_not_by_name
 from iceberg_pyspark.spark.native_constants import constant_name, why_not_constant
 from iceberg_pyspark.spark.read_names import (
     hidden_name,
@@ -25,6 +27,7 @@ from iceberg_pyspark.spark.read_names import (
     with_hidden_names,
 )
 from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import (
     DELETED,
     FILE,
@@ -130,21 +133,30 @@ class NativeColumns:
 
 
 def native_columns(
-    scan: TableScan, hidden: Collection[int] = (), constants: Collection[int] = ()
+    scan: TableScan,
+    hidden: Collection[int] = (),
+    constants: Collection[int] = (),
+    file_format: FileFormat = "parquet",
+    bounded_dates: Collection[int] = (),
 ) -> NativeColumns | None:
     """How Spark reads the scan's projection, or None where the portable reader must.
 
     `hidden` are ids of further top-level columns, for conditions: also ones that the table no
     longer has. `constants` are ids of columns that the files hold one value of, which is a fact.
+    Of ORC files only those with no old dates in the columns with the ids `bounded_dates` are read.
     """
+    by_name = file_format == "orc"
     further = further_columns(scan, hidden)
-    reason = (
-        _why_portable(scan, (*scan.context.projection.fields, *further.values()))
-        if further is not None
-        else "it compares columns that are not top-level ones"
-    )
+    if further is None:
+        reason: str | None = "it compares columns that are not top-level ones"
+    else:
+        fields = (*scan.context.projection.fields, *further.values())
+        reason = _why_portable(scan, fields)
+        if reason is None and by_name:
+            named = [f for f in fields if f.field_id not in constants]
+            reason = why_not_by_name(scan.metadata.schemas, named, bounded_dates)
     if reason is not None:
-        _log.info("table %s is read portably: %s", scan.context.table, reason)
+        _log.info("%s of %s are read portably: %s", file_format, scan.context.table, reason)
         return None
     assert further is not None, "that was a reason"
     read: list[spark_types.StructField] = []
@@ -187,9 +199,9 @@ def native_columns(
             case field_id if field_id in constants:
                 column = names[field_id]
             case _:
-                column = name = _read_name(f, scan)
+                column = name = f.name if by_name else _read_name(f, scan)
                 names[f.field_id] = name
-                if may_be_mistaken(f, scan.metadata):
+                if not by_name and may_be_mistaken(f, scan.metadata):
                     expression = f"CAST({quoted(name)} AS {type_text(_read_type(f.type, f.name))})"
                     column = None
                     f = replace(f, type=with_hidden_names(f.type))
@@ -207,10 +219,10 @@ def native_columns(
         )
     for field_id, f in further.items():
         if field_id not in names:
-            names[field_id] = hidden_name(field_id)
+            names[field_id] = f.name if by_name else hidden_name(field_id)
             current = scan.context.schemas[0].as_struct.field(field_id)
             taken = {n.lower() for n in (r.name for r in read)}
-            if current is not None and f.name.lower() not in taken:
+            if not by_name and current is not None and f.name.lower() not in taken:
                 names[field_id] = _read_name(f, scan)
             read.append(_read_field(f, names[field_id]))
     return NativeColumns(

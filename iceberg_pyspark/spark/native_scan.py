@@ -1,9 +1,10 @@
-"""A scan as a plan of Spark's own: its Parquet reader reads, our deletes are conditions on rows.
+"""A scan as a plan of Spark's own: its readers read, our deletes are conditions on rows.
 
 Planned files fall into parts by what they need: nothing, bitmaps of deleted rows, deleted keys
 (`native_equality.py`) with or without bitmaps, or the portable reader. Each part is a relation of
-its own, so that only files with deletes pay for them (design section 5). What Spark's reader might
-get wrong goes to the portable part.
+its own, of files of one format, so that only files with deletes pay for them (design section 5).
+What Spark's readers might get wrong goes to the portable part, and ORC files with deleted positions
+too: Spark's reader tells none.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark import native_bitmaps
 from iceberg_pyspark.spark.batches import compile_to_spark
 from iceberg_pyspark.spark.bridge.calls import ParquetRelation, SelectedColumn
-from iceberg_pyspark.spark.bridge.features import EXECUTOR_VECTORS, NATIVE_SCAN
+from iceberg_pyspark.spark.bridge.features import EXECUTOR_VECTORS, NATIVE_SCAN, ORC_SCAN
 from iceberg_pyspark.spark.misread_files import misread_files
+from iceberg_pyspark.spark.misread_orc import files_with_old_dates, is_named_by_schemas
 from iceberg_pyspark.spark.native_bitmaps import (
     bitmap_bytes,
     packed_bitmaps,
@@ -66,8 +68,10 @@ from iceberg_pyspark.spark.read_names import quoted
 from iceberg_pyspark.spark.runtime_filters import telling_columns
 from iceberg_pyspark.spark.shipped_tasks import shipped_tasks
 from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spec.manifests import FileContent, FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETED
-from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
+from iceberg_pyspark.spec.properties import DATA_FORMAT, VERIFY_CHECKSUMS
+from iceberg_pyspark.spec.types import DateType, NestedField
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.restricted import check_read
 from iceberg_pyspark.table.scan import TableScan
@@ -163,7 +167,9 @@ class NativeScan:
         """Which of the conditions all rows fulfil, so that nobody need evaluate them."""
 
         self._never_null: frozenset[int] = frozenset()
+        self._dates = self._bounded_dates()
         self._columns = self._columns_of(frozenset())
+        self._orc_columns: dict[int, NativeColumns | None] = {}
         self._scopes = PartitionScopes()
         self._planned: Mapping[str, int] = {}
         self._keys: Mapping[str, pa.Array] | None = None
@@ -217,32 +223,48 @@ class NativeScan:
     def _by_constants(
         self, files: Sequence[T], task_of: Callable[[T], ScanTask]
     ) -> list[tuple[frozenset[int], list[T]]]:
-        """The files by which columns are constants in them: as many groups as kinds of specs."""
-        groups: dict[frozenset[int], list[T]] = {}
+        """The files by which columns are constants in them, those of a format by themselves: for
+        each format as many groups as kinds of specs."""
+        groups: dict[tuple[FileFormat, frozenset[int]], list[T]] = {}
         of_spec = {i: constant_ids(spec) for i, spec in self._scan.context.specs.items()}
         for file in files:
-            groups.setdefault(of_spec[task_of(file).spec_id], []).append(file)
-        return list(groups.items())
+            task = task_of(file)
+            groups.setdefault((task.file_format, of_spec[task.spec_id]), []).append(file)
+        return [(constants, alike) for (_, constants), alike in groups.items()]
 
     def _columns_of(
-        self, constants: frozenset[int], hidden: Collection[int] = ()
+        self,
+        constants: frozenset[int],
+        hidden: Collection[int] = (),
+        file_format: FileFormat = "parquet",
     ) -> NativeColumns | None:
-        if not (self._bridge.has(NATIVE_SCAN) and is_exact(self._filter)):
+        needed = ORC_SCAN if file_format == "orc" else NATIVE_SCAN
+        if not (self._bridge.has(needed) and is_exact(self._filter)):
             return None
-        return native_columns(self._scan, {*hidden, *columns_of(self._filter)}, constants)
+        further = {*hidden, *columns_of(self._filter)}
+        dates = [f.field_id for f in self._dates]
+        return native_columns(self._scan, further, constants, file_format, dates)
+
+    def _bounded_dates(self) -> tuple[NestedField, ...]:
+        """The columns of dates whose bounds are planned with, for the sake of ORC files."""
+        if self._scan.metadata.properties.get(DATA_FORMAT.name, "").lower() != "orc":
+            return ()
+        fields = self._scan.context.projection.fields
+        return tuple(f for f in fields if isinstance(f.type, DateType))
 
     def _sorted_files(self) -> _Files:
         files = _Files()
         with_deletes: list[ScanTask] = []
         said = 0
         started = monotonic()
-        plan = self._scan.plan()
+        plan = self._scan.plan([f.field_id for f in self._dates])
         needed = list(self._needed(plan))
         self._take_proven([planned for planned, _ in needed])
         for planned, tasks in needed:
             if self._question.grouped:
                 self._sort_orders.update(planned.entries["sort_order_id"].unique().to_pylist())
             misread = misread_files(self._scan.io, planned.entries)
+            misread |= files_with_old_dates(planned.entries, self._dates)
             for task in tasks:
                 if task.file_path in misread or not self._is_readable(task):
                     files.portable.append(task)
@@ -316,6 +338,7 @@ class NativeScan:
         context = replace(self._scan.context, projection=replace(projection, fields=fields))
         self._scan = replace(self._scan, context=context)
         self._columns = self._columns_of(frozenset())
+        self._orc_columns.clear()
 
     def _needed(self, plan: ScanPlan) -> Iterator[tuple[PlannedFiles, list[ScanTask]]]:
         """The files of each manifest, until there are rows enough for the limit."""
@@ -334,14 +357,26 @@ class NativeScan:
 
     def _is_readable(self, task: ScanTask) -> bool:
         """Whether Spark's reader reads the file, whatever its deletes are."""
-        return (
-            self._columns is not None
-            and task.file_format == "parquet"
-            and self._storage.location(task.file_path) is not None
-        )
+        if self._storage.location(task.file_path) is None:
+            return False
+        match task.file_format:
+            case "parquet":
+                return self._columns is not None
+            case "orc":
+                return is_named_by_schemas(task) and self._is_orc_readable(task)
+        return False
+
+    def _is_orc_readable(self, task: ScanTask) -> bool:
+        if any(d.content is not FileContent.EQUALITY_DELETES for d in task.deletes):
+            return False
+        if task.spec_id not in self._orc_columns:
+            constants = constant_ids(self._scan.context.specs[task.spec_id])
+            columns = self._columns_of(constants, file_format="orc")
+            self._orc_columns[task.spec_id] = columns
+        return self._orc_columns[task.spec_id] is not None
 
     def _plain(self, tasks: Sequence[ScanTask], constants: frozenset[int]) -> Part:
-        columns = self._columns_of(constants)
+        columns = self._columns_of(constants, file_format=_format_of(tasks))
         if columns is None:
             return self._portable(tasks)
         return Part(plan=self._selected(columns, tasks, (), "plain", columns.outputs))
@@ -382,7 +417,7 @@ class NativeScan:
         tasks = [task for task, _ in files]
         deleted_rows = [deleted for _, deleted in files]
         ids = key_ids(tasks)
-        columns = self._columns_of(constants, ids)
+        columns = self._columns_of(constants, ids, _format_of(tasks))
         deleted = None if columns is None else read_deleted_keys(self._scan, tasks, self._scopes)
         if columns is None or deleted is None:
             return self._portable(tasks)
@@ -450,10 +485,12 @@ class NativeScan:
             {name: known.column(name, tasks) for name in facts},
             self._keys or {},
         )
+        file_format = _format_of(tasks)
         of_constants = sorted(c.field_id for c in columns.constants.values())
         described = ParquetRelation(
             table=self._scan.context.table,
-            key=f"{self._key}#{part}#{of_constants}#{self._keys is not None}",
+            key=f"{self._key}#{file_format}#{part}#{of_constants}#{self._keys is not None}",
+            file_format=file_format,
             columns=columns.schema(positions=ORDINAL in facts).json(),
             never_null=columns.told(self._never_null),
             facts=facts,
@@ -509,6 +546,11 @@ class NativeScan:
         read = _GroupRows(context, self._scan.io)
         plan = self._bridge.analysed(shipped_tasks(self._bridge, groups, read, schema))
         return Part(plan=self._bridge.sized(plan, _rows_said(tasks)))
+
+
+def _format_of(tasks: Sequence[ScanTask]) -> FileFormat:
+    """The format of files that all have the same, Parquet where there are none."""
+    return tasks[0].file_format if tasks else "parquet"
 
 
 def _live_rows_said(task: ScanTask) -> int:

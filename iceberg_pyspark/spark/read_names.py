@@ -10,7 +10,7 @@ numbers have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pyspark.sql import types as spark_types
@@ -43,7 +43,7 @@ def may_mislead(f: NestedField, metadata: TableMetadata) -> bool:
         older = [s.field_by_id[i.field_id] for s in metadata.schemas if i.field_id in s.field_by_id]
         if isinstance(i.type, DecimalType) and any(o.type != i.type for o in older):
             return True
-    if _schemas_were_removed(metadata):
+    if schemas_were_removed(metadata.schemas):
         return True
     own = {name.lower(): field_id for name, field_id in _names(f, "")}
     return any(
@@ -58,7 +58,7 @@ def may_be_mistaken(f: NestedField, metadata: TableMetadata) -> bool:
     inner = [i for i in (f, *walk_fields(f.type)) if isinstance(i.type, StructType)]
     if not inner:
         return False
-    if _schemas_were_removed(metadata):
+    if schemas_were_removed(metadata.schemas):
         return True
     own = {(parent, name): field_id for i in inner for parent, name, field_id in _children(i)}
     return any(
@@ -76,9 +76,9 @@ def _children(f: NestedField) -> Iterator[tuple[int, str, int]]:
             yield f.field_id, child.name.lower(), child.field_id
 
 
-def _schemas_were_removed(metadata: TableMetadata) -> bool:
+def schemas_were_removed(schemas: Iterable[Schema]) -> bool:
     """Whether what a name meant in some file is not known any more."""
-    known = {s.schema_id for s in metadata.schemas}
+    known = {s.schema_id for s in schemas}
     return known != set(range(len(known)))
 
 

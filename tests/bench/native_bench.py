@@ -2,7 +2,8 @@
 
 `python -m tests.bench.native_bench [--scale 1] [--only Q1] [--tables plain,vectors]`. All tables
 are written by the JVM connector: lineitem as it is, with deletion vectors on 5 % of its rows, with
-position deletes on the same, and with 1,000 deleted keys; and a table of many small files.
+position deletes on the same, and with 1,000 deleted keys; as ORC files, beside the same in a table
+of version 1, whose ORC files Python reads; and a table of many small files.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ FILES = 8
 SMALL_FILES = 10_000
 DELETED_KEYS = 1_000
 LIMITS = {"plain": 1.0, "vectors": 1.0, "positions": 1.2, "keys": 1.2}
+READ_BY_PYTHON = "orc_v1"
 SHOWN = {
     "plain": "no deletes",
     "vectors": "deletion vectors 5 %",
     "positions": "position deletes 5 %",
     "keys": f"{DELETED_KEYS:,} deleted keys",
+    "orc": "ORC",
 }
 
 
@@ -63,12 +66,16 @@ class NativeBench:
             self._make(name)
 
     def _make(self, name: str) -> None:
+        if name == "orc":
+            self._make(READ_BY_PYTHON)
         full = f"java_hadoop.bench.{name}"
+        version = {"vectors": "3", READ_BY_PYTHON: "1"}.get(name, "2")
         (
             self.source.repartition(FILES)
             .writeTo(full)
             .using("iceberg")
-            .tableProperty("format-version", "3" if name == "vectors" else "2")
+            .tableProperty("format-version", version)
+            .tableProperty("write.format.default", "orc" if "orc" in name else "parquet")
             .tableProperty("write.delete.mode", "merge-on-read")
             .create()
         )
@@ -91,8 +98,8 @@ class NativeBench:
     ) -> Mapping[str, Callable[[], object]]:
         """The query on one table, and on others with it, by each contestant."""
 
-        def run(catalog: str) -> object:
-            return query(*(self.spark.table(f"{catalog}.bench.{t}") for t in (table, *others)))
+        def run(catalog: str, first: str = table) -> object:
+            return query(*(self.spark.table(f"{catalog}.bench.{t}") for t in (first, *others)))
 
         found: dict[str, Callable[[], object]] = {
             "ours": partial(run, "lake"),
@@ -100,6 +107,8 @@ class NativeBench:
         }
         if table == "plain":
             found["parquet"] = lambda: query(*(self._parquet(t) for t in (table, *others)))
+        if table == "orc":
+            found["python"] = partial(run, "lake", READ_BY_PYTHON)
         return found
 
     def _parquet(self, table: str) -> DataFrame:
@@ -120,7 +129,7 @@ class NativeBench:
                 f"{name}: {SHOWN[table]}",
                 self.contestants(table, query, *others),
                 runs=runs,
-                limit=LIMITS[table],
+                limit=LIMITS.get(table),
             )
             for name, (query, others) in queries.items()
             if only is None or only == name
@@ -175,7 +184,7 @@ def compare(
             oracle.spark.stop()
     title = f"native scans beside the JVM connector and Spark's own Parquet source: SF{scale:g}, "
     title += f"{FILES} files, local[2], medians of {runs}"
-    return [text_table(title, lines, {"jvm": "JVM", "parquet": "Parquet"})]
+    return [text_table(title, lines, {"jvm": "JVM", "parquet": "Parquet", "python": "Python"})]
 
 
 def main() -> None:

@@ -420,6 +420,19 @@ def change_rows_of_a_branch(lake: Lake) -> None:
 
 
 @step("reads")
+def orc_files(lake: Lake) -> None:
+    lake.sql(
+        "CREATE TABLE lake.db.orc TBLPROPERTIES ('write.format.default' = 'orc') AS "
+        "SELECT id, CAST(id AS STRING) s, named_struct('a', id) st FROM range(9)"
+    )
+    lake.sql("ALTER TABLE lake.db.orc ADD COLUMN later INT")
+    equal(
+        lake.rows("SELECT s, st.a, later FROM lake.db.orc WHERE id > 6"),
+        [("7", 7, None), ("8", 8, None)],
+    )
+
+
+@step("reads")
 def rows_appended_by_python(lake: Lake) -> None:
     table = lake.session.table("lake.db.named")
     table.append(pa.table({"id": pa.array([2], pa.int64()), "p": pa.array([2], pa.int32())}))

@@ -60,9 +60,10 @@ def read_natively(
 
 
 def is_native(frame: DataFrame) -> bool:
-    """Whether Spark's own Parquet reader reads, and no Python worker."""
+    """Whether Spark's own Parquet or ORC reader reads, and no Python worker."""
     plan = str(frame._jdf.queryExecution().executedPlan().toString())
-    return "IcebergPyParquetScan" in plan and "MapInArrow" not in plan
+    scans = "IcebergPyParquetScan" in plan or "IcebergPyOrcScan" in plan
+    return scans and "MapInArrow" not in plan
 
 
 def _has_no_native_plan(options: Mapping[str, Any]) -> bool:

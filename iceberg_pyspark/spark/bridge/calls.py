@@ -15,6 +15,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql import Column
 
 from iceberg_pyspark.spark.bridge.values import Side, Value
+from iceberg_pyspark.spec.manifests import FileFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +44,10 @@ class ParquetRelation:
     key: str
     """Equal for equal files, columns and facts."""
 
+    file_format: FileFormat
     columns: str
-    """What to read of the files, each column by its field id: a schema of Spark's."""
+    """What to read of the files: a schema of Spark's. Columns of Parquet files are found by the
+    field ids in it, those of ORC files by name."""
 
     never_null: tuple[str, ...]
     """Those that no row has a null in: Spark's code asks for none then."""

@@ -43,6 +43,12 @@ EXECUTOR_VECTORS = Feature(
     lots=(DELETION_VECTORS,),
     otherwise="the driver reads all of them, and beyond some size Python reads their files",
 )
+ORC_SCAN = Feature(
+    name="native scans of ORC files",
+    lots=(PARQUET_SCAN,),
+    internals=("parquet_scan", "orc_readers"),
+    otherwise="Python reads ORC files",
+)
 NATIVE_SOURCE = Feature(
     name='native scans of format("iceberg-py")',
     internals=("python_source",),
@@ -116,6 +122,7 @@ CLOSED_CATALOGS = Feature(
 FEATURES = (
     NATIVE_SCAN,
     EXECUTOR_VECTORS,
+    ORC_SCAN,
     NATIVE_SOURCE,
     SIZED_ROWS,
     WRITE_LAYOUT,

@@ -52,7 +52,13 @@ from iceberg_pyspark.spark.bridge.protocol import (
 from iceberg_pyspark.spark.bridge.values import Stated, Value
 
 # the reader finds columns by field id, and only in the relations that say so
-_READ_BY_FIELD_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
+_SETTINGS_OF_READERS = {
+    # columns of Parquet files are found by field id
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    # columns of ORC files are found by name, and what is damaged is an error
+    "orc.force.positional.evolution": "false",
+    "orc.skip.corrupt.data": "false",
+}
 _LIKE_FILES = pa.RecordBatch.from_pydict({"location": ["file"], "size": [1]})
 """Of types that a table of files has."""
 
@@ -223,12 +229,12 @@ class Bridge:
         return bool(self._plans.hasFileSystem(self._spark._jsparkSession, scheme))
 
     def parquet_relation(self, described: ParquetRelation, files: pa.RecordBatch) -> DataFrame:
-        """A DataFrame over chosen files: columns of theirs by field id, and facts about each file.
+        """A DataFrame over chosen files: columns of theirs, and facts about each file.
 
         It is to build a plan with that the rule of the session takes.
         """
         frame = self._scans.relation(
-            self._spark._jsparkSession, _read_by_field_id(described), arrow_stream(files)
+            self._spark._jsparkSession, _with_settings(described), arrow_stream(files)
         )
         return DataFrame(frame, self._spark)
 
@@ -241,7 +247,7 @@ class Bridge:
         """The analysed plan of columns made of such a relation's, in one call of the JVM."""
         return self._scans.plan(
             self._spark._jsparkSession,
-            _read_by_field_id(described),
+            _with_settings(described),
             arrow_stream(files),
             to_json(outputs),
         )
@@ -501,8 +507,8 @@ class Bridge:
         return self._plans.list(self._server, to_json(items))
 
 
-def _read_by_field_id(described: ParquetRelation) -> str:
-    options = {**described.options, **_READ_BY_FIELD_ID}
+def _with_settings(described: ParquetRelation) -> str:
+    options = {**described.options, **_SETTINGS_OF_READERS}
     return to_json(replace(described, options=options))
 
 

@@ -19,7 +19,7 @@ CORE = "core"
 """The catalog, the callback to Python, the optimizer rule and commands: without it nothing is."""
 
 PARQUET_SCAN = "parquet_scan"
-"""Data files read by Spark's own Parquet reader."""
+"""Data files read by Spark's own Parquet and ORC readers."""
 
 DELETION_VECTORS = "deletion_vectors"
 """Deletion vectors read where the rows are."""

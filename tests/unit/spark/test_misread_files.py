@@ -66,6 +66,9 @@ def test_files_whose_size_cannot_be_true(size: int, offsets: list[int], wrong: b
     table = table.set_column(3, "file_size_in_bytes", pa.array([size], pa.int64()))
     found = misread_files(io, pa.concat_tables([right, table, right]))
     assert found == ({"own"} if wrong else set())
+    # of an ORC file the file system is asked, unless its size is one of no file
+    as_orc = table.set_column(1, "file_format", pa.array(["orc"]))
+    assert misread_files(io, as_orc) == ({"own"} if size != 1000 and wrong else set())
 
 
 def test_only_files_without_split_offsets_are_looked_into_and_once() -> None:

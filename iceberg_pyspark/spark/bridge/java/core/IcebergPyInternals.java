@@ -11,11 +11,14 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.SparkConf;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.internal.io.FileCommitProtocol;
+import org.apache.spark.memory.MemoryMode;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
@@ -46,7 +49,7 @@ public class IcebergPyInternals {
     Map found = new LinkedHashMap();
     String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
         "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
-        "parquet_writer", "session_parser", "session_extensions"};
+        "orc_readers", "parquet_writer", "session_parser", "session_extensions"};
     for (int i = 0; i < names.length; i++) found.put(names[i], lacks(names[i], session));
     return found;
   }
@@ -61,6 +64,7 @@ public class IcebergPyInternals {
       if (name.equals("schema_evolution")) schemaEvolution();
       if (name.equals("cached_tables")) cachedTables(CACHES);
       if (name.equals("parquet_scan")) parquetScan();
+      if (name.equals("orc_readers")) orcReaders();
       if (name.equals("parquet_writer")) parquetWriter();
       if (name.equals("session_parser")) {
         sessionParser().setAccessible(true);
@@ -360,6 +364,36 @@ public class IcebergPyInternals {
     throw new NoSuchMethodException(name + " has no constructor of the arguments known here");
   }
 
+  // ---- orc_readers: what reads pieces of ORC files in tasks
+
+  /** Readers of columns by name, and of constants behind them. */
+  static Object orcReaders(SQLConf conf, Object hadoop, StructType columns, StructType facts) {
+    try {
+      Constructor make = orcReaders();
+      Object options = orcOptions().newInstance(
+          new Object[] {scala.collection.immutable.Map$.MODULE$.empty(), conf});
+      return make.newInstance(new Object[] {conf, hadoop, columns, columns, facts,
+          new org.apache.spark.sql.sources.Filter[0], scala.Option.empty(), options,
+          conf.offHeapColumnVectorEnabled() ? MemoryMode.OFF_HEAP : MemoryMode.ON_HEAP});
+    } catch (InvocationTargetException e) {
+      Platform.throwException(e.getCause());
+      return null;
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+  private static Constructor orcReaders() throws ReflectiveOperationException {
+    return constructor(known("org.apache.spark.sql.execution.datasources.v2.orc"
+                           + ".OrcPartitionReaderFactory"),
+        new Class[] {SQLConf.class, Broadcast.class, StructType.class, StructType.class,
+            StructType.class, org.apache.spark.sql.sources.Filter[].class, scala.Option.class,
+            orcOptions().getDeclaringClass(), MemoryMode.class});
+  }
+  private static Constructor orcOptions() throws ReflectiveOperationException {
+    return constructor(known("org.apache.spark.sql.execution.datasources.orc.OrcOptions"),
+        new Class[] {scala.collection.immutable.Map.class, SQLConf.class});
+  }
+
   // ---- parquet_writer: FileFormatWriter.write, of 11 arguments and newer ones with defaults
 
   /** The job that writes files of a format, with the first eleven of its arguments. */
@@ -407,6 +441,15 @@ public class IcebergPyInternals {
       return Class.forName(name, false, IcebergPyInternals.class.getClassLoader());
     } catch (ClassNotFoundException e) {
       throw new ClassNotFoundException("there is no class " + name);
+    }
+  }
+  private static Constructor constructor(Class owner, Class[] takes)
+      throws ReflectiveOperationException {
+    try {
+      return owner.getConstructor(takes);
+    } catch (NoSuchMethodException e) {
+      throw new NoSuchMethodException(
+          owner.getName() + " has no constructor of the arguments known here");
     }
   }
   private static Field declared(Class owner, String name) throws ReflectiveOperationException {

@@ -48,15 +48,15 @@ class IcebergPyParquetBatch implements Batch {
   }
   private InputPartition[] packed() {
     org.apache.spark.sql.classic.SparkSession spark = scan.table.session;
-    long most = scan.splits.mostBytes(spark, files.sizes);
-    long piece =
-        scan.splits.isWhole() ? Long.MAX_VALUE : IcebergPySplits.pieceBytes(most, files.sizes);
+    long[] lengths = scan.lengths(files);
+    long most = scan.splits.mostBytes(spark, lengths);
+    long piece = scan.splits.isWhole() ? Long.MAX_VALUE : IcebergPySplits.pieceBytes(most, lengths);
     BlockLocation[][] blocks = blocks(spark);
     Map groups = new LinkedHashMap();
     for (int i = 0; i < files.paths.length; i++) {
       Object key = files.keys == null ? null : files.keys[i];
       if (!groups.containsKey(key)) groups.put(key, new ArrayList());
-      addPieces(i, piece, blocks[i], (List) groups.get(key));
+      addPieces(i, lengths[i], piece, blocks[i], (List) groups.get(key));
     }
     List out = new ArrayList();
     Iterator each = groups.entrySet().iterator();
@@ -115,18 +115,29 @@ class IcebergPyParquetBatch implements Batch {
       asked.add(Integer.valueOf(i));
     }
     if (asked.isEmpty()) return out;
-    ExecutorService threads = Executors.newFixedThreadPool(Math.min(asked.size(), MOST_THREADS));
+    Callable[] hosts = new Callable[asked.size()];
+    for (int i = 0; i < hosts.length; i++) {
+      int file = ((Integer) asked.get(i)).intValue();
+      hosts[i] = new IcebergPyHosts(hadoop, files.paths[file], files.sizes[file]);
+    }
+    Object[] found = answers(hosts);
+    for (int i = 0; i < found.length; i++)
+      out[((Integer) asked.get(i)).intValue()] = (BlockLocation[]) found[i];
+    return out;
+  }
+
+  /** What file systems answer to each of some questions, that are asked a few at a time. */
+  static Object[] answers(Callable[] asked) {
+    Object[] out = new Object[asked.length];
+    if (out.length == 0) return out;
+    ExecutorService threads = Executors.newFixedThreadPool(Math.min(out.length, MOST_THREADS));
     try {
-      List found = new ArrayList();
-      for (int i = 0; i < asked.size(); i++) {
-        int file = ((Integer) asked.get(i)).intValue();
-        found.add(threads.submit(
-            (Callable) new IcebergPyHosts(hadoop, files.paths[file], files.sizes[file])));
-      }
-      for (int i = 0; i < asked.size(); i++)
-        out[((Integer) asked.get(i)).intValue()] = (BlockLocation[]) ((Future) found.get(i)).get();
+      Future[] found = new Future[out.length];
+      for (int i = 0; i < out.length; i++) found[i] = threads.submit(asked[i]);
+      for (int i = 0; i < out.length; i++) out[i] = found[i].get();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
+      throw new IllegalStateException("interrupted while file systems were asked", e);
     } catch (ExecutionException e) {
       throw new IllegalStateException(e);
     } finally {
@@ -135,10 +146,9 @@ class IcebergPyParquetBatch implements Batch {
     return out;
   }
 
-  private void addPieces(int file, long most, BlockLocation[] blocks, List pieces) {
+  private void addPieces(int file, long size, long most, BlockLocation[] blocks, List pieces) {
     // by way of Hadoop's path, which knows what of a location is to be escaped
     SparkPath path = SparkPath.fromPath(new Path(files.paths[file]));
-    long size = files.sizes[file];
     for (long start = 0; start < size; start += most) {
       long length = Math.min(most, size - start);
       pieces.add(new PartitionedFile(files.facts[file], path, start, length,

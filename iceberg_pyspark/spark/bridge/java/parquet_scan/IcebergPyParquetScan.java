@@ -42,7 +42,7 @@ public class IcebergPyParquetScan
   }
   public StructType readSchema() { return table.schema(); }
   public String description() {
-    return "IcebergPyParquetScan(" + table.files.paths.length + " files)"
+    return getClass().getName() + "(" + table.files.paths.length + " files)"
         + ", PushedFilters: " + Arrays.toString(filters)
         + ", ReadSchema: " + table.columns.catalogString();
   }
@@ -54,19 +54,20 @@ public class IcebergPyParquetScan
                                                 : Scan.ColumnarSupportMode.UNSUPPORTED;
   }
 
-  /** That of Spark's own scan of Parquet files, which itself is no part of the plan. */
   synchronized PartitionReaderFactory readers() {
-    if (readers == null) {
-      org.apache.spark.sql.classic.SparkSession spark = table.session;
-      Configuration conf = hadoop();
-      scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
-      Batch sparks = (Batch) IcebergPyInternals.parquetScan(
-          new Object[] {spark, conf, null, table.columns, table.columns, table.files.factSchema,
-              filters, CaseInsensitiveStringMap.empty(), scala.Option.empty(), none, none});
-      readers = sparks.createReaderFactory();
-    }
+    if (readers == null) readers = newReaders();
     return readers;
   }
+  /** That of Spark's own scan of Parquet files, which itself is no part of the plan. */
+  PartitionReaderFactory newReaders() {
+    scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
+    Batch sparks = (Batch) IcebergPyInternals.parquetScan(new Object[] {table.session, hadoop(),
+        null, table.columns, table.columns, table.files.factSchema, filters,
+        CaseInsensitiveStringMap.empty(), scala.Option.empty(), none, none});
+    return sparks.createReaderFactory();
+  }
+  /** How long the files are that are to be cut and read. */
+  long[] lengths(IcebergPyPlannedFiles files) { return files.sizes; }
   /** Of the session, with what is said for these files alone. */
   Configuration hadoop() {
     return table.session.sessionState().newHadoopConfWithOptions(

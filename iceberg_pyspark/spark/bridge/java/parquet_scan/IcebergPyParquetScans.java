@@ -22,8 +22,8 @@ import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.ObjectType;
 
 /**
- * What Python makes of data files for Spark's own Parquet reader: relations, and conditions that
- * keep live rows.
+ * What Python makes of data files for Spark's own Parquet and ORC readers: relations, and
+ * conditions that keep live rows.
  */
 public class IcebergPyParquetScans {
   private final IcebergPyBroadcasts held = new IcebergPyBroadcasts();
@@ -32,8 +32,8 @@ public class IcebergPyParquetScans {
   public void prepare(byte[] files) { IcebergPyArrowClasses.load(files); }
 
   /**
-   * A DataFrame over chosen Parquet files, to build plans with: `IcebergPyRule` puts scans in the
-   * place of its relation, which itself reads nothing. `described` is a `ParquetRelation` of
+   * A DataFrame over chosen files of a format, to build plans with: `IcebergPyRule` puts scans in
+   * the place of its relation, which itself reads nothing. `described` is a `ParquetRelation` of
    * bridge/calls.py, `files` the table of the files.
    */
   public Object relation(Object session, String described, byte[] files)
@@ -45,9 +45,13 @@ public class IcebergPyParquetScans {
   private static DataSourceV2Relation relationOf(Object session, String described, byte[] files)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     Map said = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
-    IcebergPyParquetFiles made =
-        new IcebergPyParquetFiles((org.apache.spark.sql.classic.SparkSession) session, said,
-            IcebergPyPlannedFiles.of(files, (List) said.get("facts"), (List) said.get("keys")));
+    org.apache.spark.sql.classic.SparkSession spark =
+        (org.apache.spark.sql.classic.SparkSession) session;
+    IcebergPyPlannedFiles planned =
+        IcebergPyPlannedFiles.of(files, (List) said.get("facts"), (List) said.get("keys"));
+    IcebergPyParquetFiles made = said.get("file_format").equals("orc")
+        ? new IcebergPyOrcFiles(spark, said, planned)
+        : new IcebergPyParquetFiles(spark, said, planned);
     return DataSourceV2Relation$.MODULE$.create(made, scala.Option.empty(), scala.Option.empty());
   }
 

@@ -1,0 +1,27 @@
+import java.io.IOException;
+import java.util.concurrent.Callable;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+
+/** Asks a file system how long a file is. */
+class IcebergPyFileLength implements Callable {
+  private final Configuration conf;
+  private final String path;
+  private final long said;
+  IcebergPyFileLength(Configuration conf, String path, long said) {
+    this.conf = conf;
+    this.path = path;
+    this.said = said;
+  }
+  /** As said where the file system does not tell: the task that reads the file says why. */
+  public Object call() {
+    try {
+      Path file = new Path(path);
+      return Long.valueOf(file.getFileSystem(conf).getFileStatus(file).getLen());
+    } catch (IOException e) {
+      return Long.valueOf(said);
+    } catch (RuntimeException e) {
+      return Long.valueOf(said);
+    }
+  }
+}

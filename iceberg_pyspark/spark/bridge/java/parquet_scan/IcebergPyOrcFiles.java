@@ -1,0 +1,15 @@
+import java.util.Map;
+import org.apache.spark.sql.connector.read.Scan;
+
+/** The same of ORC files, whose columns are found by name. */
+public class IcebergPyOrcFiles extends IcebergPyParquetFiles {
+  IcebergPyOrcFiles(
+      org.apache.spark.sql.classic.SparkSession session, Map said, IcebergPyPlannedFiles files) {
+    super(session, said, files);
+  }
+  /** Without filters: what ORC's statistics leave out differs from writer to writer. */
+  public Scan scan(
+      org.apache.spark.sql.sources.Filter[] filters, Map question, IcebergPySplits splits) {
+    return new IcebergPyOrcScan(this, question, splits);
+  }
+}

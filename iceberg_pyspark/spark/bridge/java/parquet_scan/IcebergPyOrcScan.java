@@ -1,0 +1,48 @@
+import java.io.IOException;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.util.SerializableConfiguration;
+
+/** The same of ORC files. */
+public class IcebergPyOrcScan extends IcebergPyParquetScan {
+  IcebergPyOrcScan(IcebergPyOrcFiles table, Map question, IcebergPySplits splits) {
+    super(table, new org.apache.spark.sql.sources.Filter[0], question, splits);
+  }
+
+  /** That of Spark's own scan of ORC files, which takes names as they are written. */
+  PartitionReaderFactory newReaders() {
+    SQLConf conf = table.session.sessionState().conf().clone();
+    conf.setConfString("spark.sql.caseSensitive", "true");
+    Broadcast broadcast = new JavaSparkContext(table.session.sparkContext())
+                              .broadcast(new SerializableConfiguration(hadoop()));
+    return (PartitionReaderFactory) IcebergPyInternals.orcReaders(
+        conf, broadcast, table.columns, table.files.factSchema);
+  }
+
+  /**
+   * What the file system says: no entry tells where the stripes of an ORC file are, those beyond a
+   * size that is too small would be left out, and Spark takes an empty file for one without rows.
+   */
+  long[] lengths(IcebergPyPlannedFiles files) {
+    Configuration hadoop = hadoop();
+    Callable[] asked = new Callable[files.paths.length];
+    for (int i = 0; i < asked.length; i++)
+      asked[i] = new IcebergPyFileLength(hadoop, files.paths[i], files.sizes[i]);
+    Object[] found = IcebergPyParquetBatch.answers(asked);
+    boolean mayBeDamaged = table.session.sessionState().conf().ignoreCorruptFiles();
+    long[] out = new long[found.length];
+    for (int i = 0; i < out.length; i++) {
+      out[i] = ((Long) found[i]).longValue();
+      if (out[i] == 0 && !mayBeDamaged)
+        Platform.throwException(new IOException("the data file " + files.paths[i] + " of table "
+            + table.table + " is empty, and no ORC file is; restore it"));
+    }
+    return out;
+  }
+}

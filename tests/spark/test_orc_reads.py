@@ -1,0 +1,77 @@
+"""ORC tables that we wrote, by both ways of reading; Java's are in `tests/interop`."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.data_source_steps import read_by_steps
+from tests.support.frames import append_rows, create_path_table, path_table
+from tests.support.read_paths import Read, ReadPath, is_native
+
+SCHEMA = (
+    "id BIGINT, i INT, f FLOAT, price DECIMAL(20, 4), name STRING, raw BINARY, day DATE, "
+    "place STRUCT<x: INT, tags: ARRAY<STRING>>, scores MAP<STRING, DOUBLE>"
+)
+
+
+def row(i: int) -> dict[str, Any]:
+    return {
+        "id": i,
+        "i": -i,
+        "f": float("nan") if i == 3 else i / 4,
+        "price": Decimal(i) / 8,
+        "name": None if i == 4 else f"n{i}",
+        "raw": bytes([i]),
+        "day": datetime.date(1969, 12, 28) + datetime.timedelta(days=i),
+        "place": None if i == 5 else {"x": i, "tags": ["a", None]},
+        "scores": [("k", i / 2), ("none", None)],
+    }
+
+
+def made(path: Path, written: str, partitioned_by: list[str]) -> Path:
+    """A table of two files or more to which a column was added."""
+    table = create_path_table(
+        path,
+        SCHEMA,
+        [row(i) for i in range(5)],
+        partitioned_by=partitioned_by,
+        properties={"write.format.default": written},
+    )
+    append_rows(table, [row(i) for i in range(5, 10)])
+    with path_table(path).update_schema() as change:
+        change.add_column("later", "INT")
+    return path
+
+
+@pytest.mark.parametrize("partitioned_by", [[], ["day"], ["bucket(4, id)", "i"]])
+def test_both_ways_of_reading_orc_have_the_rows_of_parquet(
+    read: Read, tmp_path: Path, partitioned_by: list[str]
+) -> None:
+    orc, parquet = (made(tmp_path / f, f, partitioned_by) for f in ("orc", "parquet"))
+    asked: dict[str, str]
+    for asked in ({}, {"columns": "later,place,id", "filter": "id > 6"}, {"columns": "day,i"}):
+        assert read(orc, asked).rows == read_by_steps(parquet, asked).rows
+
+
+def test_old_dates_are_read_by_python(
+    spark: SparkSession, read_path: ReadPath, tmp_path: Path
+) -> None:
+    path = tmp_path / "old"
+    table = create_path_table(
+        path,
+        "day DATE, id BIGINT",
+        [{"day": datetime.date(1500, 1, 1), "id": 1}],
+        properties={"write.format.default": "orc"},
+    )
+    append_rows(table, [{"day": datetime.date(2000, 1, 1), "id": 2}])
+    frame = spark.read.format("iceberg-py").load(str(path))
+    assert not is_native(frame)
+    found = sorted((r.id, r.day) for r in frame.collect())
+    assert found == [(1, datetime.date(1500, 1, 1)), (2, datetime.date(2000, 1, 1))]
+    assert is_native(frame.select("id")) is (read_path == "native")

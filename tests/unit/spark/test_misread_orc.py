@@ -1,0 +1,145 @@
+"""What of ORC files Spark's own reader does not get, by schemas and by entries."""
+
+from __future__ import annotations
+
+import struct
+from datetime import date
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark.spark.misread_orc import files_with_old_dates, why_not_by_name
+from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
+from iceberg_pyspark.spec.metadata_columns import FILE, POS, ROW_ID
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    DateType,
+    DecimalType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+)
+from tests.support.scan_tasks import optional, required
+
+ID = required(1, "id", LongType())
+
+
+def listed(field_id: int, type_: Type) -> ListType:
+    return ListType(element_id=field_id, element_type=type_, element_required=False)
+
+
+def why(f: NestedField, *older: NestedField) -> str | None:
+    """Why a column is not read by name where earlier schemas had those, each in its own."""
+    fields = [*((ID, o) for o in older), (ID, f)]
+    schemas = [Schema(fields=f, schema_id=i) for i, f in enumerate(fields)]
+    return why_not_by_name(schemas, [f], [7])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        optional(2, "a", StringType()),
+        optional(7, "a", DateType()),
+        optional(2, "a", StructType((optional(3, "a", LongType()), optional(4, "id", LongType())))),
+        optional(2, "a", listed(3, StructType((optional(4, "a", DecimalType(9, 2)),)))),
+        FILE,
+    ],
+)
+def test_a_column_that_always_was_itself_is_read(f: NestedField) -> None:
+    assert why(f) is None
+    assert why(f, f, optional(9, "other", LongType())) is None
+
+
+@pytest.mark.parametrize(
+    ("f", "older"),
+    [
+        (optional(2, "a", LongType()), optional(2, "b", LongType())),
+        (optional(2, "a", LongType()), optional(2, "A", LongType())),
+        (optional(2, "a", LongType()), optional(3, "a", LongType())),
+        (optional(2, "a", LongType()), optional(3, "A", LongType())),
+        (optional(2, "a", LongType()), optional(2, "a", IntegerType())),
+        (optional(2, "a", DecimalType(12, 2)), optional(2, "a", DecimalType(9, 2))),
+        (required(2, "a", LongType()), optional(3, "b", LongType())),
+        (
+            optional(2, "a", StructType((optional(3, "x", LongType()),))),
+            optional(2, "a", StructType((optional(3, "y", LongType()),))),
+        ),
+        (
+            optional(2, "a", listed(3, StructType((optional(4, "x", LongType()),)))),
+            optional(2, "a", listed(3, StructType((optional(5, "X", LongType()),)))),
+        ),
+        # a file that has such a column is not opened at all
+        (optional(2, "a", LongType()), optional(3, "b", TimestamptzType())),
+        (optional(2, "a", LongType()), optional(3, "b", listed(4, TimestamptzType()))),
+    ],
+)
+def test_a_column_with_another_past_is_not(f: NestedField, older: NestedField) -> None:
+    assert why(f, f) is None
+    assert why(f, older) is not None
+    assert why(f, older, f) is not None
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        optional(2, "a", TimestampType()),
+        optional(2, "a", DateType()),
+        optional(2, "a", listed(7, listed(3, DateType()))),
+        optional(2, "a", StructType(())),
+        optional(2, "a", LongType(), initial_default=1),
+        optional(2, "a", StructType((optional(3, "x", LongType(), initial_default=1),))),
+        optional(2, "a`b", LongType()),
+        POS,
+        ROW_ID,
+    ],
+)
+def test_what_spark_reads_otherwise_is_not_read(f: NestedField) -> None:
+    assert why(f) is not None
+
+
+def test_no_name_is_known_once_schemas_are_gone() -> None:
+    schemas = [Schema(fields=(ID,), schema_id=i) for i in (0, 1, 3)]
+    assert why_not_by_name(schemas[:2], [ID], []) is None
+    assert why_not_by_name(schemas, [ID], []) is not None
+
+
+def test_columns_called_by_their_places_are_not_read_by_name() -> None:
+    fields = tuple(optional(i, f"_col{i}", LongType()) for i in (2, 3))
+    assert why_not_by_name([Schema(fields=fields)], fields, []) is not None
+    assert why_not_by_name([Schema(fields=(*fields, ID))], fields, []) is None
+
+
+def test_files_may_have_old_dates_unless_their_bounds_say_not() -> None:
+    column = optional(7, "day", DateType())
+    days = {
+        "new": date(1600, 1, 1),
+        "old": date(1599, 12, 31),
+        "unknown": None,
+        "parquet": date(1500, 1, 1),
+        "nulls": None,
+    }
+    count = len(days)
+    metrics = {metric_column(m, 7): pa.nulls(count, pa.int64()) for m in FILTER_METRICS}
+    metrics[metric_column("value_counts", 7)] = pa.array([5] * count)
+    metrics[metric_column("null_value_counts", 7)] = pa.array([0, 0, 0, 0, 5])
+    for bound in ("lower_bounds", "upper_bounds"):
+        metrics[metric_column(bound, 7)] = pa.array(
+            [d and struct.pack("<i", (d - date(1970, 1, 1)).days) for d in days.values()],
+            pa.binary(),
+        )
+    entries = pa.table(
+        {
+            "file_path": pa.array(days),
+            "file_format": pa.array(["parquet" if f == "parquet" else "orc" for f in days]),
+            "record_count": pa.array([5] * count),
+            **metrics,
+        }
+    )
+    assert files_with_old_dates(entries, [column]) == {"old", "unknown"}
+    assert files_with_old_dates(entries, []) == frozenset()
