@@ -338,6 +338,21 @@ def test_functions_of_literals_and_unknown_ones(session: IcebergSession) -> None
     assert "grouped.system.bucket" in names
 
 
+@pytest.mark.parametrize(
+    ("partitioned", "key", "shuffles"), [("bucket(4, id)", "id", 2), ("g", "g", 1)]
+)
+def test_one_side_is_shuffled_by_keys_that_executors_know(
+    session: IcebergSession, partitioned: str, key: str, shuffles: int
+) -> None:
+    make(session, f"shuffled_{key}", "left_plain", f"partitioned by ({partitioned})")
+    query = f"select a.id, b.id from {{}} a join right_plain b on a.{key} = b.{key}"
+    with configured(session.spark, {"spark.sql.sources.v2.bucketing.shuffle.enabled": "true"}):
+        ours = session.spark.sql(query.format(f"grouped.db.shuffled_{key}"))
+        plain = session.spark.sql(query.format("left_plain"))
+        assert exchanges(plan_of(ours)) == shuffles
+        assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+
+
 @pytest.fixture
 def partial(session: IcebergSession) -> Iterator[None]:
     """Large groups are spread over tasks, each joined with all of the other side's group."""

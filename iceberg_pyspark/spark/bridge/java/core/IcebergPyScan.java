@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
@@ -19,6 +20,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** Stands in the optimized plan until `IcebergPyRule` puts the plan Python made in its place. */
 public class IcebergPyScan
     implements SupportsRuntimeV2Filtering, SupportsReportStatistics, SupportsReportPartitioning {
+  private static final String SHUFFLED = "spark.sql.sources.v2.bucketing.shuffle.enabled";
   final IcebergPyTable table;
   final CaseInsensitiveStringMap options;
   private final StructType schema;
@@ -54,9 +56,17 @@ public class IcebergPyScan
   }
   /** A task for each group is what only joins of groups want: where that is asked for. */
   public Partitioning outputPartitioning() {
-    if (table.grouping().length == 0 || !isAsked(IcebergPyReadOptions.GROUPED))
+    Transform[] keys = table.grouping();
+    if (keys.length == 0 || !isAsked(IcebergPyReadOptions.GROUPED) || !isKnownToExecutors(keys))
       return new UnknownPartitioning(0);
-    return new KeyGroupedPartitioning(table.grouping(), 0);
+    return new KeyGroupedPartitioning(keys, 0);
+  }
+  /** With its setting Spark shuffles rows by the functions of keys: executors have none of ours. */
+  private static boolean isKnownToExecutors(Transform[] keys) {
+    String shuffled = session().sessionState().conf().getConfString(SHUFFLED, "false");
+    for (int i = 0; i < keys.length; i++)
+      if (!keys[i].name().equals("identity") && shuffled.equalsIgnoreCase("true")) return false;
+    return true;
   }
   /** Whether Spark shall be told what files are sorted by, which it takes on trust from them. */
   boolean isOrderWanted() { return isAsked(IcebergPyReadOptions.ORDERED); }
