@@ -110,6 +110,32 @@ def test_a_file_counts_for_what_it_costs_to_open(session: IcebergSession) -> Non
     assert len(read(session, split_size=64 * MIB, file_open_cost=64 * MIB)) == FILES
 
 
+def test_neighbours_of_the_plan_are_read_by_one_task(session: IcebergSession) -> None:
+    spark = session.spark
+    spark.sql("create table split.db.ordered (p int, u string) using iceberg partitioned by (p)")
+    for p, rows in enumerate((900, 100, 800, 200, 700, 300)):
+        spark.sql(f"insert into split.db.ordered select {p}, uuid() from range({rows})")
+    planned = [f["file_path"] for f in spark.table("split.db.ordered.files").collect()]
+    sizes = {
+        f["file_path"]: f["file_size_in_bytes"]
+        for f in spark.table("split.db.ordered.files").collect()
+    }
+    pair = max(sizes[a] + sizes[b] for a, b in zip(planned[::2], planned[1::2], strict=True))
+    reader = spark.read.option("split-size", pair).option("file-open-cost", 0)
+    tasks = pieces(reader.table("split.db.ordered"))
+    names = [[str(piece.filePath().toPath().getName()) for piece in task] for task in tasks]
+    expected = [path.rpartition("/")[2] for path in planned]
+    assert [n for task in names for n in task] == expected
+    assert [len(task) for task in names] == [2, 2, 2]
+    # in the order of the plan these would be six tasks
+    reader = reader.option("split-size", max(sizes.values()))
+    tasks = pieces(reader.table("split.db.ordered"))
+    assert [[piece.length() for piece in task] for task in tasks[:3]] == [
+        [size] for size in sorted(sizes.values(), reverse=True)[:3]
+    ]
+    assert len(tasks) == 4
+
+
 @pytest.mark.usefixtures("table_says_nothing")
 def test_a_table_cuts_files_for_every_core_or_not(
     session: IcebergSession, settings: dict[str, str], sizes: list[int]

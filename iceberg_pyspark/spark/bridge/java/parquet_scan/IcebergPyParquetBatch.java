@@ -39,7 +39,7 @@ class IcebergPyParquetBatch implements Batch {
   public PartitionReaderFactory createReaderFactory() { return scan.readers(); }
 
   /**
-   * Cut and packed as Spark does it for files of its own, the largest pieces first; where files
+   * Cut and packed as Spark does it for files of its own, in the order of the plan; where files
    * are grouped, those of each group by themselves.
    */
   public synchronized InputPartition[] planInputPartitions() {
@@ -63,8 +63,7 @@ class IcebergPyParquetBatch implements Batch {
     while (each.hasNext()) {
       Map.Entry group = (Map.Entry) each.next();
       List pieces = (List) group.getValue();
-      Collections.sort(pieces, new IcebergPyLargestFirst());
-      Iterator packed = packed(spark, pieces, most).iterator();
+      Iterator packed = chosen(spark, pieces, most).iterator();
       while (packed.hasNext()) {
         PartitionedFile[] one = (PartitionedFile[]) packed.next();
         out.add(group.getKey() == null
@@ -75,6 +74,18 @@ class IcebergPyParquetBatch implements Batch {
     return (InputPartition[]) out.toArray(new InputPartition[0]);
   }
 
+  /**
+   * The pieces of each task: in the order of the plan, since rows of neighbours are alike, which
+   * aggregates and shuffles of a task's rows gain by; the largest first, as Spark packs its own,
+   * where that takes a tenth less of tasks.
+   */
+  private List chosen(org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
+    List inOrder = packed(spark, pieces, most);
+    List sorted = new ArrayList(pieces);
+    Collections.sort(sorted, new IcebergPyLargestFirst());
+    List dense = packed(spark, sorted, most);
+    return inOrder.size() <= dense.size() + dense.size() / 10 ? inOrder : dense;
+  }
   /** The pieces of each task, as Spark packs its own, unless a file counts for more or less. */
   private List packed(org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
     List out = new ArrayList();
