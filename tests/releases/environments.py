@@ -28,20 +28,19 @@ def python_of(release: str) -> Path:
             return KEPT.parent / name / "bin/python"
     folder = KEPT / release
     python = folder / "bin/python"
-    done = folder / ".done"
+    done = folder / ".purelib"
     if not done.exists():
         _run(sys.executable, "-m", "venv", "--clear", str(folder))
-        inner = _run(
-            str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"
-        ).strip()
+        inner = _run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
         _run(
             *(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
             *("--no-deps", "--use-pep517", f"pyspark=={release}"),
         )
-        # behind the environment's own folder, so that its pyspark is the one found
-        shared = sysconfig.get_path("purelib")
-        Path(inner, "shared.pth").write_text(f"{shared}\n", encoding="utf-8")
-        done.touch()
+        done.write_text(inner.strip(), encoding="utf-8")
+    # behind the environment's own folder, so that its pyspark is the one found; said each time,
+    # since an environment that is kept outlives the place of the other
+    shared = Path(done.read_text(encoding="utf-8"), "shared.pth")
+    shared.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
     return python
 
 
