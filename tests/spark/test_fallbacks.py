@@ -82,6 +82,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
     assert wrong(found) == {}
     assert list(found["missing"]) == [
         "native scans",
+        "deletion vectors read by executors",
         "native scans of ORC files",
         'native scans of format("iceberg-py")',
         "sizes of rows that Python reads",
@@ -89,7 +90,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
         "secrets hidden in the event log",
     ]
     release = found["release"]
-    assert len(found["logged"]) == 6
+    assert len(found["logged"]) == 7
     for line, (name, why) in zip(found["logged"], found["missing"].items(), strict=True):
         assert line.startswith(f"{name}: not on Spark {release} ({why}); ")
         assert f"({why})" in found["described"]
