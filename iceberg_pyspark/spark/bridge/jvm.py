@@ -51,9 +51,8 @@ from iceberg_pyspark.spark.bridge.protocol import (
 )
 from iceberg_pyspark.spark.bridge.values import Stated, Value
 
-# the reader finds columns by field id, and only in the relations that say so
 _SETTINGS_OF_READERS = {
-    # columns of Parquet files are found by field id
+    # columns of Parquet files are found by field id, only in the relations that say so
     "spark.sql.parquet.fieldId.read.enabled": "true",
     # columns of ORC files are found by name, and what is damaged is an error
     "orc.force.positional.evolution": "false",

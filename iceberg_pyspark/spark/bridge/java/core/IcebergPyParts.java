@@ -36,6 +36,16 @@ class IcebergPyParts {
       if (isFiles((LogicalPlan) leaves.next())) return true;
     return false;
   }
+  /** The columns of a plan by their names. */
+  static Map byName(LogicalPlan plan) {
+    Map out = new HashMap();
+    scala.collection.Iterator it = plan.output().iterator();
+    while (it.hasNext()) {
+      Attribute a = (Attribute) it.next();
+      out.put(a.name(), a);
+    }
+    return out;
+  }
   private static boolean isFiles(LogicalPlan leaf) {
     return leaf instanceof DataSourceV2Relation
         && ((DataSourceV2Relation) leaf).table() instanceof IcebergPyFiles;
@@ -110,12 +120,7 @@ class IcebergPyParts {
   }
   private static List orders(
       DataSourceV2Relation relation, IcebergPyFiles files, IcebergPySplits splits) {
-    Map byName = new HashMap();
-    scala.collection.Iterator it = relation.output().iterator();
-    while (it.hasNext()) {
-      Attribute a = (Attribute) it.next();
-      byName.put(a.name(), a);
-    }
+    Map byName = byName((LogicalPlan) (Object) relation);
     List out = new ArrayList(), fields = files.sortedBy(splits);
     for (int i = 0; i < fields.size(); i++) {
       List f = (List) fields.get(i);

@@ -219,12 +219,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
    */
   private static LogicalPlan branch(LogicalPlan made, Expression live, List antiJoins, List ours,
       Expression condition, boolean fresh) {
-    Map byName = new HashMap();
-    scala.collection.Iterator it = made.output().iterator();
-    while (it.hasNext()) {
-      Attribute a = (Attribute) it.next();
-      byName.put(a.name(), a);
-    }
+    Map byName = IcebergPyParts.byName(made);
     List renamed = new ArrayList();
     List outputs = new ArrayList();
     Map exchanged = new HashMap();

@@ -1,5 +1,4 @@
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -66,12 +65,7 @@ public class IcebergPyParquetScans {
         (org.apache.spark.sql.classic.SparkSession) session;
     DataSourceV2Relation relation = relationOf(spark, described, files);
     List asked = (List) IcebergPyBridge.JSON.readValue(outputs, List.class);
-    Map attributes = new HashMap();
-    scala.collection.Iterator it = relation.output().iterator();
-    while (it.hasNext()) {
-      Attribute a = (Attribute) it.next();
-      attributes.put(a.name(), a);
-    }
+    Map attributes = IcebergPyParts.byName((LogicalPlan) (Object) relation);
     List columns = new ArrayList();
     boolean resolved = true;
     for (int i = 0; i < asked.size(); i++) {
@@ -158,12 +152,7 @@ public class IcebergPyParquetScans {
   }
   /** The column of a plan that has a name; null without one. */
   static Attribute column(Object plan, String name) {
-    scala.collection.Iterator it = ((LogicalPlan) plan).output().iterator();
-    while (it.hasNext()) {
-      Attribute a = (Attribute) it.next();
-      if (a.name().equals(name)) return a;
-    }
-    return null;
+    return (Attribute) IcebergPyParts.byName((LogicalPlan) plan).get(name);
   }
   static Expression invoke(
       Expression target, String method, DataType type, Expression[] arguments) {
