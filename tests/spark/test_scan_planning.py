@@ -12,6 +12,7 @@ from iceberg_pyspark.spark import native_bitmaps
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.rows import spark_rows
+from tests.support.spark_settings import configured
 
 ROWS = """
     select id, cast(id % 7 as int) g, concat('s', id % 7) s,
@@ -26,14 +27,12 @@ def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
     """Plans are carried out as they are first made, so that their scans can be asked."""
-    before = str(spark.conf.get("spark.sql.adaptive.enabled"))
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    with sqlite_lake(spark, tmp_path_factory.mktemp("planned"), "planned") as made:
+    lake = sqlite_lake(spark, tmp_path_factory.mktemp("planned"), "planned")
+    with configured(spark, {"spark.sql.adaptive.enabled": "false"}), lake as made:
         spark.sql(ROWS).createOrReplaceTempView("plain")
         names = "select id, 's' || id s, id in (2, 5) as chosen from range(7)"
         spark.sql(names).createOrReplaceTempView("names")
         yield made
-    spark.conf.set("spark.sql.adaptive.enabled", before)
 
 
 def make(session: IcebergSession, name: str, clauses: str) -> None:
@@ -283,9 +282,8 @@ def test_deletes_and_a_setting_have_aggregates_read(session: IcebergSession, cou
     )
     query = f"select max(id), min(id), count(id) from {name} where g = 2"
     assert "IcebergPyParquetScan" not in plan_of(spark.sql(query))
-    spark.conf.set("spark.sql.iceberg.aggregate-push-down.enabled", "false")
-    assert "IcebergPyParquetScan" in plan_of(spark.sql(query))
-    spark.conf.unset("spark.sql.iceberg.aggregate-push-down.enabled")
+    with configured(spark, {"spark.sql.iceberg.aggregate-push-down.enabled": "false"}):
+        assert "IcebergPyParquetScan" in plan_of(spark.sql(query))
     spark.sql(f"delete from {name} where id in (2, 695)")
     assert [tuple(r) for r in spark.sql(query).collect()] == [(688, 9, 98)]
     assert "IcebergPyParquetScan" in plan_of(spark.sql(query))

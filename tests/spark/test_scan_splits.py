@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
+from tests.support.spark_settings import configured
 
 FILES = 8
 ROWS = 20_000
@@ -22,15 +24,13 @@ SESSION = "spark.sql.iceberg.read"
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    before = str(spark.conf.get("spark.sql.adaptive.enabled"))
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    with sqlite_lake(spark, tmp_path_factory.mktemp("split"), "split") as made:
+    lake = sqlite_lake(spark, tmp_path_factory.mktemp("split"), "split")
+    with configured(spark, {"spark.sql.adaptive.enabled": "false"}), lake as made:
         spark.sql(
             "create table split.db.t using iceberg partitioned by (p) as "
             f"select id, uuid() u, cast(id % {FILES} as int) p from range({ROWS})"
         )
         yield made
-    spark.conf.set("spark.sql.adaptive.enabled", before)
 
 
 @pytest.fixture
@@ -63,18 +63,15 @@ def read(session: IcebergSession, **options: object) -> list[list[Any]]:
 
 
 @pytest.fixture
-def settings(session: IcebergSession) -> Iterator[dict[str, str]]:
+def settings(session: IcebergSession) -> Iterator[ExitStack]:
     """Settings of the session, taken back after the test."""
-    given: dict[str, str] = {}
-    yield given
-    for key in given:
-        session.spark.conf.unset(key)
+    with ExitStack() as taken_back:
+        yield taken_back
 
 
-def say(session: IcebergSession, settings: dict[str, str], said: Mapping[str, object]) -> None:
-    for key, value in said.items():
-        settings[key] = str(value)
-        session.spark.conf.set(key, str(value))
+def say(session: IcebergSession, settings: ExitStack, said: Mapping[str, object]) -> None:
+    texts = {key: str(value) for key, value in said.items()}
+    settings.enter_context(configured(session.spark, texts))
 
 
 def table_says(session: IcebergSession, **properties: object) -> None:
@@ -91,7 +88,7 @@ def table_says_nothing(session: IcebergSession) -> Iterator[None]:
 
 
 def test_an_option_and_a_setting_cut_files(
-    session: IcebergSession, settings: dict[str, str], sizes: list[int]
+    session: IcebergSession, settings: ExitStack, sizes: list[int]
 ) -> None:
     half = max(sizes) // 2 + 1
     tasks = read(session, split_size=half, file_open_cost=0)
@@ -115,11 +112,9 @@ def test_neighbours_of_the_plan_are_read_by_one_task(session: IcebergSession) ->
     spark.sql("create table split.db.ordered (p int, u string) using iceberg partitioned by (p)")
     for p, rows in enumerate((900, 100, 800, 200, 700, 300)):
         spark.sql(f"insert into split.db.ordered select {p}, uuid() from range({rows})")
-    planned = [f["file_path"] for f in spark.table("split.db.ordered.files").collect()]
-    sizes = {
-        f["file_path"]: f["file_size_in_bytes"]
-        for f in spark.table("split.db.ordered.files").collect()
-    }
+    files = spark.table("split.db.ordered.files").collect()
+    planned = [f["file_path"] for f in files]
+    sizes = {f["file_path"]: f["file_size_in_bytes"] for f in files}
     pair = max(sizes[a] + sizes[b] for a, b in zip(planned[::2], planned[1::2], strict=True))
     reader = spark.read.option("split-size", pair).option("file-open-cost", 0)
     tasks = pieces(reader.table("split.db.ordered"))
@@ -138,7 +133,7 @@ def test_neighbours_of_the_plan_are_read_by_one_task(session: IcebergSession) ->
 
 @pytest.mark.usefixtures("table_says_nothing")
 def test_a_table_cuts_files_for_every_core_or_not(
-    session: IcebergSession, settings: dict[str, str], sizes: list[int]
+    session: IcebergSession, settings: ExitStack, sizes: list[int]
 ) -> None:
     total = sum(sizes)
     table_says(session, target_size=total, open_file_cost=0)
@@ -170,7 +165,7 @@ def test_a_size_of_one_byte_does_not_make_a_task_of_every_byte(
 
 
 def test_tasks_know_the_hosts_of_their_blocks_where_that_is_asked_for(
-    session: IcebergSession, settings: dict[str, str]
+    session: IcebergSession, settings: ExitStack
 ) -> None:
     def hosts(tasks: list[list[Any]]) -> set[str]:
         return {host for task in tasks for piece in task for host in piece.locations()}

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
+from iceberg_pyspark.spark.location_options import as_session_reads
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
 from iceberg_pyspark.spark.table_states import TableState
@@ -30,15 +30,12 @@ class AskingSession:
         """What operations on rows need of it."""
         return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
 
-    def io_of(self, state: TableState, locations: Mapping[str, str] | None = None) -> FileIO:
+    def io_of(self, state: TableState, locations: Mapping[str, str]) -> FileIO:
         """The store of a table's files, as the session reads it.
 
-        `locations` are its settings of where tables may read, where they came with the question.
+        `locations` are its settings of where tables may read, which come with a question.
         """
-        if state.io is not None:
-            return state.io
-        said = session_settings(self.spark) if locations is None else locations
-        return table_io(as_session_reads(state.loaded, said))
+        return state.io or table_io(as_session_reads(state.loaded, locations))
 
 
 class AskingSessions:

@@ -106,9 +106,11 @@ def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> KeptF
 
 def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatistics:
     """What is known of the columns of a catalog's table."""
-    state = sessions.state(q.handle)
+    assert q.table.handle is not None, "a relation of the data source has no statistics of columns"
+    state = sessions.state(q.table.handle)
+    session, nothing = sessions.named(q.table.session), spark_types.StructType()
     try:
-        scan = _whole_scan(sessions.named(q.session), state, spark_types.StructType())
+        scan = _whole_scan(session, state, nothing, q.table.locations)
         return KnownStatistics(columns=shown_column_statistics(scan))
     except IcebergError as e:
         _log.info("table %s is planned without statistics: %s", state.loaded.identifier, e)
@@ -200,7 +202,7 @@ def _whole_scan(
     session: AskingSession,
     state: TableState,
     struct: spark_types.StructType,
-    locations: Mapping[str, str] | None = None,
+    locations: Mapping[str, str],
 ) -> TableScan:
     return scan_table(
         str(state.loaded.identifier),

@@ -501,8 +501,7 @@ class KnownAggregates(Answer, frozen=True, kw_only=True):
 class ScanStatistics(Question, frozen=True, kw_only=True):
     """What is known of the columns of a catalog's table, for estimates."""
 
-    session: str
-    handle: str
+    table: ScannedTable
 
 
 class ColumnFacts(Message, frozen=True, kw_only=True):

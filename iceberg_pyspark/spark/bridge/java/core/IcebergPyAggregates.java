@@ -35,9 +35,7 @@ class IcebergPyAggregates {
 
   /** The plan in the place of an aggregation; null where rows must be read. */
   static LogicalPlan known(Aggregate plan) {
-    org.apache.spark.sql.classic.SparkSession session =
-        (org.apache.spark.sql.classic.SparkSession)
-            org.apache.spark.sql.classic.SparkSession.active();
+    org.apache.spark.sql.classic.SparkSession session = IcebergPySessions.active();
     LogicalPlan below = (LogicalPlan) (Object) plan.child();
     while (below instanceof Project || below instanceof Filter)
       below = (LogicalPlan) below.children().head();

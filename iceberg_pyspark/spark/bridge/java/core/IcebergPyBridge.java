@@ -89,9 +89,7 @@ public class IcebergPyBridge {
   }
 
   /** The handle of the session that asks; Python may ask for the session by it. */
-  static String session() {
-    return IcebergPySessions.handleOf(org.apache.spark.sql.classic.SparkSession.active()).text;
-  }
+  static String session() { return IcebergPySessions.handleOf(IcebergPySessions.active()).text; }
 
   static scala.collection.immutable.Seq seq(List list) {
     return (scala.collection.immutable.Seq) scala.jdk.javaapi.CollectionConverters.asScala(list)

@@ -42,9 +42,7 @@ public class IcebergPyCommand extends V2CommandExec {
 
   private static void write(V2WriteCommand write) {
     DataSourceV2Relation relation = (DataSourceV2Relation) write.table();
-    org.apache.spark.sql.classic.SparkSession spark =
-        (org.apache.spark.sql.classic.SparkSession)
-            org.apache.spark.sql.classic.SparkSession.active();
+    org.apache.spark.sql.classic.SparkSession spark = IcebergPySessions.active();
     scala.Option analyzed = scala.Option.empty();
     Map condition = null;
     String kind = "overwrite_partitions";
@@ -80,9 +78,7 @@ public class IcebergPyCommand extends V2CommandExec {
    * application.
    */
   static Map surroundings() {
-    org.apache.spark.sql.classic.SparkSession spark =
-        (org.apache.spark.sql.classic.SparkSession)
-            org.apache.spark.sql.classic.SparkSession.active();
+    org.apache.spark.sql.classic.SparkSession spark = IcebergPySessions.active();
     Map found = new HashMap();
     Iterator all = asJava(spark.conf().getAll()).entrySet().iterator();
     while (all.hasNext()) {
@@ -108,9 +104,7 @@ public class IcebergPyCommand extends V2CommandExec {
     name.add(((CatalogPlugin) relation.catalog().get()).name());
     name.addAll(Arrays.asList(identifier.namespace()));
     name.add(identifier.name());
-    org.apache.spark.sql.classic.SparkSession spark =
-        (org.apache.spark.sql.classic.SparkSession)
-            org.apache.spark.sql.classic.SparkSession.active();
+    org.apache.spark.sql.classic.SparkSession spark = IcebergPySessions.active();
     IcebergPyInternals.readCachedAnew(spark, IcebergPyBridge.seq(name));
   }
   /** The relation that a statement changes; the optimizer may have made a scan of it. */

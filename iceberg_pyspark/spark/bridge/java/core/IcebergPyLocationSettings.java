@@ -7,10 +7,7 @@ class IcebergPyLocationSettings {
   private static final String[] NAMES = {"spark.sql.iceberg.read.allow-outside-locations",
       "spark.sql.iceberg.read.restrict-locations"};
   static Map said() {
-    SQLConf conf = ((org.apache.spark.sql.classic.SparkSession)
-                        org.apache.spark.sql.classic.SparkSession.active())
-                       .sessionState()
-                       .conf();
+    SQLConf conf = IcebergPySessions.active().sessionState().conf();
     Map out = new HashMap();
     for (int i = 0; i < NAMES.length; i++) {
       String value = conf.getConfString(NAMES[i], null);

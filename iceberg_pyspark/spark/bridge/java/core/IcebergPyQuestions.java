@@ -108,9 +108,9 @@ class IcebergPyQuestions {
         IcebergPyBridge.arguments(new Object[] {"table", table, "columns", columns, "groups",
             groups, "aggregates", aggregates, "condition", condition})));
   }
-  static IcebergPyKnownStatistics scanStatistics(String session, String handle) {
-    return new IcebergPyKnownStatistics(IcebergPyBridge.ask("scan.statistics",
-        IcebergPyBridge.arguments(new Object[] {"session", session, "handle", handle})));
+  static IcebergPyKnownStatistics scanStatistics(Map table) {
+    return new IcebergPyKnownStatistics(IcebergPyBridge.ask(
+        "scan.statistics", IcebergPyBridge.arguments(new Object[] {"table", table})));
   }
   static void writeRun(String session, String handle, String kind, Map options, Map condition,
       Map surroundings, Object plan) {

@@ -66,6 +66,14 @@ class IcebergPyReadOptions {
     throw new IcebergPyInvalid(
         name + " is '" + value + "': give a whole number, at least " + least);
   }
+  /** True or false by an option, or else by a setting of the session; null where neither says. */
+  static Boolean flag(
+      CaseInsensitiveStringMap options, String option, SQLConf conf, String setting) {
+    if (options.containsKey(option))
+      return Boolean.valueOf(flag("option " + option, options.get(option)));
+    String value = conf.getConfString(setting, null);
+    return value == null ? null : Boolean.valueOf(flag(setting, value));
+  }
   static boolean flag(String name, String value) {
     boolean found = value.equalsIgnoreCase("true");
     if (found || value.equalsIgnoreCase("false")) return found;

@@ -118,13 +118,13 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** Which table is meant, of the catalog or of a data source; null where there is none yet. */
   static Map scanned(DataSourceV2ScanRelation relation) {
-    String handle = null, source = null;
     if (relation.scan() instanceof IcebergPyScan)
-      handle = ((IcebergPyScan) relation.scan()).table.handle;
-    else {
-      source = IcebergPySource.state(relation);
-      if (source == null) return null;
-    }
+      return scanned(((IcebergPyScan) relation.scan()).table.handle, null);
+    String source = IcebergPySource.state(relation);
+    return source == null ? null : scanned(null, source);
+  }
+  /** The table of a handle, or a relation of the data source by its state. */
+  static Map scanned(String handle, String source) {
     return IcebergPyQuestions.scannedTable(
         IcebergPyBridge.session(), handle, source, IcebergPyLocationSettings.said());
   }

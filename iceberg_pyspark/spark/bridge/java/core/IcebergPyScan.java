@@ -36,15 +36,11 @@ public class IcebergPyScan
   }
   /** Only where the session asks for what they are for: manifests are read for them. */
   private Map columnStatistics() {
-    org.apache.spark.sql.internal.SQLConf conf = session().sessionState().conf();
+    org.apache.spark.sql.internal.SQLConf conf = IcebergPySessions.active().sessionState().conf();
     boolean asked = conf.cboEnabled()
         && IcebergPyReadOptions.flag(IcebergPyReadOptions.COLUMN_STATISTICS,
             conf.getConfString(IcebergPyReadOptions.COLUMN_STATISTICS, "true"));
     return asked ? table.columnStatistics() : Collections.emptyMap();
-  }
-  private static org.apache.spark.sql.classic.SparkSession session() {
-    return (org.apache.spark.sql.classic.SparkSession)
-        org.apache.spark.sql.classic.SparkSession.active();
   }
   /** The columns by whose values files can be skipped, as far as they are read. */
   public NamedReference[] filterAttributes() {
@@ -63,7 +59,8 @@ public class IcebergPyScan
   }
   /** With its setting Spark shuffles rows by the functions of keys: executors have none of ours. */
   private static boolean isKnownToExecutors(Transform[] keys) {
-    String shuffled = session().sessionState().conf().getConfString(SHUFFLED, "false");
+    String shuffled =
+        IcebergPySessions.active().sessionState().conf().getConfString(SHUFFLED, "false");
     for (int i = 0; i < keys.length; i++)
       if (!keys[i].name().equals("identity") && shuffled.equalsIgnoreCase("true")) return false;
     return true;
@@ -71,10 +68,9 @@ public class IcebergPyScan
   /** Whether Spark shall be told what files are sorted by, which it takes on trust from them. */
   boolean isOrderWanted() { return isAsked(IcebergPyReadOptions.ORDERED); }
   private boolean isAsked(String name) {
-    return options.containsKey(name)
-        ? IcebergPyReadOptions.flag("option " + name, options.get(name))
-        : IcebergPyReadOptions.flag(IcebergPyReadOptions.PLANNING + name,
-              session().conf().get(IcebergPyReadOptions.PLANNING + name, "false"));
+    Boolean asked = IcebergPyReadOptions.flag(options, name,
+        IcebergPySessions.active().sessionState().conf(), IcebergPyReadOptions.PLANNING + name);
+    return asked != null && asked.booleanValue();
   }
   /** Never asked: what the rule puts in this place is filtered. */
   public void filter(Predicate[] predicates) {}

@@ -25,6 +25,9 @@ class IcebergPySessions {
     return java.util.HexFormat.of().formatHex(bytes);
   }
 
+  /** The session that the thread at hand works for. */
+  static SparkSession active() { return (SparkSession) SparkSession.active(); }
+
   static IcebergPyHandle handleOf(Object session) {
     synchronized (HANDLES) {
       IcebergPyHandle handle = (IcebergPyHandle) HANDLES.get(session);

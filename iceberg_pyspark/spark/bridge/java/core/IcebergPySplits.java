@@ -98,11 +98,8 @@ class IcebergPySplits {
 
   /** Whether tasks are to run where the files of a scheme lie. */
   boolean isLocal(SQLConf conf, String scheme) {
-    String asked = options.get(IcebergPyReadOptions.LOCALITY);
-    if (asked != null)
-      return IcebergPyReadOptions.flag("option " + IcebergPyReadOptions.LOCALITY, asked);
-    asked = conf.getConfString(IcebergPyReadOptions.SESSION_LOCALITY, null);
-    return asked == null ? "hdfs".equals(scheme)
-                         : IcebergPyReadOptions.flag(IcebergPyReadOptions.SESSION_LOCALITY, asked);
+    Boolean asked = IcebergPyReadOptions.flag(
+        options, IcebergPyReadOptions.LOCALITY, conf, IcebergPyReadOptions.SESSION_LOCALITY);
+    return asked == null ? "hdfs".equals(scheme) : asked.booleanValue();
   }
 }

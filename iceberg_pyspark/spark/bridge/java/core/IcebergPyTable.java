@@ -114,7 +114,7 @@ public class IcebergPyTable
     if (columnStatistics == null)
       columnStatistics = facts.hasColumnStatistics()
           ? IcebergPyColumnStatistics.of(
-                IcebergPyQuestions.scanStatistics(IcebergPyBridge.session(), handle).columns())
+                IcebergPyQuestions.scanStatistics(IcebergPyRule.scanned(handle, null)).columns())
           : new HashMap();
     return columnStatistics;
   }

@@ -36,7 +36,7 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
-    this.session = IcebergPySessions.handleOf(org.apache.spark.sql.classic.SparkSession.active());
+    this.session = IcebergPySessions.handleOf(IcebergPySessions.active());
     this.handle = IcebergPyQuestions
                       .catalogOpen(session.text, name, new HashMap(options.asCaseSensitiveMap()))
                       .handle();
@@ -81,10 +81,7 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
     return out;
   }
   public Table loadTable(Identifier identifier) {
-    scala.Option branch = ((org.apache.spark.sql.classic.SparkSession)
-                               org.apache.spark.sql.classic.SparkSession.active())
-                              .conf()
-                              .getOption("spark.wap.branch");
+    scala.Option branch = IcebergPySessions.active().conf().getOption("spark.wap.branch");
     return loaded(identifier, null, null, branch.isDefined() ? (String) branch.get() : null);
   }
   public Table loadTable(Identifier identifier, String version) {
@@ -188,8 +185,7 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
     if (sql == null || sql.trim().isEmpty()) return null;
     Expression parsed;
     try {
-      parsed = (Expression) (Object) ((org.apache.spark.sql.classic.SparkSession)
-                                          org.apache.spark.sql.classic.SparkSession.active())
+      parsed = (Expression) (Object) IcebergPySessions.active()
                    .sessionState()
                    .sqlParser()
                    .parseExpression(sql);

@@ -49,7 +49,7 @@ class IcebergPyStatements {
 
   /** Whether the catalog that a name begins with, or else the current one, is of our class. */
   private static boolean isOurs(List levels) {
-    SparkSession spark = (SparkSession) SparkSession.active();
+    SparkSession spark = IcebergPySessions.active();
     String first = (String) levels.get(0);
     if (levels.size() > 1 && spark.conf().getOption(setting(first)).isDefined())
       return isOurs(spark, first);

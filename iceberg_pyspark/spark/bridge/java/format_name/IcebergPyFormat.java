@@ -97,8 +97,5 @@ public class IcebergPyFormat
   private static boolean isServed(CaseInsensitiveStringMap options) {
     return isInstalled() && !"false".equalsIgnoreCase(options.get("native"));
   }
-  static boolean isInstalled() {
-    return IcebergPySessions.isInstalled((org.apache.spark.sql.classic.SparkSession)
-            org.apache.spark.sql.classic.SparkSession.active());
-  }
+  static boolean isInstalled() { return IcebergPySessions.isInstalled(IcebergPySessions.active()); }
 }
