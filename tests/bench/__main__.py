@@ -39,6 +39,9 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "changes": change_bench.compare,
     "writers": writer_bench.compare,
 }
+WIDTH = 132
+"""Columns of what is printed: no line's name is to be wrapped."""
+
 TITLE = (
     "# Figures\n\nMade by `make bench`, never typed. Ratios are ours over the other's, in one run; "
     "times move with the machine.\n"
@@ -59,7 +62,7 @@ def machine() -> str:
 def as_text(table: TextTable) -> str:
     """A table as lines of plain text."""
     out = io.StringIO()
-    Console(file=out, width=110, color_system=None).print(table)
+    Console(file=out, width=WIDTH, color_system=None).print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
@@ -87,7 +90,7 @@ def main() -> None:
         text = "".join(f"\n## {n}\n\n{found[n]}\n" for n in SECTIONS if n in found)
         RESULTS.write_text(TITLE + text, encoding="utf-8")
         for table in tables:
-            Console(width=110).print(table)
+            Console(width=WIDTH).print(table)
 
 
 if __name__ == "__main__":
