@@ -33,6 +33,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     UUIDType,
 )
+from iceberg_pyspark.spec.values import decimal_of
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -57,8 +58,8 @@ def decode_bounds(bounds: pa.Array, type_: Type) -> pa.Array:
             return _numbers(bounds, {4: "<f4"}, np.float64)
         case DoubleType():
             return _numbers(bounds, {4: "<f4", 8: "<f8"}, np.float64)
-        case DecimalType(scale=scale):
-            return _decimals(bounds, scale)
+        case DecimalType(precision=precision, scale=scale):
+            return _decimals(bounds, precision, scale)
         case StringType():
             try:
                 return bounds.cast(pa.string())
@@ -144,8 +145,11 @@ def _times(bounds: pa.Array, per_day: int) -> pa.Array:
     return pa.array(values, mask=_bools(pc.is_null(out)) | ~fits)
 
 
-def _decimals(bounds: pa.Array, scale: int) -> pa.Array:
-    """Two's complement of any width, most significant byte first, as 16 bytes, least first."""
+def _decimals(bounds: pa.Array, precision: int, scale: int) -> pa.Array:
+    """Two's complement of any width, most significant byte first, as 16 bytes, least first.
+
+    Null for more digits than the type has: such a bound says nothing of the type's values.
+    """
     starts, lengths, data = _layout(bounds)
     out = np.zeros((len(bounds), _DECIMAL_BYTES), np.uint8)
     for width in range(1, _DECIMAL_BYTES + 1):
@@ -160,7 +164,10 @@ def _decimals(bounds: pa.Array, scale: int) -> pa.Array:
     values = pa.Array.from_buffers(
         pa.decimal128(38, scale), len(bounds), [None, pa.py_buffer(out.tobytes())]
     )
-    return pc.if_else(pa.array(known), values, None)
+    greatest = 10**precision - 1
+    most, least = (pa.scalar(decimal_of(n, scale), values.type) for n in (greatest, -greatest))
+    fits = pc.and_(pc.less_equal(values, most), pc.greater_equal(values, least))
+    return pc.if_else(pc.and_(pa.array(known), fits), values, None)
 
 
 def _bools(array: pa.Array) -> Numbers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from decimal import Context
 from typing import Any
 
 import pyarrow as pa
@@ -169,6 +170,22 @@ def test_decimal_bounds_have_any_width_conformance_45() -> None:
     )
     found = decode_bounds(stored, DecimalType(9, 2)).to_pylist()
     assert [str(d) for d in found] == ["0.00", "1.27", "1.28", "-1.28", "-0.01", "0.05"]
+
+
+@pytest.mark.parametrize("precision", [9, 38])
+def test_a_decimal_bound_of_too_many_digits_is_unknown(precision: int) -> None:
+    limit = 10**precision
+    numbers = [limit - 1, limit, 1 - limit, -limit, 2**127 - 1, -(2**127)]
+    stored = pa.array([n.to_bytes(16, "big", signed=True) for n in numbers])
+    found = decode_bounds(stored, DecimalType(precision, 2)).to_pylist()
+    assert [d and d.scaleb(2, Context(prec=40)) for d in found] == [
+        limit - 1,
+        None,
+        1 - limit,
+        None,
+        None,
+        None,
+    ]
 
 
 def test_in_with_very_many_literals_is_asked_as_a_range() -> None:
