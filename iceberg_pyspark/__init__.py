@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from iceberg_pyspark.spark.data_source import IcebergDataSource
+    from iceberg_pyspark.spark.data_source.source import IcebergDataSource
     from iceberg_pyspark.spark.session import install
     from iceberg_pyspark.table.table import Table
     from iceberg_pyspark.table.table_catalog import TableCatalog, load_catalog
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["IcebergDataSource", "Table", "TableCatalog", "install", "load_catalog"]
 
 _MODULES = {
-    "IcebergDataSource": "iceberg_pyspark.spark.data_source",
+    "IcebergDataSource": "iceberg_pyspark.spark.data_source.source",
     "Table": "iceberg_pyspark.table.table",
     "TableCatalog": "iceberg_pyspark.table.table_catalog",
     "install": "iceberg_pyspark.spark.session",

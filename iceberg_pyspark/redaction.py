@@ -4,7 +4,7 @@ A key is secret by a word in it (`s3.sse.key`, `adls.sas-token.<account>`), what
 it. A text is searched for such keys with a value behind them, in each spelling that libraries and
 Spark print, and for URIs with a password. Every error of ours passes here (`errors.py`), so does
 what other libraries said before it goes into one; loggers do by `storage/library_logs.py`, Spark by
-`spark/hidden_secrets.py`. Redacting twice changes nothing more.
+`spark/bridge/hidden_secrets.py`. Redacting twice changes nothing more.
 """
 
 from __future__ import annotations

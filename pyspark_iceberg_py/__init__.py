@@ -1,5 +1,5 @@
 """Found by Spark on start, as any top-level module named `pyspark_*`: brings `iceberg-py`."""
 
-from iceberg_pyspark.spark.data_source import IcebergDataSource as DefaultSource
+from iceberg_pyspark.spark.data_source.source import IcebergDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from iceberg_pyspark.commits.manifest_changes import Match
-from iceberg_pyspark.expressions.metrics import compile_metrics_filter
+from iceberg_pyspark.expressions.metrics_filter import compile_metrics_filter
 from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.residuals import compile_residual
 from iceberg_pyspark.spec.manifests import DataFile

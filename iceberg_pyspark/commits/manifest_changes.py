@@ -1,9 +1,9 @@
 """What a commit does to manifests: which stay, which are written anew, and with which entries.
 
 Specification, "Manifests", "Manifest Entry Fields" and "Sequence Number Inheritance". Everything
-here is planned before a byte is written; `table/commit_snapshot.py` writes what the plan says. A
-planned manifest has a key that says what it is made of: a retry that plans the same key reuses
-the file.
+here is planned before a byte is written; `table/changes/commit_snapshot.py` writes what the plan
+says. A planned manifest has a key that says what it is made of: a retry that plans the same key
+reuses the file.
 """
 
 from __future__ import annotations

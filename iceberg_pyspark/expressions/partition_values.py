@@ -1,7 +1,8 @@
 """Evaluating a bound predicate on one tuple of concrete values.
 
 Used for partition tuples and, in tests, as the plain model of what a predicate means on a row;
-columns of rows are masked in `arrow/predicates.py`. The semantics are those `predicates.py` states.
+columns of rows are masked in `arrow/read/row_filter.py`. The semantics are those `predicates.py`
+states.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The predicate tree: a small closed union, unbound (names) or bound (field ids and typed values).
 
-Unbound predicates come from users (`table/filter_strings.py`, Spark expressions) with plain Python
+Unbound predicates come from users (`sql_text/filters.py`, Spark expressions) with plain Python
 literals; `binding.py` turns them into bound ones, whose literals are values of the column's type
 as `spec/values.py` represents them. Three-valued logic: a predicate selects a row only when it is
 true.

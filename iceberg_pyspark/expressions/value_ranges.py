@@ -1,9 +1,10 @@
 """Evaluating a bound predicate on what is known of many values: their range, nulls and NaNs.
 
-One rule serves data files (`metrics.py`), manifests (`summaries.py`) and row groups: the values of
-a column are split into nulls, NaNs and the rest, and each part is asked whether some, or all, of it
-is selected. What is not known counts as possible, so a filter built here errs to one side only: an
-inclusive one is false only when no row can match, a strict one is true only when every row does.
+One rule serves data files (`expressions/metrics_filter.py`), manifests (`summaries.py`) and row
+groups: the values of a column are split into nulls, NaNs and the rest, and each part is asked
+whether some, or all, of it is selected. What is not known counts as possible, so a filter built
+here errs to one side only: an inclusive one is false only when no row can match, a strict one is
+true only when every row does.
 
 Bounds of uuids are taken in both orders there are: unsigned bytes, and Java's, which writes what
 its class for them calls least and greatest (apache/iceberg #14216).

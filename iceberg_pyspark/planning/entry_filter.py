@@ -1,8 +1,8 @@
 """Filtering manifest entries, a manifest at a time: by partition tuple, and by metrics.
 
 Specification, "Scan Planning". The vectorised twin of `expressions/partition_values.py` and
-`expressions/metrics.py`, and tested to agree with them: an entry goes only when no row of its file
-can match.
+`expressions/metrics_filter.py`, and tested to agree with them: an entry goes only when no row of
+its file can match.
 """
 
 from __future__ import annotations

@@ -18,15 +18,15 @@ from iceberg_pyspark.spark.bridge.captured_errors import (
     say_our_errors_first,
 )
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
+from iceberg_pyspark.spark.bridge.described_session import describe_session
 from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS
-from iceberg_pyspark.spark.described_session import describe_session
-from iceberg_pyspark.spark.hidden_secrets import hide_secrets, show_as_before
+from iceberg_pyspark.spark.bridge.hidden_secrets import hide_secrets, show_as_before
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.sessions import Sessions
 from iceberg_pyspark.spark.spark_table import SparkTable, catalog_and_levels, spark_table
-from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
-from iceberg_pyspark.spark.sql_statements import run_statement
-from iceberg_pyspark.table.sql_extensions import extension_statement
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.statements import run_statement
+from iceberg_pyspark.sql_text.extensions import extension_statement
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge

@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge

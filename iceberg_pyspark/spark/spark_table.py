@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.row_level.update import Update
-from iceberg_pyspark.spark.types import from_spark_schema
+from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spec.snapshots import SnapshotLogEntry
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table

@@ -17,8 +17,8 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifi
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.table.scan import TableScan
-from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.scan import TableScan
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
 MAX_STATES = 256
 

@@ -1,8 +1,9 @@
 """Column names of an entry table: the manifest entries of one manifest as columns.
 
-`storage/manifests.py` makes such tables, `planning/` prunes and joins them; both know the columns
-by these names, which are the specification's. Values are in the physical form of `spec/values.py`:
-dates and times are integers. The struct `partition` names its children by partition field id.
+`storage/manifest_columns.py` makes such tables, `planning/` prunes and joins them; both know the
+columns by these names, which are the specification's. Values are in the physical form of
+`spec/values.py`: dates and times are integers. The struct `partition` names its children by
+partition field id.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Manifests, their entries, and the files they track, as values.
 
-Specification, "Manifests", "Manifest Lists". Their Avro schemas are `spec/avro_schemas.py`;
-reading and writing them is `storage/manifest_files.py`. While a scan is planned, entries are rows
-of an Arrow table (`storage/manifests.py`), not these objects: these are what a commit adds, keeps
+Specification, "Manifests", "Manifest Lists". Their Avro schemas are `spec/avro_schemas.py`; reading
+and writing them is `storage/manifest_files.py`. While a scan is planned, entries are rows of an
+Arrow table (`storage/manifest_columns.py`), not these objects: these are what a commit adds, keeps
 and removes.
 """
 

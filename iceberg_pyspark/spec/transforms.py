@@ -1,7 +1,7 @@
 """Partition transforms: parsing, result types, values and their readable form.
 
 Specification, "Partition Transforms" and Appendix B. Applying a transform to columns of rows is
-done in `arrow/column_transforms.py`; projecting predicates through one is
+done in `arrow/write/column_transforms.py`; projecting predicates through one is
 `expressions/projection.py`.
 """
 

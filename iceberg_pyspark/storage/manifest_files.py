@@ -1,9 +1,9 @@
 """Manifest lists and manifests as files of objects: what a commit reads and writes.
 
 Specification, "Manifests", "Manifest Lists", "First Row ID Assignment" and Appendix E for v1. A
-scan reads manifests as columns, `storage/manifests.py`. Numbers that a commit only knows once it
-succeeds (sequence numbers, first row ids) are left to inheritance in a manifest and assigned in the
-list, so that a retry writes a new list and keeps its manifests, byte for byte.
+scan reads manifests as columns, `storage/manifest_columns.py`. Numbers that a commit only knows
+once it succeeds (sequence numbers, first row ids) are left to inheritance in a manifest and
+assigned in the list, so that a retry writes a new list and keeps its manifests, byte for byte.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from iceberg_pyspark.storage.avro import AvroFile, damaged, read_avro, write_avr
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifests import read_entries
+from iceberg_pyspark.storage.manifest_columns import read_entries
 
 T = TypeVar("T")
 

@@ -12,9 +12,8 @@ from iceberg_pyspark.catalogs.identifiers import parse_levels
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.properties import DISTRIBUTION_MODE
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.table.ddl_strings import parse_term
-from iceberg_pyspark.table.pending_changes import UpdateSpec
-from iceberg_pyspark.table.sql_extensions import (
+from iceberg_pyspark.sql_text.ddl import parse_term
+from iceberg_pyspark.sql_text.extensions import (
     AddPartitionField,
     Clause,
     CreateRef,
@@ -25,6 +24,7 @@ from iceberg_pyspark.table.sql_extensions import (
     SetIdentifierFields,
     SetWriteLayout,
 )
+from iceberg_pyspark.table.changes.pending_changes import UpdateSpec
 from iceberg_pyspark.table.table import Table
 
 

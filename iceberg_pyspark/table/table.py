@@ -1,8 +1,8 @@
 """A table: its metadata as last seen, and everything that can be done with it.
 
-Joins the layers below for users of Python: reading is `scan.py`, committing files
-`commit_files.py`, changes of metadata `pending_changes.py`. A table is made by `load_table`, or
-from what a catalog returns.
+Joins the layers below for users of Python: reading is `table/reading/scan.py`, committing files
+`table/changes/commit_files.py`, changes of metadata `table/changes/pending_changes.py`. A table is
+made by `load_table`, or from what a catalog returns.
 """
 
 from __future__ import annotations
@@ -27,25 +27,23 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.sql_text.given_filter import predicate_of
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.commit import (
+from iceberg_pyspark.table.changes.commit import (
     SYSTEM_CLOCK,
     Clock,
     CommitStep,
     MetadataStep,
     commit_steps,
 )
-from iceberg_pyspark.table.commit_files import (
+from iceberg_pyspark.table.changes.commit_files import (
     CommitOptions,
     OverwriteMode,
     commit_action,
     commit_append,
     commit_overwrite,
 )
-from iceberg_pyspark.table.given_filter import predicate_of
-from iceberg_pyspark.table.metadata_table_rows import MetadataTable
-from iceberg_pyspark.table.metadata_tables import metadata_table
-from iceberg_pyspark.table.pending_changes import (
+from iceberg_pyspark.table.changes.pending_changes import (
     BuildChanges,
     ManageSnapshots,
     ReplaceSortOrder,
@@ -54,12 +52,14 @@ from iceberg_pyspark.table.pending_changes import (
     UpdateSchema,
     UpdateSpec,
 )
-from iceberg_pyspark.table.scan import TableScan, scan_table
-from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.changes.transaction import Transaction
+from iceberg_pyspark.table.changes.write_rows import Rows, write_rows
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
+from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
+from iceberg_pyspark.table.reading.scan import TableScan, scan_table
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table_storage import check_new_location, table_io
-from iceberg_pyspark.table.transaction import Transaction
-from iceberg_pyspark.table.write_rows import Rows, write_rows
-from iceberg_pyspark.table.written_files import WrittenFiles
 
 
 def load_table(catalog: Catalog, identifier: TableIdentifier) -> Table:

@@ -1,7 +1,7 @@
 """A catalog as users of Python meet it: names and schemas as text, tables as `Table`.
 
 What a catalog does is its own (`catalogs/`); here names are parsed, schemas and partitioning read
-from text (`schema_strings.py`, `ddl_strings.py`), and the catalog's `table-default.*` and
+from text (`sql_text/schemas.py`, `sql_text/ddl.py`), and the catalog's `table-default.*` and
 `table-override.*` properties applied to new tables.
 """
 
@@ -18,14 +18,14 @@ from iceberg_pyspark.catalogs.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.table.create_table import (
+from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
+from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.table.changes.create_table import (
     create_namespace_if_absent,
     create_table,
     new_table_properties,
 )
-from iceberg_pyspark.table.ddl_strings import parse_partitioning, parse_sort_order
-from iceberg_pyspark.table.purge_table import purge_table
-from iceberg_pyspark.table.schema_strings import parse_schema
+from iceberg_pyspark.table.changes.purge_table import purge_table
 from iceberg_pyspark.table.table import Table, load_table
 
 

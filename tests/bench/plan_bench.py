@@ -69,10 +69,10 @@ def load_ours() -> Plan:
     from iceberg_pyspark.expressions.predicates import AlwaysTrue
     from iceberg_pyspark.planning.scan_plan import ScanPlan
     from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
+    from iceberg_pyspark.sql_text.filters import parse_filter
     from iceberg_pyspark.storage.local import LocalFileIO
+    from iceberg_pyspark.storage.manifest_columns import read_entries
     from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
-    from iceberg_pyspark.storage.manifests import read_entries
-    from iceberg_pyspark.table.filter_strings import parse_filter
 
     def plan(location: str, selected: Range | None) -> int:
         io = LocalFileIO()

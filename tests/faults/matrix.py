@@ -21,12 +21,12 @@ from iceberg_pyspark.errors import (
     IcebergError,
     NoSuchTableError,
 )
+from iceberg_pyspark.sql_text.ddl import parse_partitioning
+from iceberg_pyspark.sql_text.schemas import parse_schema
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.table.create_table import create_table
-from iceberg_pyspark.table.ddl_strings import parse_partitioning
-from iceberg_pyspark.table.schema_strings import parse_schema
+from iceberg_pyspark.table.changes.create_table import create_table
 from tests.support.fault_points import ERROR_KINDS, ErrorKind, FaultPoint, FaultyFileIO, Moment
 from tests.support.row_commits import COLUMNS
 from tests.support.table_integrity import table_problems

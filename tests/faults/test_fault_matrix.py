@@ -19,13 +19,18 @@ from iceberg_pyspark.commits.manifest_changes import RemoveAll
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.commits.replaced_table import replace_table
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles, OverwriteFiles
-from iceberg_pyspark.table.commit import SYSTEM_CLOCK, CommitStep, MetadataStep, commit_steps
-from iceberg_pyspark.table.commit_snapshot import SnapshotStep
-from iceberg_pyspark.table.create_table import create_table_with
-from iceberg_pyspark.table.purge_table import purge_table
-from iceberg_pyspark.table.schema_strings import parse_schema
-from iceberg_pyspark.table.write_rows import write_rows
-from iceberg_pyspark.table.written_files import WrittenFiles
+from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.table.changes.commit import (
+    SYSTEM_CLOCK,
+    CommitStep,
+    MetadataStep,
+    commit_steps,
+)
+from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.changes.create_table import create_table_with
+from iceberg_pyspark.table.changes.purge_table import purge_table
+from iceberg_pyspark.table.changes.write_rows import write_rows
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from tests.faults.matrix import PROPERTIES, Case, Lake, create, try_all_points
 from tests.support.fault_points import FaultPoint, fail_databases_and_clocks
 from tests.support.row_commits import COLUMNS, RowCommitter

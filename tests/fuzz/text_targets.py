@@ -23,25 +23,25 @@ from iceberg_pyspark.catalogs.sql_database import database_url
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.redaction import redact_uri
-from iceberg_pyspark.spark.options import (
+from iceberg_pyspark.spark.data_source.options import (
     parse_read_options,
     parse_table_options,
     parse_write_options,
 )
 from iceberg_pyspark.spec.schema import schema_to_json
-from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.locations import location_provider
-from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.storage.store_properties import file_system_arguments
-from iceberg_pyspark.table.ddl_strings import parse_partitioning, parse_sort_order
-from iceberg_pyspark.table.filter_strings import parse_filter
-from iceberg_pyspark.table.run_sql_extensions import run_clause
-from iceberg_pyspark.table.schema_strings import parse_schema
-from iceberg_pyspark.table.sql_extensions import (
+from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
+from iceberg_pyspark.sql_text.extensions import (
     ExtensionSyntaxError,
     extension_statement,
     parse_clause,
 )
+from iceberg_pyspark.sql_text.filters import parse_filter
+from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.storage.local import is_local
+from iceberg_pyspark.storage.locations import location_provider
+from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.storage.store_properties import file_system_arguments
+from iceberg_pyspark.table.run_sql_extensions import run_clause
 from iceberg_pyspark.table.table import Table
 from tests.fuzz.mutations import mutate_text
 from tests.fuzz.seeds import COLUMNS, seed_table

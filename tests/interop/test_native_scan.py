@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from iceberg_pyspark.spark import native_bitmaps, native_vectors
+from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
+from iceberg_pyspark.spark.native_read import position_deletes
 from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 
@@ -65,9 +66,9 @@ def test_many_deleted_rows_travel_in_portions_and_beyond_a_limit_not_at_all(
     lake.sql("delete from java_hadoop.native.portions where id % 7 = 0")
     query = "select * from {t}.native.portions"
     assert same_rows(lake, query).count("IcebergPyParquetScan") == 1
-    monkeypatch.setattr(native_bitmaps, "MAX_BROADCAST_BYTES", 1)
+    monkeypatch.setattr(position_deletes, "MAX_BROADCAST_BYTES", 1)
     assert same_rows(lake, query).count("IcebergPyParquetScan") == 3
-    monkeypatch.setattr(native_bitmaps, "MAX_TOTAL_BYTES", 0)
+    monkeypatch.setattr(position_deletes, "MAX_TOTAL_BYTES", 0)
     plan = same_rows(lake, query)
     assert "IcebergPyParquetScan" not in plan
     assert "MapInArrow" in plan

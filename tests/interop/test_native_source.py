@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.spark.data_source import IcebergDataSource
+from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from tests.support.native_lake import native_lake, plan_of
 from tests.support.oracle import Oracle
 from tests.support.rows import spark_rows

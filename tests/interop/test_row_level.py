@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from iceberg_pyspark import install
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark import native_vectors
+from iceberg_pyspark.spark.native_read import deletion_vectors
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_frame
@@ -77,7 +77,7 @@ def test_the_same_statements_leave_the_same_rows(
     lake: Oracle, version: int, mode: str, read_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if read_by == "executors":
-        monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", -1)
+        monkeypatch.setattr(deletion_vectors, "MAX_DRIVER_BYTES", -1)
     name = f"changes.v{version}_{mode[0]}_{read_by}"
     make_pair(lake, name, version, mode)
     columns = "id, g, s, st" + (", _last_updated_sequence_number" if version == 3 else "")

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.errors import IcebergError
-from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support import change_statements as changes
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle

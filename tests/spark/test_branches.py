@@ -14,7 +14,7 @@ from iceberg_pyspark.spark.row_level.job import run_job
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
-from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.native_lake import sqlite_lake
 from tests.support.numbered_rows import rows
 

@@ -16,8 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError, StorageError
-from iceberg_pyspark.spark import native_bitmaps, native_vectors
-from iceberg_pyspark.spark.native_storage import NativeStorage
+from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
+from iceberg_pyspark.spark.native_read import position_deletes
+from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
 from tests.support.deleted_rows import delete_keys, delete_positions
@@ -346,7 +347,7 @@ def test_few_vectors_are_broadcast_and_many_are_not(
     monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", size)
     assert "deletion_vectors" not in plan_of(session.spark.sql(query))
     monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", size - 1)
-    monkeypatch.setattr(native_bitmaps, "read_bitmaps", None)
+    monkeypatch.setattr(position_deletes, "read_bitmaps", None)
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 

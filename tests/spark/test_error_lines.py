@@ -16,7 +16,7 @@ from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.session import IcebergSession
-from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
 PREFIX = "spark.sql.catalog.said"
 ROWS = pa.table({"id": pa.array([4], pa.int64()), "v": ["d"], "p": pa.array([1], pa.int32())})

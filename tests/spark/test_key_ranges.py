@@ -14,7 +14,7 @@ from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.table_states import TargetReads
-from iceberg_pyspark.table.scan import TableScan
+from iceberg_pyspark.table.reading.scan import TableScan
 from tests.support.native_lake import sqlite_lake
 
 MERGE = "merge into {t} t using (select * from changes where kind = 'x') s on "

@@ -22,9 +22,9 @@ ON_EXECUTORS = """
 import json, sys
 from pyspark.sql import SparkSession
 from iceberg_pyspark import install
-from iceberg_pyspark.spark import native_vectors
+from iceberg_pyspark.spark.native_read import deletion_vectors
 
-native_vectors.MAX_DRIVER_BYTES = int(sys.argv[1])
+deletion_vectors.MAX_DRIVER_BYTES = int(sys.argv[1])
 spark = SparkSession.builder.getOrCreate()
 assert install(spark).is_native
 found = {}

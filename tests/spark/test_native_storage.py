@@ -15,13 +15,13 @@ from fsspec.implementations.local import LocalFileSystem
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import install
-from iceberg_pyspark.spark import native_storage
+from iceberg_pyspark.spark.native_read import storage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage import open_storage
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS
-from iceberg_pyspark.table.commit_files import commit_append
+from iceberg_pyspark.table.changes.commit_files import commit_append
 from tests.support.deleted_rows import delete_keys
 from tests.support.frames import refusal
 from tests.support.native_lake import plan_of
@@ -148,7 +148,7 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(native_storage, "_told", set())
+    monkeypatch.setattr(storage, "_told", set())
     # as who hands in such a store: a table cannot name it
     with_local = partial(FsspecFileIO, more_schemes=("local",))
     monkeypatch.setattr(open_storage, "FsspecFileIO", with_local)

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from iceberg_pyspark import install
-from iceberg_pyspark.arrow.column_transforms import transform_column
-from iceberg_pyspark.arrow.conform import compile_conform
-from iceberg_pyspark.spark import native_write
-from iceberg_pyspark.spark.native_write_columns import partition_columns
+from iceberg_pyspark.arrow.write.column_transforms import transform_column
+from iceberg_pyspark.arrow.write.conform import compile_conform
+from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spark.session import IcebergSession
-from iceberg_pyspark.spark.types import from_spark_schema
+from iceberg_pyspark.spark.write import native_writer
+from iceberg_pyspark.spark.write.native_columns import partition_columns
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.transforms import accepts, parse_transform
 from tests.support.rows import plain_value, sorted_rows, spark_rows
@@ -268,7 +268,7 @@ def test_writes_into_one_table_at_once(spark: SparkSession, lake: IcebergSession
 def test_many_files_are_read_by_a_job(
     spark: SparkSession, lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_write, "_MOST_BY_THREADS", 2)
+    monkeypatch.setattr(native_writer, "_MOST_BY_THREADS", 2)
     by_both(spark, lake, "many", "partitioned by (s)", ROWS)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark import Table, TableCatalog, install, load_catalog
-from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.naive_rows import read, shown
 from tests.support.rows import plain_value
 from tests.support.sql_conditions import Column, Condition, both, columns_of, conditions

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 from iceberg_pyspark import install
-from iceberg_pyspark.spark.data_source import MARK, IcebergDataSource
-from iceberg_pyspark.spark.pinned_table import PinnedTable
+from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
+from iceberg_pyspark.spark.data_source.source import MARK, IcebergDataSource
 
 dumps: Callable[[object], bytes] = cloudpickle.dumps
 OPTIONS = CaseInsensitiveDict({"path": "/w/t", "Filter": "a = 'é\u2028'", "s3.secret": "hush"})

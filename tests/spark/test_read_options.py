@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 
 from iceberg_pyspark import IcebergDataSource, Table
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, NoSuchSnapshotError
-from iceberg_pyspark.spark.reader import IcebergReader
+from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from tests.support.data_source_steps import read_by_steps
 from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.read_paths import Read

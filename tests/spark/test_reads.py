@@ -196,8 +196,7 @@ def test_tasks_need_neither_a_database_nor_a_parser_of_sql() -> None:
     """What Spark pickles for executors brings along only what `read` and `write` need."""
     program = (
         "import sys\n"
-        "import iceberg_pyspark.spark.data_source, iceberg_pyspark.spark.reader\n"
-        "import iceberg_pyspark.spark.writer\n"
+        "from iceberg_pyspark.spark.data_source import reader, source, writer\n"
         "print({'sqlalchemy', 'sqlglot', 'datafusion', 'rich', 'yaml'} & set(sys.modules))\n"
         "print({m for m in sys.modules if m.startswith('iceberg_pyspark.catalogs.')})\n"
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from iceberg_pyspark.spark import native_bitmaps
+from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.rows import spark_rows
@@ -175,7 +175,7 @@ def test_what_python_reads_is_in_the_same_plan(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Filters that are known only while a query runs are for scans, not for rows."""
-    monkeypatch.setattr(native_bitmaps, "MAX_TOTAL_BYTES", 0)
+    monkeypatch.setattr(position_deletes, "MAX_TOTAL_BYTES", 0)
     make(session, "both", f"partitioned by (g) {MERGE_ON_READ}")
     session.spark.sql("delete from planned.db.both where id = 5")
     query = (

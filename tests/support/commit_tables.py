@@ -24,7 +24,7 @@ from iceberg_pyspark.spec.types import LongType, NestedField, StringType
 from iceberg_pyspark.storage.manifest_files import read_manifest_entries, read_snapshot_manifests
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.metadata_files import write_table_metadata
-from iceberg_pyspark.table.commit import Clock
+from iceberg_pyspark.table.changes.commit import Clock
 
 IDENTIFIER = TableIdentifier(namespace=("db",), name="t")
 SCHEMA = Schema(

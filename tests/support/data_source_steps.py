@@ -14,7 +14,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from iceberg_pyspark.spark.data_source import IcebergDataSource
+from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from tests.support.rows import PlainRow, arrow_rows
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.table.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_files import commit_action
 
 
 def delete_positions(table: Table, positions: Mapping[str, Iterable[int]], **said: Any) -> None:

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from iceberg_pyspark.catalogs import pointer_swap
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
-from iceberg_pyspark.table import commit
+from iceberg_pyspark.table.changes import commit
 
 Moment = Literal["before", "after"]
 Layer = Literal["storage", "database", "clock"]

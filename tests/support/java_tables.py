@@ -18,7 +18,7 @@ import pyarrow as pa
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.json import predicate_to_json
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.table.filter_strings import parse_filter
+from iceberg_pyspark.sql_text.filters import parse_filter
 from tests.support.oracle import Oracle, compile_java
 
 _SEPARATOR = "\x1e"

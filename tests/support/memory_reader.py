@@ -17,8 +17,8 @@ from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
 from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.manifest_columns import Decoder, read_entries
 from iceberg_pyspark.storage.manifest_files import read_manifest_list
-from iceberg_pyspark.storage.manifests import Decoder, read_entries
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.puffin import read_puffin_blob, read_puffin_footer
 
@@ -45,7 +45,7 @@ def _blobs(path: str) -> None:
 
 def _data(path: str, file_format: str) -> None:
     # pyarrow's readers are imported where they are needed alone
-    from iceberg_pyspark.arrow.open_data_file import open_data_file  # noqa: PLC0415
+    from iceberg_pyspark.arrow.formats.open_data_file import open_data_file  # noqa: PLC0415
 
     with open_data_file(_IO, path, file_format) as file:
         for _ in file.batches(range(len(file.schema))):

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
 from iceberg_pyspark.commits.file_filter import compile_may_match
@@ -38,12 +38,12 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
+from iceberg_pyspark.sql_text.given_filter import predicate_of
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.commit_files import CommitOptions, commit_action
-from iceberg_pyspark.table.given_filter import predicate_of
-from iceberg_pyspark.table.new_data import write_context_of
-from iceberg_pyspark.table.row_deletes import write_row_deletes
-from iceberg_pyspark.table.written_files import WrittenFiles
+from iceberg_pyspark.table.changes.commit_files import CommitOptions, commit_action
+from iceberg_pyspark.table.changes.new_data import write_context_of
+from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 COLUMNS = "id BIGINT, p INT, v STRING"
 PLACE = ("_file", "_pos")

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from iceberg_pyspark.arrow.read_task import read_task
+from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, ScanTask

@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame
 
 import iceberg_pyspark
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.spark.data_source import IcebergDataSource
-from iceberg_pyspark.spark.options import parse_table_options
-from iceberg_pyspark.spark.reader import IcebergReader
-from iceberg_pyspark.spark.writer import IcebergWriter
+from iceberg_pyspark.spark.data_source.options import parse_table_options
+from iceberg_pyspark.spark.data_source.reader import IcebergReader
+from iceberg_pyspark.spark.data_source.source import IcebergDataSource
+from iceberg_pyspark.spark.data_source.writer import IcebergWriter
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.store_properties import file_system_arguments
 from tests.support.secret_forms import CATALOG_KEYS, STORE_KEYS, URI_FORMS, of_keys

@@ -19,7 +19,7 @@ from hypothesis.strategies import SearchStrategy
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
-from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.manifest_changes import delete_file_id
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
@@ -53,9 +53,9 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.table.commit_files import commit_action, commit_append
-from iceberg_pyspark.table.new_data import write_context_of
-from iceberg_pyspark.table.write_rows import write_rows
+from iceberg_pyspark.table.changes.commit_files import commit_action, commit_append
+from iceberg_pyspark.table.changes.new_data import write_context_of
+from iceberg_pyspark.table.changes.write_rows import write_rows
 from tests.support.naive_rows import field_of, key_of, named
 from tests.support.plain_values import plain_values, values
 from tests.support.sql_conditions import Column, columns_of

@@ -35,7 +35,13 @@ def test_the_package_imports_where_pyspark_is_absent() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["native_scan", "metadata_table_read", "write_frame", "row_level.change_task"]
+    "module",
+    [
+        "native_read.scan",
+        "data_source.metadata_tables",
+        "write.python_writer",
+        "row_level.change_task",
+    ],
 )
 def test_what_travels_to_executors_needs_no_more_there(module: str) -> None:
     """Functions of these modules are pickled by name; executors may lack what the driver has."""

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.location_options import as_session_reads
+from iceberg_pyspark.spark.native_read.location_settings import as_session_reads
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
-from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.table_storage import table_io

@@ -36,8 +36,8 @@ from iceberg_pyspark.spark.bridge.protocol import (
     question_in,
 )
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
-from iceberg_pyspark.spark.sql_statements import statement_read
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.statements import statement_read
 
 Q = TypeVar("Q", bound=Question)
 C = TypeVar("C", bound=CatalogQuestion)

@@ -34,20 +34,20 @@ from iceberg_pyspark.spark.bridge.protocol import (
     ScanStatistics,
     text_of,
 )
-from iceberg_pyspark.spark.data_source import IcebergDataSource
-from iceberg_pyspark.spark.hidden_columns import project_with_hidden
-from iceberg_pyspark.spark.location_options import as_session_reads
-from iceberg_pyspark.spark.metadata_table_read import metadata_table_frame
-from iceberg_pyspark.spark.native_aggregates import answer_aggregate
-from iceberg_pyspark.spark.native_filter import is_exact
-from iceberg_pyspark.spark.native_scan import NativeScan, Part, Question, RowCondition
-from iceberg_pyspark.spark.native_storage import NativeStorage
-from iceberg_pyspark.spark.read_job import ReadJob
-from iceberg_pyspark.spark.runtime_filters import kept_locations
-from iceberg_pyspark.spark.shown_statistics import shown_column_statistics
+from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_frame
+from iceberg_pyspark.spark.data_source.read_job import ReadJob
+from iceberg_pyspark.spark.data_source.source import IcebergDataSource
+from iceberg_pyspark.spark.native_read.aggregates import answer_aggregate
+from iceberg_pyspark.spark.native_read.column_statistics import shown_column_statistics
+from iceberg_pyspark.spark.native_read.filters import is_exact
+from iceberg_pyspark.spark.native_read.location_settings import as_session_reads
+from iceberg_pyspark.spark.native_read.runtime_filters import kept_locations
+from iceberg_pyspark.spark.native_read.scan import NativeScan, Part, Question, RowCondition
+from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden
 from iceberg_pyspark.spark.table_states import TableState
-from iceberg_pyspark.table.metadata_tables import metadata_table
-from iceberg_pyspark.table.scan import TableScan, scan_table
+from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
+from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 
 T = TypeVar("T")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iceberg_pyspark.spark.answers.asking import AskingSessions
+from iceberg_pyspark.spark.answers.source_names import options_in_session, table_there
 from iceberg_pyspark.spark.bridge.protocol import (
     HiddenColumns,
     SessionOptions,
@@ -11,10 +12,9 @@ from iceberg_pyspark.spark.bridge.protocol import (
     SourceTable,
     TableThere,
 )
-from iceberg_pyspark.spark.hidden_columns import hidden_columns
-from iceberg_pyspark.spark.read_job import ReadJob, open_read_job
-from iceberg_pyspark.spark.source_names import options_in_session, table_there
-from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spark.data_source.read_job import ReadJob, open_read_job
+from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
+from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from iceberg_pyspark.errors import TableAlreadyExistsError
 from iceberg_pyspark.spark.answers.asking import AskingSessions
+from iceberg_pyspark.spark.answers.source_names import options_in_session
 from iceberg_pyspark.spark.bridge.protocol import (
     DmlRun,
     Done,
@@ -15,20 +16,19 @@ from iceberg_pyspark.spark.bridge.protocol import (
     TableTruncate,
     WriteRun,
 )
-from iceberg_pyspark.spark.commit_write import commit_write
-from iceberg_pyspark.spark.prepare_write import prepare_write
+from iceberg_pyspark.spark.data_source.commit_write import commit_write
+from iceberg_pyspark.spark.data_source.prepare_write import prepare_write
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.row_level.target import branch_to_change
-from iceberg_pyspark.spark.source_names import options_in_session
-from iceberg_pyspark.spark.staged_tables import write_staged
-from iceberg_pyspark.spark.write_command import (
+from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged
+from iceberg_pyspark.spark.write.command import (
     WriteCommand,
     run_truncate,
     run_write,
     write_laid_out,
 )
-from iceberg_pyspark.spark.write_layout import write_layout
+from iceberg_pyspark.spark.write.distribution import write_layout
 
 _DONE = Done()
 

@@ -24,8 +24,8 @@ from iceberg_pyspark.expressions.predicates import (
     UnaryPredicate,
 )
 from iceberg_pyspark.expressions.rewriting import and_, leaves_of, not_, or_
+from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spark.bridge.protocol import ColumnPath, Expression, LiteralValue, Operator
-from iceberg_pyspark.spark.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import UUIDType
 

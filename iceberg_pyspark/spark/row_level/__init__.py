@@ -3,5 +3,5 @@
 An operation pins one snapshot (`target.py`) and makes one DataFrame of changes (`change_frame.py`).
 One job runs it: its tasks write the new rows and gather the positions of the rows that go
 (`change_task.py`). The driver unites what they found (`touched_rows.py`), writes the deletes
-(`table/row_deletes.py`) and commits (`run.py`).
+(`table/changes/row_deletes.py`) and commits (`run.py`).
 """

@@ -27,7 +27,7 @@ from iceberg_pyspark.spark.bridge.values import (
     Unread,
     Value,
 )
-from iceberg_pyspark.spark.native_columns import sql_literal, text_literal
+from iceberg_pyspark.spark.native_read.columns import sql_literal, text_literal
 from iceberg_pyspark.spark.row_level.assignments import (
     Assignments,
     resolve_paths,
@@ -37,7 +37,7 @@ from iceberg_pyspark.spark.row_level.assignments import (
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, WRITTEN, Op
 from iceberg_pyspark.spark.row_level.store_assignment import Rows, ToStore, stored_values
 from iceberg_pyspark.spark.row_level.target import Target
-from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.default_values import default_of
 from iceberg_pyspark.spec.schema import Schema

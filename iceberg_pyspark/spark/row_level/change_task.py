@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from iceberg_pyspark.arrow.write_context import WriteContext
-from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, REMOVED, WRITTEN, Op
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO

@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.row_level.key_range import rows_selected
 from iceberg_pyspark.spark.row_level.operation import RowChanges
 from iceberg_pyspark.spark.row_level.store_assignment import Rows
 from iceberg_pyspark.spark.row_level.target import Target
-from iceberg_pyspark.table.whole_files import FileSelection, select_files
+from iceberg_pyspark.table.reading.whole_files import FileSelection, select_files
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,22 +14,22 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.arrow.position_delete_files import delete_properties
+from iceberg_pyspark.arrow.write.position_delete_files import delete_properties
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.calls import ChangedColumn, ChangedRows, ChangedWhen
 from iceberg_pyspark.spark.bridge.values import Sql, Value
-from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
-from iceberg_pyspark.spark.read_names import quoted
+from iceberg_pyspark.spark.native_read.column_names import quoted
+from iceberg_pyspark.spark.native_read.location_settings import as_session_reads, session_settings
 from iceberg_pyspark.spark.row_level.run import Request, settings_of
 from iceberg_pyspark.spark.row_level.store_assignment import Rows, ToStore, stored_values
-from iceberg_pyspark.spark.types import to_spark_schema
-from iceberg_pyspark.spark.write_command import context_and_layout
-from iceberg_pyspark.spark.write_frame import write_frame
-from iceberg_pyspark.spark.write_layout import lay_out, write_layout
-from iceberg_pyspark.spark.write_settings import WriteSettings
+from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.write.command import context_and_layout
+from iceberg_pyspark.spark.write.distribution import lay_out, write_layout
+from iceberg_pyspark.spark.write.python_writer import write_frame
+from iceberg_pyspark.spark.write.settings import WriteSettings
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
@@ -40,10 +40,10 @@ from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import NestedField, PrimitiveType
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
-from iceberg_pyspark.table.commit_files import commit_action
-from iceberg_pyspark.table.new_data import delete_format
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.new_data import delete_format
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table_storage import table_io
-from iceberg_pyspark.table.written_files import WrittenFiles
 
 
 def write_equality_deletes(

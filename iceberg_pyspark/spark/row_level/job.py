@@ -12,10 +12,10 @@ from iceberg_pyspark.spark.row_level.change_task import ChangeTask
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows, unite
-from iceberg_pyspark.spark.write_command import context_and_layout
-from iceberg_pyspark.spark.write_layout import lay_out
-from iceberg_pyspark.spark.write_settings import WriteSettings
-from iceberg_pyspark.spark.writing_job import run_writing_job
+from iceberg_pyspark.spark.write.command import context_and_layout
+from iceberg_pyspark.spark.write.distribution import lay_out
+from iceberg_pyspark.spark.write.job import run_writing_job
+from iceberg_pyspark.spark.write.settings import WriteSettings
 from iceberg_pyspark.spec.properties import DISTRIBUTION_MODE, ROW_LEVEL_DISTRIBUTION
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 

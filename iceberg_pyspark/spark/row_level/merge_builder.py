@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.values import OfSource, Value
-from iceberg_pyspark.spark.read_names import quoted
+from iceberg_pyspark.spark.native_read.column_names import quoted
 from iceberg_pyspark.spark.row_level.assignments import (
     ColumnPath,
     as_column,

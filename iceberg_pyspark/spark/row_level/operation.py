@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
-from iceberg_pyspark.table.whole_files import FileSelection
+from iceberg_pyspark.table.reading.whole_files import FileSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,22 +27,22 @@ from iceberg_pyspark.commits.manifest_changes import RemoveFiles, RemoveNothing
 from iceberg_pyspark.commits.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
 from iceberg_pyspark.commits.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
-from iceberg_pyspark.spark.location_options import as_session_reads, session_settings
+from iceberg_pyspark.spark.native_read.location_settings import as_session_reads, session_settings
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
 from iceberg_pyspark.spark.row_level.job import run_job
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
 from iceberg_pyspark.spark.row_level.target import RowLevelSession, Target, new_write_id, pinned
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
-from iceberg_pyspark.spark.write_command import commit_options
-from iceberg_pyspark.spark.write_settings import WriteSettings, write_settings
+from iceberg_pyspark.spark.write.command import commit_options
+from iceberg_pyspark.spark.write.settings import WriteSettings, write_settings
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.properties import COMMIT_NUM_RETRIES, VERIFY_CHECKSUMS
-from iceberg_pyspark.table.commit_files import CommitOptions, commit_action
-from iceberg_pyspark.table.row_deletes import deleted_before, write_row_deletes
+from iceberg_pyspark.table.changes.commit_files import CommitOptions, commit_action
+from iceberg_pyspark.table.changes.row_deletes import deleted_before, write_row_deletes
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.reading.whole_files import FileSelection
 from iceberg_pyspark.table.table_storage import table_io
-from iceberg_pyspark.table.whole_files import FileSelection
-from iceberg_pyspark.table.written_files import WrittenFiles
 
 _log = logging.getLogger(__name__)
 

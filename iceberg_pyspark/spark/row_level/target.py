@@ -22,9 +22,9 @@ from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
 from iceberg_pyspark.spark.bridge.protocol import TableFacts
+from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
-from iceberg_pyspark.spark.types import shown_spark_schema, to_spark_schema
-from iceberg_pyspark.spark.write_settings import WriteSettings
+from iceberg_pyspark.spark.write.settings import WriteSettings
 from iceberg_pyspark.spec.metadata_columns import (
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
@@ -36,9 +36,9 @@ from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.scan import TableScan, scan_table
-from iceberg_pyspark.table.snapshot_selection import SnapshotSelector, select_snapshot
-from iceberg_pyspark.table.whole_files import FileSelection
+from iceberg_pyspark.table.reading.scan import TableScan, scan_table
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
+from iceberg_pyspark.table.reading.whole_files import FileSelection
 
 LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
 ALIAS = "t"

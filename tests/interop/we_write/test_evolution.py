@@ -23,10 +23,10 @@ from iceberg_pyspark.spec.types import (
     StringType,
     StructType,
 )
-from iceberg_pyspark.table.commit_files import commit_action
-from iceberg_pyspark.table.pending_changes import UpdateSpec
-from iceberg_pyspark.table.row_deletes import write_row_deletes
-from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.pending_changes import UpdateSpec
+from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.java_tables import JavaTables, filter_json, show_rows
 from tests.support.oracle import Oracle
 from tests.support.our_tables import (

@@ -16,7 +16,7 @@ from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.table.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_files import commit_action
 from tests.support.java_tables import JavaTables, show_rows
 from tests.support.oracle import Oracle
 from tests.support.our_tables import CATALOGS, our_catalog, pyiceberg_table

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow.column_transforms import transform_column
 from iceberg_pyspark.arrow.scalars import value_of
 from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.arrow.write.column_transforms import transform_column
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.transforms import (
     BucketTransform,

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.arrow.conform import check_write_schema, compile_conform
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
+from iceberg_pyspark.arrow.write.conform import check_write_schema, compile_conform
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow import key_set
-from iceberg_pyspark.arrow.key_set import KeySet
+from iceberg_pyspark.arrow.read import key_set
+from iceberg_pyspark.arrow.read.key_set import KeySet
 from iceberg_pyspark.arrow.scalars import scalar_of
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.spec.types import PrimitiveType

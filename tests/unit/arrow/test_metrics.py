@@ -22,8 +22,8 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.schema import Schema as OtherSchema
 
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
-from iceberg_pyspark.arrow.metrics import FileMetrics, MetricsCollector, high_cut
-from iceberg_pyspark.arrow.parquet_files import ParquetFile, ParquetOptions
+from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
+from iceberg_pyspark.arrow.metrics.column_metrics import FileMetrics, MetricsCollector, high_cut
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.types import (

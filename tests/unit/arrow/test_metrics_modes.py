@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iceberg_pyspark.arrow.metrics_modes import (
+from iceberg_pyspark.arrow.metrics.modes import (
     DEFAULT,
     NONE,
     MetricsMode,

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from iceberg_pyspark.arrow.write_context import WriteContext
-from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import DataFile, FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec

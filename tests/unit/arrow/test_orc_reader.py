@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from iceberg_pyspark.arrow import orc_reader
+from iceberg_pyspark.arrow.formats import orc_reader
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import BoundColumn, BoundLiteral
 from iceberg_pyspark.spec.schema import Schema

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
-from iceberg_pyspark.arrow.partition_batches import partition_batch
 from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.arrow.write.partition_batches import partition_batch
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.arrow import position_deletes as position_deletes_module
+from iceberg_pyspark.arrow.read import position_deletes as position_deletes_module
 from iceberg_pyspark.errors import InvalidMetadataError, StorageError
 from iceberg_pyspark.expressions.predicates import BoundColumn, BoundLiteral
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.arrow.read_task import read_task
+from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.errors import (
     IcebergError,
     InvalidMetadataError,

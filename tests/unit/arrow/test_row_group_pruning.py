@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow.predicates import compile_row_mask
-from iceberg_pyspark.arrow.row_group_pruning import compile_row_group_filter
+from iceberg_pyspark.arrow.formats.row_group_pruning import compile_row_group_filter
+from iceberg_pyspark.arrow.read.row_filter import compile_row_mask
 from iceberg_pyspark.arrow.scalars import scalar_of
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.expressions.predicates import (

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from iceberg_pyspark.arrow.predicates import compile_row_mask
+from iceberg_pyspark.arrow.read.row_filter import compile_row_mask
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (

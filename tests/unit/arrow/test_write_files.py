@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from iceberg_pyspark.arrow.schemas import arrow_type
-from iceberg_pyspark.arrow.write_context import WriteContext
-from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.manifests import DataFile

@@ -10,10 +10,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow.read_task import read_task
+from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
-from iceberg_pyspark.arrow.write_context import WriteContext
-from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.metrics import compile_metrics_filter
+from iceberg_pyspark.expressions.metrics_filter import compile_metrics_filter
 from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import (
     BoundColumn,

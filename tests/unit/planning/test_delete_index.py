@@ -28,7 +28,7 @@ from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec, par
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import DoubleType, LongType, PrimitiveType
-from iceberg_pyspark.storage.manifests import read_entries
+from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.manifests import a_file, identity_table, listed
 

@@ -50,7 +50,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.storage.manifests import read_entries
+from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.manifests import a_file, added, deleted, identity_table, listed
 from tests.support.strategies import columns, predicates, rows, schema_of

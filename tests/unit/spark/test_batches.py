@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
-from iceberg_pyspark.spark.batches import compile_to_spark
-from iceberg_pyspark.spark.types import to_spark_schema
+from iceberg_pyspark.spark.rows.batches import compile_to_spark
+from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     DateType,

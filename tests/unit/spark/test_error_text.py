@@ -13,7 +13,7 @@ times, most recent failure: org.apache.spark.api.python.PythonException: Traceba
 call last):
   File "site-packages/pyspark/worker.py", line 2, in main
     process()
-  File "iceberg_pyspark/arrow/parquet_reader.py", line 2, in open
+  File "iceberg_pyspark/arrow/formats/parquet_reader.py", line 2, in open
     raise StorageError(message)
 iceberg_pyspark.errors.StorageError: file:/t/a.parquet: no Parquet file; restore it
 

@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from iceberg_pyspark.spark import native_storage
-from iceberg_pyspark.spark.hadoop_options import hadoop_options
-from iceberg_pyspark.spark.native_storage import NativeStorage
+from iceberg_pyspark.spark.native_read import storage as native_storage
+from iceberg_pyspark.spark.native_read.hadoop_options import hadoop_options
+from iceberg_pyspark.spark.native_read.storage import NativeStorage
 
 PROVIDER = "fs.s3a.aws.credentials.provider"
 NO_CACHE = {f"fs.{scheme}.impl.disable.cache": "true" for scheme in ("s3", "s3a", "s3n")}

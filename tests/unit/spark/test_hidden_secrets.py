@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from iceberg_pyspark.spark.hidden_secrets import _Commands
+from iceberg_pyspark.spark.bridge.hidden_secrets import _Commands
 from tests.support.secret_forms import new_secret
 
 

@@ -12,16 +12,12 @@ import pytest
 from msgspec import structs
 from pyspark.sql import Column
 
-from iceberg_pyspark.spark import (
-    native_columns,
-    native_equality,
-    native_files,
-    native_scan,
-    transform_columns,
-)
 from iceberg_pyspark.spark.bridge import calls, jvm, lots, protocol, values
-from iceberg_pyspark.spark.location_options import _SESSION
+from iceberg_pyspark.spark.native_read import columns as native_columns
+from iceberg_pyspark.spark.native_read import equality_deletes, files, scan
+from iceberg_pyspark.spark.native_read.location_settings import _SESSION
 from iceberg_pyspark.spark.row_level import change_columns, change_frame, merge
+from iceberg_pyspark.spark.write import transform_columns
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 
@@ -55,9 +51,7 @@ def constants(*modules: object) -> set[str]:
 
 
 def test_columns_that_only_plans_have() -> None:
-    known = constants(
-        native_columns, native_equality, native_files, native_scan, change_columns, merge
-    )
+    known = constants(native_columns, equality_deletes, files, scan, change_columns, merge)
     found = {
         text
         for lot in lots.BUILDS_ON
@@ -65,7 +59,7 @@ def test_columns_that_only_plans_have() -> None:
         for text in texts(name)
         if text.startswith("__ice_")
     }
-    assert found - JAVA_ONLY == {native_files.ORDINAL, native_scan.POSITION, merge._FROM_SOURCE}
+    assert found - JAVA_ONLY == {files.ORDINAL, scan.POSITION, merge._FROM_SOURCE}
     assert found - JAVA_ONLY <= known
     assert not JAVA_ONLY & known
 
@@ -78,7 +72,7 @@ def test_settings_of_locations() -> None:
 def test_the_table_of_files() -> None:
     source = java("IcebergPyPlannedFiles")
     read = re.findall(r'table\.(?:texts|longs)\("(\w+)"\)', source)
-    assert read == [native_files.LOCATION, native_files.FILE_SIZE]
+    assert read == [files.LOCATION, files.FILE_SIZE]
 
 
 def test_a_relation_of_files() -> None:
@@ -97,7 +91,7 @@ def test_columns_to_write() -> None:
 
 
 def test_numbers_of_a_plan() -> None:
-    made = re.findall(r'"(\w+)": ', inspect.getsource(native_scan.NativeScan._sorted_files))
+    made = re.findall(r'"(\w+)": ', inspect.getsource(scan.NativeScan._sorted_files))
     assert made
     shown = texts("IcebergPyParquetScan")
     assert set(made) <= shown

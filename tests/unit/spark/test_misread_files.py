@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iceberg_pyspark.spark.misread_files import misread_files
+from iceberg_pyspark.spark.native_read.misread_files import misread_files
 from iceberg_pyspark.storage.memory import MemoryFileIO
 
 PLAIN = pa.table({"id": [1]})

@@ -8,7 +8,7 @@ from datetime import date
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.spark.misread_orc import files_with_old_dates, why_not_by_name
+from iceberg_pyspark.spark.native_read.misread_orc import files_with_old_dates, why_not_by_name
 from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
 from iceberg_pyspark.spec.metadata_columns import FILE, POS, ROW_ID
 from iceberg_pyspark.spec.schema import Schema

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from iceberg_pyspark.spark.native_bitmaps import packed_bitmaps, portions
+from iceberg_pyspark.spark.native_read.position_deletes import packed_bitmaps, portions
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 20))

@@ -10,9 +10,9 @@ import pytest
 
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.arrow_stream import arrow_stream
-from iceberg_pyspark.spark.native_columns import FACT_FILE, FACT_FIRST_ROW_ID, Constant
-from iceberg_pyspark.spark.native_equality import SCOPE, PartitionScopes
-from iceberg_pyspark.spark.native_files import ORDINAL, FileFacts, files_table
+from iceberg_pyspark.spark.native_read.columns import FACT_FILE, FACT_FIRST_ROW_ID, Constant
+from iceberg_pyspark.spark.native_read.equality_deletes import SCOPE, PartitionScopes
+from iceberg_pyspark.spark.native_read.files import ORDINAL, FileFacts, files_table
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform
 from iceberg_pyspark.spec.types import (

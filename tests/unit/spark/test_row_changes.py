@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.arrow.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, Op
 from iceberg_pyspark.spark.row_level.change_task import TaskChanges, carry_out

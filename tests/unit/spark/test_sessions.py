@@ -12,7 +12,7 @@ import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.sessions import HELD, Sessions
-from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
 
 THREADS = 16
 

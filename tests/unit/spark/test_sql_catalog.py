@@ -9,7 +9,7 @@ from iceberg_pyspark.spark.bridge.protocol import (
     NamespacesList,
     TablesList,
 )
-from iceberg_pyspark.spark.sql_catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
 
 
 @pytest.fixture

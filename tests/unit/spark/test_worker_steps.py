@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.errors import IcebergError, StorageError
-from iceberg_pyspark.spark.worker_steps import worker_step
+from iceberg_pyspark.spark.rows.worker_steps import worker_step
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from iceberg_pyspark.arrow.write_files import write_data_files
+from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs import path_tables
 from iceberg_pyspark.commits.outcomes import Refused, Unknown
 from iceberg_pyspark.errors import (
@@ -23,10 +23,10 @@ from iceberg_pyspark.errors import (
     NoSuchTableError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spark.open_table import open_table
-from iceberg_pyspark.spark.prepare_write import prepare_write
-from iceberg_pyspark.spark.prepared_write import PreparedWrite
-from iceberg_pyspark.spark.writer import IcebergWriter, WrittenFiles
+from iceberg_pyspark.spark.data_source.open_table import open_table
+from iceberg_pyspark.spark.data_source.prepare_write import prepare_write
+from iceberg_pyspark.spark.data_source.prepared_write import PreparedWrite
+from iceberg_pyspark.spark.data_source.writer import IcebergWriter, WrittenFiles
 
 FRAME = StructType().add("id", "long").add("name", "string")
 

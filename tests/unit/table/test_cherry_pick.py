@@ -11,14 +11,14 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
 )
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.table.commit_files import (
+from iceberg_pyspark.table.changes.commit_files import (
     CommitOptions,
     OverwriteMode,
     commit_append,
     commit_overwrite,
 )
+from iceberg_pyspark.table.changes.write_rows import write_rows
 from iceberg_pyspark.table.table import Table
-from iceberg_pyspark.table.write_rows import write_rows
 from tests.support.commit_tables import commit_table
 
 VERSIONS = pytest.mark.parametrize("version", [1, 2, 3])

@@ -23,10 +23,10 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
     StorageError,
 )
-from iceberg_pyspark.table.commit import MetadataStep, commit_steps
-from iceberg_pyspark.table.commit_files import CommitOptions, commit_append
-from iceberg_pyspark.table.commit_snapshot import SnapshotStep
-from iceberg_pyspark.table.create_table import create_table
+from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
+from iceberg_pyspark.table.changes.commit_files import CommitOptions, commit_append
+from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.changes.create_table import create_table
 from tests.support.commit_tables import (
     IDENTIFIER,
     SCHEMA,

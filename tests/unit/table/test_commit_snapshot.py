@@ -34,19 +34,19 @@ from iceberg_pyspark.spec.manifests import (
 from iceberg_pyspark.spec.types import LongType, StructType
 from iceberg_pyspark.spec.values import value_to_bytes
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_files import read_manifest_entries
-from iceberg_pyspark.storage.manifests import read_entries
-from iceberg_pyspark.table import commit_snapshot
-from iceberg_pyspark.table.commit import MetadataStep, commit_steps
-from iceberg_pyspark.table.commit_files import (
+from iceberg_pyspark.table.changes import commit_snapshot
+from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
+from iceberg_pyspark.table.changes.commit_files import (
     CommitOptions,
     OverwriteMode,
     commit_action,
     commit_append,
     commit_overwrite,
 )
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table import Table
-from iceberg_pyspark.table.written_files import WrittenFiles
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 
 VERSIONS = (1, 2, 3)

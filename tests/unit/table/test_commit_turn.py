@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.storage.machine_lock import machine_lock
-from iceberg_pyspark.table import commit_turn as module
-from iceberg_pyspark.table.commit_turn import commit_turn
+from iceberg_pyspark.table.changes import commit_turn as module
+from iceberg_pyspark.table.changes.commit_turn import commit_turn
 
 
 def test_first_come_first_served() -> None:

@@ -42,7 +42,7 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 from iceberg_pyspark.spec.values import value_to_json
-from iceberg_pyspark.table.filter_strings import parse_filter
+from iceberg_pyspark.sql_text.filters import parse_filter
 from tests.support.strategies import columns, predicates, rows, schema_of
 
 OPERATORS = {"eq": "=", "not_eq": "<>", "lt": "<", "lt_eq": "<=", "gt": ">", "gt_eq": ">="}

@@ -26,9 +26,9 @@ from iceberg_pyspark.spec.types import (
     StructType,
 )
 from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
-from iceberg_pyspark.table.commit_files import commit_action
-from iceberg_pyspark.table.metadata_tables import METADATA_TABLES, table_of_metadata_table
-from iceberg_pyspark.table.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES, table_of_metadata_table
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import SCHEMA, commit_table, data_file, publish
 

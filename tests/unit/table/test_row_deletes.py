@@ -15,8 +15,8 @@ from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
-from iceberg_pyspark.table.commit_files import commit_action
-from iceberg_pyspark.table.row_deletes import RowDeletes, deleted_before, write_row_deletes
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.row_deletes import RowDeletes, deleted_before, write_row_deletes
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import commit_table
 

@@ -10,7 +10,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotLogEntry, SnapshotRef
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import LongType, NestedField
-from iceberg_pyspark.table.snapshot_selection import (
+from iceberg_pyspark.table.reading.snapshot_selection import (
     SnapshotSelector,
     select_snapshot,
     snapshot_as_of,

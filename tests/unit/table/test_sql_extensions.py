@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iceberg_pyspark.table.sql_extensions import (
+from iceberg_pyspark.sql_text.extensions import (
     AddPartitionField,
     Clause,
     CreateRef,

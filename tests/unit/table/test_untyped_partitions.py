@@ -42,9 +42,9 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 from iceberg_pyspark.storage.manifest_files import read_partition_types
-from iceberg_pyspark.table.commit_files import commit_action, commit_append
+from iceberg_pyspark.table.changes.commit_files import commit_action, commit_append
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table import Table
-from iceberg_pyspark.table.written_files import WrittenFiles
 from tests.support.commit_tables import SCHEMA, CommitTable, commit_table, data_file, publish
 
 VALUES: Sequence[tuple[PrimitiveType, Any, Any]] = [

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import load_catalog
+from iceberg_pyspark.table.reading.whole_files import select_files
 from iceberg_pyspark.table.table import Table
-from iceberg_pyspark.table.whole_files import select_files
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import TableCatalog, load_catalog
-from iceberg_pyspark.table.whole_files import select_files
+from iceberg_pyspark.table.reading.whole_files import select_files
 from tests.support.naive_rows import read
 from tests.support.sql_conditions import conditions
 from tests.support.table_histories import a_history

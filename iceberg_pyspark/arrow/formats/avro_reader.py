@@ -1,0 +1,265 @@
+"""Avro data files as record batches with their file positions, in bounded memory.
+
+Specification, Appendix A "Avro". Records are decoded one by one, whole: slow, and right. Columns
+are named `_<field id>`, as `storage/avro.py` makes records. A file is never split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType, TracebackType
+from typing import Any, BinaryIO, TypeAlias
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.formats.file_fields import NAME_KEY
+from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
+from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY
+from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.storage.avro import damaged, stream_records
+from iceberg_pyspark.storage.file_io import FileIO
+
+_BATCH_RECORDS = 8_192
+_NO_PREDICATE = AlwaysTrue()
+_NO_LEAVES: Mapping[int, int] = MappingProxyType({})
+
+ToArrow: TypeAlias = Callable[[Any], Any]
+"""From a decoded value to what `pyarrow.array` takes."""
+
+_PRIMITIVES = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+}
+_LOGICAL = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("long", "timestamp-millis"): pa.timestamp("ms"),
+    ("long", "timestamp-micros"): pa.timestamp("us"),
+    ("long", "timestamp-nanos"): pa.timestamp("ns"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+    ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
+}
+
+
+class AvroFileReader:
+    """An open Avro file; a context manager that closes it."""
+
+    reads_whole_columns = True
+
+    def __init__(self, file_io: FileIO, location: str) -> None:
+        self._location = location
+        self._stream: BinaryIO = file_io.open_input(location)
+        try:
+            avro = stream_records(self._stream, location)
+            columns = _ArrowTypes(location).fields(avro.schema)
+        except BaseException:
+            self._stream.close()
+            raise
+        self._records = avro.batches(_BATCH_RECORDS)
+        self._converters = [convert for _, convert, _ in columns]
+        self._leaf_counts = [leaves for _, _, leaves in columns]
+        self.schema = pa.schema([field for field, _, _ in columns])
+
+    def __enter__(self) -> AvroFileReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stream.close()
+
+    def batches(
+        self,
+        leaves: Collection[int],
+        *,
+        start: int = 0,
+        length: int | None = None,
+        predicate: Predicate = _NO_PREDICATE,
+        leaf_by_id: Mapping[int, int] = _NO_LEAVES,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of the columns that have those leaves, each with its first row's position."""
+        columns = self._columns_of(leaves)
+        schema = pa.schema([self.schema.field(i) for i in columns])
+        position = 0
+        for records in self._records:
+            if columns:
+                arrays = [self._array(i, records) for i in columns]
+                yield position, pa.RecordBatch.from_arrays(arrays, schema=schema)
+            else:
+                yield position, empty_batch(len(records))
+            position += len(records)
+
+    def _array(self, column: int, records: list[dict[str, Any]]) -> pa.Array:
+        field = self.schema.field(column)
+        convert = self._converters[column]
+        try:
+            values = [record[field.name] for record in records]
+            if convert is not None:
+                values = [None if value is None else convert(value) for value in values]
+            return pa.array(values, field.type)
+        except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as e:
+            raise damaged(self._location, f"column {field.name}: {type(e).__name__}: {e}") from e
+
+    def _columns_of(self, leaves: Collection[int]) -> list[int]:
+        found = []
+        first = 0
+        for i, count in enumerate(self._leaf_counts):
+            if any(first <= leaf < first + count for leaf in leaves):
+                found.append(i)
+            first += count
+        return found
+
+
+_Column: TypeAlias = tuple[pa.Field, ToArrow | None, int]
+"""A field, how to convert its values (None: not at all), and how many leaves it has."""
+
+
+class _ArrowTypes:
+    """Arrow types of an Avro schema; a named type is written out once and then called by name."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._named: dict[str, Any] = {}
+
+    def fields(self, schema: Mapping[str, Any]) -> list[_Column]:
+        """The columns of a file's records."""
+        try:
+            return self._record(schema)
+        except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as e:
+            raise damaged(self._location, f"its schema: {type(e).__name__}: {e}") from e
+
+    def _record(self, schema: Mapping[str, Any]) -> list[_Column]:
+        columns = []
+        for i, f in enumerate(schema["fields"]):
+            # as `storage/avro.py` names them
+            field_id = f.get("field-id") if isinstance(f.get("field-id"), int) else None
+            name = f"x{i}" if field_id is None else f"_{field_id}"
+            column = self._field(name, field_id, f["type"], f["name"])
+            if column is not None:
+                columns.append(column)
+        return columns
+
+    def _field(self, name: str, field_id: int | None, schema: Any, own_name: str) -> _Column | None:
+        """None for a field of type null, which has no values."""
+        made = self._type(schema)
+        if made is None:
+            return None
+        type_, convert, leaves = made
+        metadata = {NAME_KEY: own_name.encode()}
+        if field_id is not None:
+            metadata[FIELD_ID_KEY] = str(field_id).encode()
+        return pa.field(name, type_, metadata=metadata), convert, leaves
+
+    def _type(self, schema: Any) -> tuple[pa.DataType, ToArrow | None, int] | None:
+        match schema:
+            case "null":
+                return None
+            case list():
+                return self._union([branch for branch in schema if branch != "null"])
+            case str() if schema in _PRIMITIVES:
+                return _PRIMITIVES[schema], None, 1
+            case str() if schema in self._named:
+                return self._type(self._named[schema])
+            case {"type": "record" | "fixed" as kind, "name": str(name)}:
+                self._named[name] = schema
+                return self._struct(schema) if kind == "record" else self._fixed(schema)
+            case {"type": "array", "logicalType": "map", "items": items}:
+                return self._entries(items)
+            case {"type": "array", "items": items}:
+                return self._list(schema.get("element-id"), items)
+            case {"type": "map", "values": values}:
+                return self._text_map(schema, values)
+            case {"type": "bytes", "logicalType": "decimal"}:
+                return _decimal(schema), None, 1
+            case {"type": str(name), "logicalType": str(logical)} if (name, logical) in _LOGICAL:
+                return _LOGICAL[name, logical], None, 1
+            case {"type": inner} if inner != schema:
+                return self._type(inner)
+        raise InvalidMetadataError(f"{self._location}: its schema has the type {str(schema)[:80]}")
+
+    def _union(self, branches: list[Any]) -> tuple[pa.DataType, ToArrow | None, int] | None:
+        if len(branches) > 1:
+            raise UnsupportedFeatureError(
+                f"{self._location}: a union of {len(branches)} types besides null cannot be read"
+            )
+        return self._type(branches[0]) if branches else None
+
+    def _fixed(self, schema: Mapping[str, Any]) -> tuple[pa.DataType, ToArrow | None, int]:
+        if schema.get("logicalType") == "decimal":
+            return _decimal(schema), None, 1
+        return pa.binary(schema["size"]), None, 1
+
+    def _struct(self, schema: Mapping[str, Any]) -> tuple[pa.DataType, ToArrow | None, int]:
+        columns = self._record(schema)
+        type_ = pa.struct([field for field, _, _ in columns])
+        leaves = sum(count for _, _, count in columns)
+        converts = {field.name: c for field, c, _ in columns if c is not None}
+        if not converts:
+            return type_, None, leaves
+
+        def convert(record: dict[str, Any]) -> dict[str, Any]:
+            changed = {n: c(record[n]) for n, c in converts.items() if record[n] is not None}
+            return {**record, **changed}
+
+        return type_, convert, leaves
+
+    def _list(self, element_id: Any, items: Any) -> tuple[pa.DataType, ToArrow | None, int]:
+        field, convert, leaves = self._part("element", element_id, items)
+        if convert is None:
+            return pa.list_(field), None, leaves
+        return pa.list_(field), _each(convert), leaves
+
+    def _entries(self, items: Any) -> tuple[pa.DataType, ToArrow | None, int]:
+        """A map as an array of records of a key and a value."""
+        (key, to_key, key_leaves), (value, to_value, value_leaves) = self._record(items)
+
+        def convert(entries: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
+            return [(_to(to_key, e[key.name]), _to(to_value, e[value.name])) for e in entries]
+
+        type_ = pa.map_(key.with_nullable(False), value)
+        return type_, convert, key_leaves + value_leaves
+
+    def _text_map(
+        self, schema: Mapping[str, Any], values: Any
+    ) -> tuple[pa.DataType, ToArrow | None, int]:
+        key, _, _ = self._part("key", schema.get("key-id"), "string")
+        value, to_value, leaves = self._part("value", schema.get("value-id"), values)
+
+        def convert(entries: dict[str, Any]) -> list[tuple[Any, Any]]:
+            return [(k, _to(to_value, v)) for k, v in entries.items()]
+
+        return pa.map_(key.with_nullable(False), value), convert, 1 + leaves
+
+    def _part(self, name: str, field_id: Any, schema: Any) -> _Column:
+        column = self._field(name, field_id, schema, name)
+        if column is None:
+            raise UnsupportedFeatureError(
+                f"{self._location}: a list or map of nothing but nulls cannot be read"
+            )
+        return column
+
+
+def _decimal(schema: Mapping[str, Any]) -> pa.DataType:
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    if type(precision) is not int or type(scale) is not int:
+        raise ValueError("precision and scale of a decimal must be integers")
+    return pa.decimal128(precision, scale)
+
+
+def _to(convert: ToArrow | None, value: Any) -> Any:
+    return value if convert is None or value is None else convert(value)
+
+
+def _each(convert: ToArrow) -> ToArrow:
+    return lambda values: [_to(convert, value) for value in values]

@@ -1,0 +1,138 @@
+"""ORC data files as record batches with their file positions, a stripe at a time.
+
+Specification, Appendix A "ORC": field ids are the attribute `iceberg.id`. Arrow reads whole
+top-level columns and whole stripes and tells no stripe's offset, so a file is never split and
+nothing in it is skipped. It holds timestamps as nanoseconds: beyond the years 1677 to 2262 they are
+refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType, TracebackType
+from typing import BinaryIO
+
+import pyarrow as pa
+from pyarrow import orc
+
+from iceberg_pyspark.arrow.formats.parquet_reader import BATCH_ROWS, arrow_input, empty_batch
+from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY, child_fields
+from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.storage.file_io import FileIO
+
+_ID_ATTRIBUTE = b"iceberg.id"
+_LONG_ATTRIBUTE = b"iceberg.long-type"
+_CHECKS_TIMESTAMPS = 26
+"""The Arrow release from which on a timestamp out of range is an error, not another time."""
+_NO_PREDICATE = AlwaysTrue()
+_NO_LEAVES: Mapping[int, int] = MappingProxyType({})
+
+
+class OrcFileReader:
+    """An open ORC file; a context manager that closes it."""
+
+    reads_whole_columns = True
+
+    def __init__(self, file_io: FileIO, location: str) -> None:
+        self._location = location
+        self._stream: BinaryIO = file_io.open_input(location)
+        try:
+            self._input = arrow_input(self._stream)
+            self._file = orc.ORCFile(self._input)
+            self.schema = pa.schema([_with_field_ids(f) for f in self._file.schema])
+        except BaseException:
+            self._stream.close()
+            raise
+
+    def __enter__(self) -> OrcFileReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._input.close()
+        self._stream.close()
+
+    def batches(
+        self,
+        leaves: Collection[int],
+        *,
+        start: int = 0,
+        length: int | None = None,
+        predicate: Predicate = _NO_PREDICATE,
+        leaf_by_id: Mapping[int, int] = _NO_LEAVES,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of the columns that have those leaves, each with its first row's position."""
+        columns = self._columns_of(leaves)
+        position = 0
+        if not columns:
+            for position in range(0, self._file.nrows, BATCH_ROWS):
+                yield position, empty_batch(min(BATCH_ROWS, self._file.nrows - position))
+            return
+        names = [self.schema.field(i).name for i in columns]
+        # Arrow selects by dotted path: a name with a dot of its own may be a path to another column
+        selected = None if any("." in name for name in self.schema.names) else names
+        for stripe in range(self._file.nstripes):
+            whole = self._file.read_stripe(stripe, columns=selected)
+            arrays = whole.columns
+            if not selected and len(arrays) == len(self.schema):
+                arrays = [arrays[i] for i in columns]
+            if len(arrays) != len(columns):
+                raise StorageError(
+                    f"{self._location} is damaged: stripe {stripe} has other columns than its "
+                    "footer says"
+                )
+            batch = pa.RecordBatch.from_arrays(arrays, names=names)
+            for offset in range(0, batch.num_rows, BATCH_ROWS):
+                yield position + offset, batch.slice(offset, BATCH_ROWS)
+            position += batch.num_rows
+
+    def _columns_of(self, leaves: Collection[int]) -> list[int]:
+        found = []
+        first = 0
+        for i, field in enumerate(self.schema):
+            count = _leaf_count(field.type)
+            if any(first <= leaf < first + count for leaf in leaves):
+                found.append(i)
+                self._check_timestamps(field)
+            first += count
+        return found
+
+    def _check_timestamps(self, field: pa.Field) -> None:
+        if (
+            "timestamp" in str(field.type)
+            and int(pa.__version__.split(".")[0]) < _CHECKS_TIMESTAMPS
+        ):
+            raise UnsupportedFeatureError(
+                f"{self._location}: column '{field.name}' has ORC timestamps, which pyarrow "
+                f"{pa.__version__} may read as other times; use pyarrow {_CHECKS_TIMESTAMPS} or "
+                "newer"
+            )
+
+
+def _leaf_count(type_: pa.DataType) -> int:
+    nested = pa.types.is_struct(type_) or bool(child_fields(type_))
+    return sum(_leaf_count(f.type) for f in child_fields(type_)) if nested else 1
+
+
+def _with_field_ids(field: pa.Field) -> pa.Field:
+    """The field with its ORC attributes as a Parquet field id and its type, at every level."""
+    type_ = field.type
+    children = [_with_field_ids(f) for f in child_fields(type_)]
+    if pa.types.is_map(type_):
+        type_ = pa.map_(*children)
+    elif pa.types.is_struct(type_):
+        type_ = pa.struct(children)
+    elif children:
+        type_ = pa.list_(*children)
+    attributes = field.metadata or {}
+    if attributes.get(_LONG_ATTRIBUTE) == b"TIME":
+        # the numbers stay as they are until they are brought to the column's type
+        type_ = pa.time64("us")
+    field_id = attributes.get(_ID_ATTRIBUTE)
+    metadata = None if field_id is None else {FIELD_ID_KEY: field_id}
+    return pa.field(field.name, type_, field.nullable, metadata)

@@ -1,0 +1,243 @@
+"""One ORC data file in the making, and the table properties that shape it.
+
+Specification, Appendix A "ORC": field ids and what ORC's types do not tell are attributes of its
+types. The properties are Java's `write.orc.*`. Where stripes begin is not known here, so entries
+have no split offsets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import orc
+
+from iceberg_pyspark.arrow.file_schema import stored_schema
+from iceberg_pyspark.arrow.formats.closed_file import ClosedFile, give_up
+from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
+from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
+from iceberg_pyspark.spec.properties import (
+    ORC_BLOOM_COLUMNS,
+    ORC_BLOOM_FPP,
+    ORC_COMPRESSION,
+    ORC_STRATEGY,
+    ORC_STRIPE_SIZE,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    FixedType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UUIDType,
+    walk_fields,
+)
+from iceberg_pyspark.storage.file_io import FileIO
+
+_CODECS = {
+    "zlib": "zlib",
+    "gzip": "zlib",
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "none": "uncompressed",
+    "uncompressed": "uncompressed",
+}
+_SMALLEST_STRIPE = 65_536
+_STRIPES_PER_FILE = 8
+"""A file holds about this many stripes at least: its length is known at the end of each only."""
+_MOST_BUFFERED = 536_870_912
+"""Bytes of stripes in the making that all open files of a task may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrcOptions:
+    """How the files of one write are laid out; read from the table's properties once."""
+
+    codec: str
+    strategy: str
+    stripe_size: int
+    bloom_filter_columns: frozenset[int]
+    bloom_filter_fpp: float
+
+    @staticmethod
+    def of(properties: Mapping[str, str], schema: Schema, target: int) -> OrcOptions:
+        """Options for files of about `target` bytes."""
+        return OrcOptions(
+            codec=_CODECS[ORC_COMPRESSION.of(properties)],
+            strategy=ORC_STRATEGY.of(properties),
+            stripe_size=min(
+                ORC_STRIPE_SIZE.of(properties), max(target // _STRIPES_PER_FILE, _SMALLEST_STRIPE)
+            ),
+            bloom_filter_columns=_bloom_filter_columns(properties, schema),
+            bloom_filter_fpp=ORC_BLOOM_FPP.of(properties),
+        )
+
+    @property
+    def max_open_files(self) -> int:
+        """How many files may be open at once."""
+        return max(_MOST_BUFFERED // self.stripe_size, 1)
+
+
+def _bloom_filter_columns(properties: Mapping[str, str], schema: Schema) -> frozenset[int]:
+    """ORC's own numbers of the columns named; a property may outlive its column."""
+    names = {n.strip() for n in properties.get(ORC_BLOOM_COLUMNS, "").split(",")}
+    asked = {schema.id_by_name[n] for n in names if n in schema.id_by_name}
+    numbered = enumerate(walk_fields(stored_schema(schema).as_struct), start=1)
+    return frozenset(
+        number
+        for number, f in numbered
+        if f.field_id in asked and isinstance(f.type, PrimitiveType)
+    )
+
+
+class OrcFileWriter:
+    """An open ORC file with rows of one schema; end it with `close` or `abort`."""
+
+    def __init__(
+        self,
+        io: FileIO,
+        location: str,
+        schema: Schema,
+        options: OrcOptions,
+        properties: Mapping[str, str],
+    ) -> None:
+        self._io = io
+        self._location = location
+        self._schema = orc_schema(schema)
+        self._fields = stored_schema(schema).fields
+        self._has_structs = any(
+            isinstance(f.type, StructType) for f in walk_fields(stored_schema(schema).as_struct)
+        )
+        self._metrics = RowMetrics(schema, properties)
+        self._flushed = 0
+        self._waiting = 0
+        self._stream = io.open_output(location)
+        try:
+            self._writer = orc.ORCWriter(
+                self._stream,
+                compression=options.codec,
+                compression_strategy=options.strategy,
+                stripe_size=options.stripe_size,
+                bloom_filter_columns=options.bloom_filter_columns or None,
+                bloom_filter_fpp=options.bloom_filter_fpp,
+            )
+        except BaseException:
+            give_up(self._stream, io, location)
+            raise
+
+    @property
+    def bytes_written(self) -> int:
+        """The length of the file so far, and a guess at what the stripe in the making will take."""
+        return self._flushed + self._waiting // 4
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows that have `stored_arrow_schema`."""
+        self._metrics.observe(rows)
+        for field, column in zip(self._fields, rows.columns, strict=True):
+            for chunk in column.chunks:
+                _check_times(chunk, field.type, field.name, self._location)
+        if self._has_structs:
+            # Arrow's ORC writer takes the wrong nulls of a struct array that begins in another's
+            # middle; what is taken row by row begins with itself
+            rows = rows.take(np.arange(rows.num_rows))
+        self._writer.write(rows.cast(self._schema))
+        self._waiting += rows.nbytes
+        if (length := self._stream.tell()) > self._flushed:
+            self._flushed, self._waiting = length, 0
+
+    def close(self) -> ClosedFile:
+        """Write the footer and publish the file."""
+        self._writer.close()
+        size = self._stream.tell()
+        self._stream.close()
+        return ClosedFile(size, self._metrics.finish())
+
+    def abort(self) -> None:
+        """Give the file up and remove what of it exists."""
+        with contextlib.suppress(StorageError, OSError, ValueError, pa.ArrowException):
+            # else the writer's finaliser would write a footer to the closed stream
+            self._writer.close()
+        give_up(self._stream, self._io, self._location)
+
+
+def _check_times(array: pa.Array, type_: Type, path: str, location: str) -> None:
+    """Refuse times before 1970 with a fraction of a second: Arrow writes their nanoseconds below
+    zero, which Java then reads as a time one second earlier.
+    """
+    match type_:
+        case StructType(fields=fields):
+            for i, f in enumerate(fields):
+                _check_times(array.field(i), f.type, f"{path}.{f.name}", location)
+        case ListType():
+            _check_times(array.values, type_.element_type, f"{path}.element", location)
+        case MapType():
+            _check_times(array.keys, type_.key_type, f"{path}.key", location)
+            _check_times(array.items, type_.value_type, f"{path}.value", location)
+        case TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
+            numbers = array.view(pa.int64()).drop_null().to_numpy()
+            early = numbers[numbers < 0]
+            if (early % (1_000_000 if array.type.unit == "us" else 1_000_000_000)).any():
+                raise UnsupportedFeatureError(
+                    f"{location}: column '{path}' holds a time before 1970 with a fraction of a "
+                    "second, which cannot be written to ORC; write the table as parquet or avro, "
+                    "or the times in whole seconds"
+                )
+
+
+def orc_schema(schema: Schema) -> pa.Schema:
+    """The Arrow schema from which an ORC file's own is made, its attributes as field metadata."""
+    return pa.schema([_orc_field(f, f.name) for f in stored_schema(schema).fields])
+
+
+def _orc_field(field: NestedField, path: str) -> pa.Field:
+    type_, attributes = _orc_type(field.type, path)
+    attributes = {
+        "iceberg.id": str(field.field_id),
+        "iceberg.required": str(field.required).lower(),
+        **attributes,
+    }
+    return pa.field(field.name, type_, nullable=field.optional, metadata=attributes)
+
+
+def _orc_type(type_: Type, path: str) -> tuple[pa.DataType, dict[str, str]]:
+    match type_:
+        case StructType(fields=fields):
+            return pa.struct([_orc_field(f, f"{path}.{f.name}") for f in fields]), {}
+        case ListType():
+            return pa.list_(_orc_field(type_.element, f"{path}.element")), {}
+        case MapType():
+            key, value = type_.key, type_.value
+            return (
+                pa.map_(_orc_field(key, f"{path}.key"), _orc_field(value, f"{path}.value")),
+                {},
+            )
+        case TimeType():
+            return pa.int64(), {"iceberg.long-type": "TIME"}
+        case TimestampType() | TimestamptzType():
+            return arrow_type(type_), {"iceberg.timestamp-unit": "MICROS"}
+        case TimestampNsType() | TimestamptzNsType():
+            return arrow_type(type_), {"iceberg.timestamp-unit": "NANOS"}
+        case UUIDType():
+            return pa.binary(), {"iceberg.binary-type": "UUID"}
+        case FixedType(length=length):
+            return pa.binary(), {"iceberg.binary-type": "FIXED", "iceberg.length": str(length)}
+        case PrimitiveType():
+            return arrow_type(type_), {}
+        case _:
+            raise UnsupportedFeatureError(
+                f"column '{path}' has type {type_}, which cannot be written to ORC; write it as "
+                "parquet"
+            )

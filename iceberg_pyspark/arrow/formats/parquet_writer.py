@@ -1,0 +1,149 @@
+"""One Parquet data file in the making, and the table properties that shape it.
+
+Specification, Appendix A "Parquet". The properties are Java's `write.parquet.*`; what they say of
+single columns is `arrow/formats/parquet_columns.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from iceberg_pyspark.arrow.file_schema import file_schema
+from iceberg_pyspark.arrow.formats.closed_file import give_up
+from iceberg_pyspark.arrow.formats.parquet_columns import LIMITS_PAGE_ROWS, ColumnOptions
+from iceberg_pyspark.spec.properties import (
+    PARQUET_COMPRESSION,
+    PARQUET_COMPRESSION_OF_NEW_TABLES,
+    PARQUET_DICTIONARY_SIZE,
+    PARQUET_LEVEL,
+    PARQUET_PAGE_ROWS,
+    PARQUET_PAGE_SIZE,
+    PARQUET_PAGE_VERSION,
+)
+from iceberg_pyspark.spec.schema import Schema, schema_to_json
+from iceberg_pyspark.storage.file_io import FileIO
+
+_CODECS = {
+    "zstd": "zstd",
+    "gzip": "gzip",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "brotli": "brotli",
+    "uncompressed": "none",
+    "none": "none",
+}
+
+_PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
+
+_GZIP_LEVEL = 6
+"""What Java's codec takes; Arrow's own default of 9 costs several times the time for a percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetOptions:
+    """How the files of one write are laid out; read from the table's properties once."""
+
+    codec: str
+    level: int | None
+    page_size: int
+    dictionary_size: int
+    page_rows: int = PARQUET_PAGE_ROWS.default
+    page_version: str = "1.0"
+
+    @staticmethod
+    def of(properties: Mapping[str, str]) -> ParquetOptions:
+        """Options from table properties; zstd where the table names no codec, as new tables do."""
+        name = PARQUET_COMPRESSION_OF_NEW_TABLES
+        if PARQUET_COMPRESSION.name in properties:
+            name = PARQUET_COMPRESSION.of(properties)
+        codec = _CODECS[name]
+        level = _GZIP_LEVEL if codec == "gzip" else None
+        if PARQUET_LEVEL.name in properties:
+            level = PARQUET_LEVEL.of(properties)
+        return ParquetOptions(
+            codec=codec,
+            level=level if codec in ("zstd", "gzip", "brotli") else None,
+            page_size=PARQUET_PAGE_SIZE.of(properties),
+            dictionary_size=PARQUET_DICTIONARY_SIZE.of(properties),
+            page_rows=PARQUET_PAGE_ROWS.of(properties),
+            page_version=_PAGE_VERSIONS[PARQUET_PAGE_VERSION.of(properties)],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A closed Parquet file: where it is, how long, and its footer."""
+
+    location: str
+    file_size_in_bytes: int
+    footer: pq.FileMetaData
+
+
+class ParquetFile:
+    """An open Parquet file with rows of one schema; end it with `close` or `abort`."""
+
+    def __init__(
+        self,
+        io: FileIO,
+        location: str,
+        schema: Schema,
+        options: ParquetOptions,
+        columns: ColumnOptions | None = None,
+    ) -> None:
+        self.location = location
+        self._io = io
+        self._schema = file_schema(schema)
+        self._footers: list[pq.FileMetaData] = []
+        self._stream = io.open_output(location)
+        try:
+            self._writer = pq.ParquetWriter(
+                self._stream,
+                self._schema,
+                compression=options.codec,
+                compression_level=options.level,
+                data_page_size=options.page_size,
+                dictionary_pagesize_limit=options.dictionary_size,
+                data_page_version=options.page_version,
+                store_schema=False,
+                store_decimal_as_integer=True,
+                write_page_index=True,
+                write_page_checksum=True,
+                metadata_collector=self._footers,
+                **({"max_rows_per_page": options.page_rows} if LIMITS_PAGE_ROWS else {}),
+                **({} if columns is None else columns.writer_arguments()),
+            )
+            self._writer.add_key_value_metadata(
+                # as Java's files have it
+                {"iceberg.schema": json.dumps(schema_to_json(schema), separators=(",", ":"))}
+            )
+        except BaseException:
+            give_up(self._stream, io, location)
+            raise
+
+    @property
+    def bytes_written(self) -> int:
+        """The length of the file so far."""
+        return self._stream.tell()
+
+    def write_row_group(self, rows: pa.Table) -> None:
+        """Write one row group of rows that have `stored_arrow_schema`."""
+        self._writer.write_table(rows.cast(self._schema), row_group_size=max(rows.num_rows, 1))
+
+    def close(self) -> WrittenFile:
+        """Write the footer and publish the file."""
+        self._writer.close()
+        size = self._stream.tell()
+        self._stream.close()
+        return WrittenFile(self.location, size, self._footers[0])
+
+    def abort(self) -> None:
+        """Give the file up and remove what of it exists."""
+        # else the writer's finaliser would write a footer to the closed stream
+        self._writer.is_open = False
+        give_up(self._stream, self._io, self.location)

@@ -1,0 +1,1 @@
+"""Metrics of columns: counts and bounds."""

@@ -1,0 +1,291 @@
+"""Metrics of a Parquet data file, as its manifest entry carries them.
+
+Specification, "Data File Fields" and Appendix D "Binary single-value serialization". Most
+come from the footer once the file is written; what it lacks is taken from the rows while they pass:
+NaN counts, and bounds of texts too long for its statistics. Which columns get which is
+`arrow/metrics/modes.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from iceberg_pyspark.arrow.file_schema import stored_schema
+from iceberg_pyspark.arrow.metrics.modes import NONE, MetricsMode, metrics_modes
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    Type,
+    UUIDType,
+)
+from iceberg_pyspark.spec.values import decimal_of, may_bound_uuids, value_to_bytes
+
+_FOOTER_LIMIT = 4096
+"""Parquet's writer leaves out the statistics of a column chunk with a longer minimum or maximum."""
+
+
+_CUT = (StringType, BinaryType)
+"""Types whose bounds are cut to length; fixed values and uuids have one length."""
+
+_LONG = (StringType, BinaryType, FixedType)
+"""Types whose values may be longer than the limit."""
+
+
+class FileMetrics(TypedDict):
+    """The metric fields of a `DataFile`."""
+
+    record_count: int
+    column_sizes: Mapping[int, int]
+    value_counts: Mapping[int, int]
+    null_value_counts: Mapping[int, int]
+    nan_value_counts: Mapping[int, int]
+    lower_bounds: Mapping[int, bytes]
+    upper_bounds: Mapping[int, bytes]
+    split_offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A primitive column, at the position that Parquet gives it: depth first."""
+
+    index: int
+    field_id: int
+    type: Type
+    path: tuple[str, ...]
+    mode: MetricsMode
+    repeated: bool
+    """Inside a list or map: its values are no rows, so they are not counted and bound nothing."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether its values are counted."""
+        return self.mode.counts and not self.repeated
+
+    @property
+    def bounds(self) -> bool:
+        """Whether it has bounds."""
+        return self.mode.bounds and not self.repeated
+
+
+class MetricsCollector:
+    """Gathers the metrics of one file: row groups as they are written, then the footer.
+
+    One that does not see rows knows of NaNs what the footer's statistics tell.
+    """
+
+    def __init__(
+        self, schema: Schema, properties: Mapping[str, str], *, sees_rows: bool = True
+    ) -> None:
+        self._sees_rows = sees_rows
+        self._leaves = metric_leaves(schema, properties)
+        self._floats = [
+            leaf
+            for leaf in self._leaves
+            if leaf.counts and isinstance(leaf.type, FloatType | DoubleType)
+        ]
+        self._texts = [
+            leaf for leaf in self._leaves if leaf.bounds and isinstance(leaf.type, _LONG)
+        ]
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the rows seen: the next file begins."""
+        self._row_groups = 0
+        self._nan_counts = {leaf.field_id: 0 for leaf in self._floats}
+        self._long_texts: dict[tuple[int, int], tuple[bytes, bytes]] = {}
+
+    def observe(self, row_group: pa.Table) -> None:
+        """Take the rows of the row group that is written next."""
+        for leaf in self._floats:
+            nans = pc.sum(pc.is_nan(leaf_column(row_group, leaf))).as_py()
+            self._nan_counts[leaf.field_id] += nans or 0
+        for leaf in self._texts:
+            column = leaf_column(row_group, leaf)
+            if (pc.max(pc.binary_length(column)).as_py() or 0) >= _FOOTER_LIMIT:
+                bounds = pc.min_max(column.cast(pa.large_binary())).as_py()
+                self._long_texts[self._row_groups, leaf.index] = (bounds["min"], bounds["max"])
+        self._row_groups += 1
+
+    def finish(self, footer: pq.FileMetaData) -> FileMetrics:
+        """The metrics of the file with that footer; the collector is then free for the next."""
+        row_groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+        sizes: dict[int, int] = {}
+        values: dict[int, int] = {}
+        nulls: dict[int, int] = {}
+        lower: dict[int, bytes] = {}
+        upper: dict[int, bytes] = {}
+        for leaf in self._leaves:
+            chunks = [g.column(leaf.index) for g in row_groups]
+            if leaf.mode != NONE:
+                sizes[leaf.field_id] = sum(c.total_compressed_size for c in chunks)
+            if not leaf.counts:
+                continue
+            values[leaf.field_id] = sum(c.num_values for c in chunks)
+            statistics = [c.statistics for c in chunks]
+            if all(s is not None and s.has_null_count for s in statistics):
+                nulls[leaf.field_id] = sum(s.null_count for s in statistics)
+            unseen = not self._sees_rows and leaf.field_id in self._nan_counts
+            if unseen and any(map(_may_have_nan, chunks)):
+                del self._nan_counts[leaf.field_id]
+                continue
+            if leaf.bounds and (bounds := self._bounds(leaf, chunks)) is not None:
+                low, high = bounds_to_bytes(leaf, *bounds)
+                if low is not None:
+                    lower[leaf.field_id] = low
+                if high is not None:
+                    upper[leaf.field_id] = high
+        metrics = FileMetrics(
+            record_count=footer.num_rows,
+            column_sizes=sizes,
+            value_counts=values,
+            null_value_counts=nulls,
+            nan_value_counts=dict(self._nan_counts),
+            lower_bounds=lower,
+            upper_bounds=upper,
+            split_offsets=tuple(_first_byte(g) for g in row_groups),
+        )
+        self.clear()
+        return metrics
+
+    def _bounds(self, leaf: Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
+        """The least and greatest value, None if there is none or it is not known."""
+        lows, highs = [], []
+        for i, chunk in enumerate(chunks):
+            if (long := self._long_texts.get((i, leaf.index))) is not None:
+                low, high = long
+            elif (s := chunk.statistics) is not None and s.has_min_max:
+                low, high = s.min_raw, s.max_raw
+            elif s is not None and s.has_null_count and s.null_count == chunk.num_values:
+                continue
+            elif isinstance(leaf.type, FloatType | DoubleType):
+                # NaNs only: they are no part of any bound
+                continue
+            else:
+                return None
+            lows.append(_value(leaf.type, low, least=True))
+            highs.append(_value(leaf.type, high, least=False))
+        return (min(lows), max(highs)) if lows else None
+
+
+def metric_leaves(schema: Schema, properties: Mapping[str, str]) -> list[Leaf]:
+    """The primitive columns of a file of that schema, with what the properties ask for each."""
+    modes = metrics_modes(schema, properties)
+    return [
+        Leaf(i, field_id, type_, path, modes[field_id], repeated)
+        for i, (field_id, type_, path, repeated) in enumerate(
+            _leaves(stored_schema(schema).as_struct, (), repeated=False)
+        )
+    ]
+
+
+def _leaves(
+    type_: Type, path: tuple[str, ...], *, repeated: bool
+) -> Iterator[tuple[int, Type, tuple[str, ...], bool]]:
+    match type_:
+        case StructType(fields=fields):
+            children = fields
+        case ListType():
+            children, repeated = (type_.element,), True
+        case MapType():
+            children, repeated = (type_.key, type_.value), True
+        case _:
+            return
+    for f in children:
+        if isinstance(f.type, StructType | ListType | MapType):
+            yield from _leaves(f.type, (*path, f.name), repeated=repeated)
+        else:
+            yield f.field_id, f.type, (*path, f.name), repeated
+
+
+def leaf_column(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
+    """A column that is in no list or map; null where a struct around it is."""
+    column = table.column(leaf.path[0])
+    return column if len(leaf.path) == 1 else pc.struct_field(column, list(leaf.path[1:]))
+
+
+def _first_byte(row_group: pq.RowGroupMetaData) -> int:
+    column = row_group.column(0)
+    first: int = column.data_page_offset
+    if column.has_dictionary_page and column.dictionary_page_offset is not None:
+        first = min(first, column.dictionary_page_offset)
+    return first
+
+
+def _may_have_nan(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether a chunk of floats may hold a NaN: its writer takes them for greater than the rest."""
+    s = chunk.statistics
+    if s is None:
+        return True
+    if s.has_min_max:
+        return bool(math.isnan(s.min_raw) or math.isnan(s.max_raw))
+    return not (s.has_null_count and s.null_count == chunk.num_values)
+
+
+def _value(type_: Type, raw: Any, *, least: bool) -> Any:
+    """A value of `spec/values.py` from what Parquet stores; a zero bounds zeros of either sign."""
+    match type_:
+        case FloatType() | DoubleType() if raw == 0:
+            return -0.0 if least else 0.0
+        case StringType():
+            return raw if isinstance(raw, str) else raw.decode("utf-8")
+        case DecimalType(scale=scale):
+            unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
+            return decimal_of(unscaled, scale)
+        case _:
+            return raw
+
+
+def bounds_to_bytes(leaf: Leaf, low: Any, high: Any) -> tuple[bytes | None, bytes | None]:
+    """A column's bounds from its least and greatest value; None where there is none."""
+    if isinstance(leaf.type, UUIDType) and not may_bound_uuids(low, high):
+        return None, None
+    low, high = _cut(leaf, low, high)
+    return value_to_bytes(leaf.type, low), None if high is None else value_to_bytes(leaf.type, high)
+
+
+def _cut(leaf: Leaf, low: Any, high: Any) -> tuple[Any, Any]:
+    if leaf.mode.kind != "truncate" or not isinstance(leaf.type, _CUT):
+        return low, high
+    return low[: leaf.mode.length], high_cut(high, leaf.mode.length)
+
+
+def high_cut(value: str | bytes, length: int) -> str | bytes | None:
+    """An upper bound of at most `length` code points or bytes, None if there is none.
+
+    >>> high_cut("abcdef", 3), high_cut("ab", 3), high_cut(b"\\xff\\xff\\x00", 2)
+    ('abd', 'ab', None)
+    """
+    if len(value) <= length:
+        return value
+    return _next_text(value[:length]) if isinstance(value, str) else _next_bytes(value[:length])
+
+
+def _next_text(prefix: str) -> str | None:
+    while prefix:
+        code = ord(prefix[-1]) + 1
+        if code == 0xD800:
+            code = 0xE000  # surrogates are no characters
+        if code <= 0x10FFFF:
+            return prefix[:-1] + chr(code)
+        prefix = prefix[:-1]
+    return None
+
+
+def _next_bytes(prefix: bytes) -> bytes | None:
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

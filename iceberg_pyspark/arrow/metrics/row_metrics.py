@@ -1,0 +1,94 @@
+"""Metrics of a data file from its rows while they are written: formats whose footer has none.
+
+The same metrics, of the same columns and by the same rules, as `arrow/metrics/column_metrics.py`
+takes from Parquet's footers; only sizes of columns and places to split at are not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.arrow.metrics.column_metrics import (
+    FileMetrics,
+    Leaf,
+    bounds_to_bytes,
+    leaf_column,
+    metric_leaves,
+)
+from iceberg_pyspark.arrow.scalars import value_of
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType, StringType
+
+
+class RowMetrics:
+    """Gathers the metrics of one file."""
+
+    def __init__(self, schema: Schema, properties: Mapping[str, str]) -> None:
+        self._leaves = [leaf for leaf in metric_leaves(schema, properties) if leaf.counts]
+        self._record_count = 0
+        self._nulls = {leaf.field_id: 0 for leaf in self._leaves}
+        self._nans = {leaf.field_id: 0 for leaf in self._leaves if _is_float(leaf)}
+        self._bounds: dict[int, tuple[Any, Any]] = {}
+
+    def observe(self, rows: pa.Table) -> None:
+        """Take rows that are written."""
+        self._record_count += rows.num_rows
+        for leaf in self._leaves:
+            column = leaf_column(rows, leaf)
+            self._nulls[leaf.field_id] += column.null_count
+            if _is_float(leaf):
+                nan = pc.is_nan(column)
+                found = pc.sum(nan).as_py() or 0
+                self._nans[leaf.field_id] += found
+                if found:
+                    column = column.filter(pc.invert(nan))
+            if leaf.bounds and (bounds := _least_and_greatest(leaf, column)) is not None:
+                low, high = self._bounds.get(leaf.field_id, bounds)
+                self._bounds[leaf.field_id] = (min(low, bounds[0]), max(high, bounds[1]))
+
+    def finish(self) -> FileMetrics:
+        """The metrics of the file, once all its rows were observed."""
+        lower: dict[int, bytes] = {}
+        upper: dict[int, bytes] = {}
+        for leaf in self._leaves:
+            if leaf.field_id not in self._bounds:
+                continue
+            low, high = bounds_to_bytes(leaf, *self._bounds[leaf.field_id])
+            if low is not None:
+                lower[leaf.field_id] = low
+            if high is not None:
+                upper[leaf.field_id] = high
+        return FileMetrics(
+            record_count=self._record_count,
+            column_sizes={},
+            value_counts={leaf.field_id: self._record_count for leaf in self._leaves},
+            null_value_counts=self._nulls,
+            nan_value_counts=self._nans,
+            lower_bounds=lower,
+            upper_bounds=upper,
+            split_offsets=(),
+        )
+
+
+def _is_float(leaf: Leaf) -> bool:
+    return isinstance(leaf.type, FloatType | DoubleType)
+
+
+def _least_and_greatest(leaf: Leaf, column: pa.ChunkedArray) -> tuple[Any, Any] | None:
+    if isinstance(leaf.type, StringType | BinaryType):
+        # texts may be longer together than 32-bit offsets reach
+        column = column.cast(pa.large_binary())
+    found = pc.min_max(column)
+    if not found["min"].is_valid:
+        return None
+    low, high = value_of(leaf.type, found["min"]), value_of(leaf.type, found["max"])
+    if isinstance(leaf.type, StringType):
+        return low.decode(), high.decode()
+    if _is_float(leaf):
+        # a bound holds for zeros of either sign
+        return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+    return low, high

@@ -1,0 +1,1 @@
+"""From the files of a scan task to batches of its rows."""

@@ -1,0 +1,92 @@
+"""Single columns by field id, nested ones too: what predicates and equality deletes look at.
+
+A column below a struct is null where the struct is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.arrow.formats.file_fields import FileFields
+from iceberg_pyspark.arrow.read.file_projection import Constant, FileProjection, Match
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.schema import Schema, prune_fields
+from iceberg_pyspark.spec.types import NestedField, StructType
+
+
+class ColumnsById:
+    """Columns of one file by field id, typed as the first schema of `schemas` that has them.
+
+    Columns that only older schemas know take the type of the newest of those: types only widen.
+    """
+
+    def __init__(
+        self,
+        field_ids: Iterable[int],
+        schemas: Sequence[Schema],
+        file_fields: FileFields,
+        *,
+        partition_values: Mapping[int, Any],
+        location: str,
+    ) -> None:
+        self.field_ids = tuple(dict.fromkeys(field_ids))
+        self._projection = FileProjection(
+            [_only(i, schemas, location) for i in self.field_ids],
+            file_fields,
+            partition_values=partition_values,
+            location=location,
+        )
+        self.leaves = self._projection.leaves
+        self.exact_leaves = self._projection.exact_leaves
+
+    def missing_ids(self) -> list[int]:
+        """Ids of columns that the file does not hold."""
+        return [
+            i
+            for i, match in zip(self.field_ids, self._projection.matches, strict=True)
+            if _is_missing(match)
+        ]
+
+    def compile(self, selected: Collection[int]) -> Callable[[pa.RecordBatch], dict[int, pa.Array]]:
+        """A function from a batch of the selected leaves to the columns by field id."""
+        convert = self._projection.compile(selected)
+        return lambda batch: {
+            i: _innermost(array)
+            for i, array in zip(self.field_ids, convert(batch.columns, batch.num_rows), strict=True)
+        }
+
+
+def _only(field_id: int, schemas: Sequence[Schema], location: str) -> NestedField:
+    """The top-level field that encloses the id, with nothing else in it and nothing required."""
+    older = sorted(schemas[1:], key=lambda s: s.schema_id, reverse=True)
+    for schema in (*schemas[:1], *older):
+        if field_id in schema.field_by_id:
+            (field,) = prune_fields(schema.as_struct, {field_id}).fields
+            return _optional(field)
+    raise InvalidMetadataError(f"{location}: no schema of the table has field id {field_id}")
+
+
+def _optional(field: NestedField) -> NestedField:
+    if not isinstance(field.type, StructType):
+        return replace(field, required=False)
+    return replace(
+        field, required=False, type=StructType(tuple(_optional(f) for f in field.type.fields))
+    )
+
+
+def _is_missing(match: Match) -> bool:
+    if isinstance(match, Constant):
+        return True
+    return any(_is_missing(child) for child in match.children)
+
+
+def _innermost(array: pa.Array) -> pa.Array:
+    # a struct asked for itself has been left without fields
+    while pa.types.is_struct(array.type) and array.type.num_fields:
+        array = pc.struct_field(array, 0)
+    return array

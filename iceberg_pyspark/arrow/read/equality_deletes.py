@@ -1,0 +1,107 @@
+"""Rows deleted by the values of some of their columns.
+
+Specification, "Equality Delete Files". Which delete files apply is decided by the planner; here all
+of a task's apply. Files with the same equality ids become one set of keys. Columns are found by
+field id, in the table's type, so promoted, reordered, renamed and dropped columns compare as values
+(conformance 27-30).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.formats.file_fields import mapping_for, resolve_file_fields
+from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
+from iceberg_pyspark.arrow.read.columns_by_id import ColumnsById
+from iceberg_pyspark.arrow.read.key_set import KeySet
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, ScanTask
+from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
+from iceberg_pyspark.storage.file_io import FileIO
+
+_CACHE_BYTES = 64 * 1024 * 1024
+
+_KEY_SET_CACHE: DecodedCache[KeySet] = DecodedCache(_CACHE_BYTES, lambda keys: keys.nbytes)
+
+
+class EqualityDeletes:
+    """Key sets by the field ids they compare."""
+
+    def __init__(self, key_sets: Mapping[tuple[int, ...], KeySet]) -> None:
+        self._key_sets = key_sets
+        self.field_ids = tuple(dict.fromkeys(i for ids in key_sets for i in ids))
+
+    def mask(self, columns: Mapping[int, pa.Array]) -> npt.NDArray[np.bool_] | None:
+        """True for each deleted row; None when none is."""
+        deleted: npt.NDArray[np.bool_] | None = None
+        for ids, keys in self._key_sets.items():
+            found = keys.contains([columns[i] for i in ids])
+            deleted = found if deleted is None else deleted | found
+        return deleted if deleted is not None and deleted.any() else None
+
+
+def read_equality_deletes(io: FileIO, context: ScanContext, task: ScanTask) -> EqualityDeletes:
+    """The keys of all the task's equality delete files."""
+    by_ids: dict[tuple[int, ...], list[DeleteFileRef]] = {}
+    for ref in task.deletes:
+        if ref.content is FileContent.EQUALITY_DELETES:
+            if not ref.equality_ids:
+                raise InvalidMetadataError(
+                    f"table {context.table}: equality delete file {ref.file_path} has no "
+                    "equality_ids, which are required"
+                )
+            by_ids.setdefault(tuple(sorted(set(ref.equality_ids))), []).append(ref)
+    return EqualityDeletes({ids: _key_set(io, context, ids, refs) for ids, refs in by_ids.items()})
+
+
+def _key_set(
+    io: FileIO, context: ScanContext, ids: tuple[int, ...], refs: Sequence[DeleteFileRef]
+) -> KeySet:
+    types = tuple(
+        str(s.field_by_id[i].type) if i in s.field_by_id else ""
+        for i in ids
+        for s in context.schemas
+    )
+    files = tuple(sorted((r.file_path, r.file_size_in_bytes) for r in refs))
+    return _KEY_SET_CACHE.get_or_read(
+        io, (ids, types, files), lambda: KeySet(read_equality_keys(io, context, ids, refs))
+    )
+
+
+def read_equality_keys(
+    io: FileIO, context: ScanContext, ids: tuple[int, ...], refs: Sequence[DeleteFileRef]
+) -> list[pa.Array]:
+    """The keys in those delete files, a column for each field id; no column if there is none."""
+    parts: list[list[pa.Array]] = [[] for _ in ids]
+    for ref in refs:
+        with open_data_file(
+            io, ref.file_path, ref.file_format, verify_checksums=context.verify_checksums
+        ) as file:
+            columns = ColumnsById(
+                ids,
+                context.schemas,
+                resolve_file_fields(
+                    file.schema,
+                    mapping_for(ref.file_format, context.name_mapping, context.schemas[0]),
+                    ref.file_path,
+                    whole_columns=file.reads_whole_columns,
+                ),
+                partition_values={},
+                location=ref.file_path,
+            )
+            if missing := columns.missing_ids():
+                raise InvalidMetadataError(
+                    f"table {context.table}: equality delete file {ref.file_path} lacks columns "
+                    f"with field ids {missing}, which its equality_ids list"
+                )
+            convert = columns.compile(columns.leaves)
+            for _, batch in file.batches(columns.leaves):
+                found = convert(batch)
+                for part, i in zip(parts, ids, strict=True):
+                    part.append(found[i])
+    return [pa.concat_arrays(part) for part in parts if part]

@@ -1,0 +1,368 @@
+"""A file's columns as the table's columns: matched by field id, at every depth.
+
+Specification, "Column Projection" and "Schema Evolution". Matching (`match_columns`) says what must
+be read; compiling (`compile_column`) gives a function from the array read to an array of exactly
+`arrow_type`. A field the file lacks is, in this order: its identity partition value, its
+initial-default, null; a required field without any of them is refused by name, as in Java, because
+Spark would read a null in a NOT NULL column as a zero. Row positions and other metadata columns
+are `arrow/read/add_metadata_columns.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.arrow.formats.file_fields import FileField, FileFields
+from iceberg_pyspark.arrow.read.promotion import check_readable, promote
+from iceberg_pyspark.arrow.read.variants import check_variant, variant_array
+from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
+from iceberg_pyspark.arrow.schemas import arrow_type, is_list_like
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.types import (
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    Type,
+    UnknownType,
+    VariantType,
+    walk_fields,
+)
+
+Converter: TypeAlias = Callable[[pa.Array], pa.Array]
+ColumnsConverter: TypeAlias = Callable[[Sequence[pa.Array], int], list[pa.Array]]
+"""From the columns of a batch, and how many rows it has, to the arrays of the fields asked for."""
+_Maker: TypeAlias = Callable[[Sequence[pa.Array], int], pa.Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A field the file lacks, the same in every row."""
+
+    scalar: pa.Scalar
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """A field the file has; `children` match a struct's fields, or a list's or map's parts."""
+
+    type: Type
+    source: FileField
+    children: tuple[Match, ...]
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether the file has the same fields, in the same order, at every depth."""
+        stored = [c for c in self.children if isinstance(c, Stored)]
+        return (
+            len(stored) == len(self.source.children)
+            and [c.source for c in stored] == list(self.source.children)
+            and len(stored) == len(self.children)
+            and all(c.is_straight for c in stored)
+        )
+
+
+Match: TypeAlias = Constant | Stored
+
+
+def match_field(
+    field: NestedField,
+    source: FileField | None,
+    partition_values: Mapping[int, Any],
+    location: str,
+) -> Match:
+    """How a field is read from a file; `partition_values` by source id of identity fields."""
+    if source is None or isinstance(field.type, UnknownType):
+        return Constant(_missing(field, partition_values, location))
+    return _match_type(field.type, field.name, source, partition_values, location)
+
+
+def match_columns(
+    fields: Sequence[NestedField],
+    file_fields: FileFields,
+    partition_values: Mapping[int, Any],
+    location: str,
+) -> tuple[Match, ...]:
+    """How each top-level field is read from a file."""
+
+    def source(field: NestedField) -> FileField | None:
+        if not file_fields.by_position:
+            return file_fields.column_with_id(field.field_id)
+        # files of partition folders lack the column, and its place is that of the next
+        if field.field_id in partition_values:
+            return None
+        found = file_fields.column_with_id(field.field_id)
+        if found is not None and _holds_struct(field):
+            raise InvalidMetadataError(
+                f"{location}: nothing tells which fields of the struct in column '{field.name}' "
+                "are which: the file has no field ids and the table no property "
+                "schema.name-mapping.default; set it to a name mapping"
+            )
+        return found
+
+    return tuple(match_field(f, source(f), partition_values, location) for f in fields)
+
+
+def _holds_struct(field: NestedField) -> bool:
+    inside = (f.type for f in walk_fields(field.type))
+    return any(isinstance(type_, StructType) for type_ in (field.type, *inside))
+
+
+def _missing(field: NestedField, partition_values: Mapping[int, Any], location: str) -> pa.Scalar:
+    if field.field_id in partition_values:
+        return scalar_of(field.type, partition_values[field.field_id])
+    if field.initial_default is None and field.required and not isinstance(field.type, UnknownType):
+        raise InvalidMetadataError(
+            f"{location} lacks the required column '{field.name}' (field id {field.field_id}), "
+            "which has neither an initial-default nor an identity partition value"
+        )
+    return scalar_of(field.type, field.initial_default)
+
+
+def _match_type(
+    type_: Type,
+    name: str,
+    source: FileField,
+    partition_values: Mapping[int, Any],
+    location: str,
+) -> Stored:
+    where = f"{location}: column '{name}'"
+    children: tuple[Match, ...] = ()
+    match type_:
+        case StructType(fields=fields):
+            if not pa.types.is_struct(source.type):
+                raise _wrong_shape(where, source, "struct")
+            children = tuple(
+                match_field(f, source.child_with_id(f.field_id), partition_values, location)
+                for f in fields
+            )
+        case ListType():
+            if not is_list_like(source.type):
+                raise _wrong_shape(where, source, "list")
+            children = (
+                _match_type(
+                    type_.element_type,
+                    f"{name}.element",
+                    source.children[0],
+                    partition_values,
+                    location,
+                ),
+            )
+        case MapType():
+            if not pa.types.is_map(source.type):
+                raise _wrong_shape(where, source, "map")
+            children = tuple(
+                _match_type(t, f"{name}.{part}", c, partition_values, location)
+                for t, part, c in zip(
+                    (type_.key_type, type_.value_type),
+                    ("key", "value"),
+                    source.children,
+                    strict=True,
+                )
+            )
+        case VariantType():
+            check_variant(source.type, where)
+        case PrimitiveType():
+            check_readable(source.type, type_, where)
+    return Stored(type_, source, children)
+
+
+def _wrong_shape(where: str, source: FileField, expected: str) -> InvalidMetadataError:
+    return InvalidMetadataError(f"{where} is stored as {source.type}, the table has a {expected}")
+
+
+def leaves_of(match: Match) -> set[int]:
+    """The leaf columns to read for a field; one at least, to know where a struct is null."""
+    if isinstance(match, Constant):
+        return set()
+    if not match.source.children or isinstance(match.type, VariantType):
+        return set(match.source.leaves)
+    found: set[int] = set()
+    for child in match.children:
+        found |= leaves_of(child)
+    if not found:
+        flat = [c for c in match.source.children if not c.children]
+        found.add((flat[0] if flat else match.source).leaves[0])
+    return found
+
+
+def compile_column(match: Stored, selected: Collection[int]) -> Converter:
+    """A function from the array read, pruned to the selected leaves, to the column's array."""
+    if isinstance(match.type, VariantType):
+        return variant_array
+    if isinstance(match.type, PrimitiveType):
+        type_ = match.type
+        return lambda array: promote(array, type_)
+    target = arrow_type(match.type)
+    # equal Arrow types are not enough: names may have been swapped between two fields
+    straight = match.is_straight
+    rebuild = _compile_nested(match, target, selected)
+
+    def convert(array: pa.Array) -> pa.Array:
+        if not len(array):
+            return pa.nulls(0, target)
+        return array if straight and array.type == target else rebuild(array)
+
+    return convert
+
+
+def _compile_nested(match: Stored, target: pa.DataType, selected: Collection[int]) -> Converter:
+    match match.type:
+        case StructType():
+            return _compile_struct(match, target, selected)
+        case ListType():
+            (element,) = match.children
+            convert = _child_converter(element, selected)
+            return lambda array: _rebuild_list(array, target, convert)
+        case _:
+            key, value = match.children
+            return _map_rebuilder(
+                target, _child_converter(key, selected), _child_converter(value, selected)
+            )
+
+
+def _child_converter(match: Match, selected: Collection[int]) -> Converter:
+    if isinstance(match, Constant):
+        scalar = match.scalar
+        return lambda array: constant_array(scalar, len(array))
+    return compile_column(match, selected)
+
+
+def _compile_struct(match: Stored, target: pa.DataType, selected: Collection[int]) -> Converter:
+    read = [c for c in match.source.children if any(leaf in selected for leaf in c.leaves)]
+    sources: list[int | None] = []
+    converters: list[Converter] = []
+    for child in match.children:
+        sources.append(read.index(child.source) if isinstance(child, Stored) else None)
+        converters.append(_child_converter(child, selected))
+    fields = [target.field(i) for i in range(target.num_fields)]
+
+    def rebuild(array: pa.StructArray) -> pa.Array:
+        if not fields:
+            return _empty_struct(array)
+        children = [
+            # field() keeps the slice and leaves the parent's nulls alone, which the mask restores
+            convert(array if position is None else array.field(position))
+            for position, convert in zip(sources, converters, strict=True)
+        ]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+    return rebuild
+
+
+def _empty_struct(array: pa.Array) -> pa.Array:
+    validity = None
+    if array.null_count:
+        validity = array.is_valid().buffers()[1]
+    return pa.Array.from_buffers(pa.struct([]), len(array), [validity], null_count=array.null_count)
+
+
+def _rebuild_list(array: pa.Array, target: pa.DataType, convert: Converter) -> pa.Array:
+    if pa.types.is_list(array.type):
+        offsets, (values,) = _rebased(array, array.values)
+    else:
+        # pyarrow's cast from list views makes invalid arrays
+        lengths = pc.list_value_length(array).fill_null(0).cast(pa.int32())
+        offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+        values = array.flatten()
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(offsets, convert(values), type=target, mask=mask)
+
+
+def _map_rebuilder(target: pa.DataType, key: Converter, value: Converter) -> Converter:
+    def rebuild(array: pa.MapArray) -> pa.Array:
+        offsets, (keys, items) = _rebased(array, array.keys, array.items)
+        mask = array.is_null() if array.null_count else None
+        return pa.MapArray.from_arrays(offsets, key(keys), value(items), type=target, mask=mask)
+
+    return rebuild
+
+
+def _rebased(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
+    """Offsets from 0 in a buffer of their own, and only the values they reach."""
+    offsets = array.offsets
+    first, last = offsets[0].as_py(), offsets[len(array)].as_py()
+    if array.offset or first:
+        offsets = pc.subtract(offsets, pa.scalar(first, offsets.type))
+    return offsets, [v.slice(first, last - first) for v in values]
+
+
+def exact_leaves(match: Match) -> dict[int, int]:
+    """Leaf columns by field id: primitives stored in the table's very type, in structs too."""
+    if isinstance(match, Constant):
+        return {}
+    if isinstance(match.type, StructType):
+        found: dict[int, int] = {}
+        for child in match.children:
+            found |= exact_leaves(child)
+        return found
+    source = match.source
+    if source.children or source.field_id is None or source.type != arrow_type(match.type):
+        return {}
+    return {source.field_id: source.leaves[0]}
+
+
+class FileProjection:
+    """Top-level fields of a schema, read from one file."""
+
+    def __init__(
+        self,
+        fields: Sequence[NestedField],
+        file_fields: FileFields,
+        *,
+        partition_values: Mapping[int, Any],
+        location: str,
+    ) -> None:
+        self.matches = match_columns(fields, file_fields, partition_values, location)
+        self.leaves = file_fields.to_read({leaf for m in self.matches for leaf in leaves_of(m)})
+        self.field_ids = tuple(f.field_id for f in fields)
+        self._file_fields = file_fields
+
+    @property
+    def exact_leaves(self) -> dict[int, int]:
+        """Leaf columns by field id whose statistics compare as the table's values."""
+        found: dict[int, int] = {}
+        for match in self.matches:
+            found |= exact_leaves(match)
+        return found
+
+    def compile(self, selected: Collection[int]) -> ColumnsConverter:
+        """A function from the columns of a batch of the selected leaves to the fields' arrays."""
+        read = self._file_fields.read_columns(selected)
+        makers: list[_Maker] = []
+        for match in self.matches:
+            if isinstance(match, Constant):
+                makers.append(_constant_maker(match.scalar))
+            else:
+                convert = compile_column(match, selected)
+                makers.append(_column_maker(read.index(match.source), convert))
+        return lambda columns, rows: [make(columns, rows) for make in makers]
+
+    def read_positions(self, selected: Collection[int]) -> set[int]:
+        """Which columns of a batch of the selected leaves `compile`'s function looks at."""
+        read = self._file_fields.read_columns(selected)
+        return {i for i, c in enumerate(read) if any(leaf in self.leaves for leaf in c.leaves)}
+
+
+def _column_maker(position: int, convert: Converter) -> _Maker:
+    return lambda columns, _: convert(columns[position])
+
+
+def _constant_maker(scalar: pa.Scalar) -> _Maker:
+    """Makes the array once for the longest batch; shorter ones are slices of it."""
+    longest = constant_array(scalar, 0)
+
+    def make(_: Sequence[pa.Array], rows: int) -> pa.Array:
+        nonlocal longest
+        if rows > len(longest):
+            longest = constant_array(scalar, rows)
+        return longest.slice(0, rows)
+
+    return make

@@ -1,0 +1,231 @@
+"""Deleted row positions of one data file, from a deletion vector or from position delete files.
+
+Specification, "Position Delete Files" and "Deletion Vectors". A deletion vector replaces every
+position delete file of its data file (conformance 32). Paths match as exact strings (37).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
+from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
+from iceberg_pyspark.arrow.read.file_projection import FileProjection
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysTrue,
+    BoundColumn,
+    BoundLiteral,
+    Predicate,
+)
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
+from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
+from iceberg_pyspark.spec.types import StringType
+from iceberg_pyspark.storage.cache import is_written_once
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
+from iceberg_pyspark.storage.deletion_vectors import positions_mask, read_deletion_vector
+from iceberg_pyspark.storage.file_io import FileIO
+
+Positions: TypeAlias = npt.NDArray[np.int64]
+
+_CACHE_BYTES = 64 * 1024 * 1024
+_WHOLE_FILE_RECORDS = 2_000_000
+"""A delete file of more records is decoded for one data file at a time."""
+
+_PATH_COLUMN = BoundColumn(DELETE_FILE_PATH.field_id, DELETE_FILE_PATH.name, StringType(), True)
+# the names are fixed by the specification, so files without ids can be read too
+_NAMES = NameMapping(
+    fields=tuple(
+        MappedField(field_id=f.field_id, names=(f.name,))
+        for f in (DELETE_FILE_PATH, DELETE_FILE_POS)
+    )
+)
+
+_POSITIONS_CACHE: DecodedCache[Mapping[str, Positions]] = DecodedCache(
+    _CACHE_BYTES, lambda by_path: sum(p.nbytes + len(path) for path, p in by_path.items())
+)
+_VECTORS_CACHE: DecodedCache[BitMap64] = DecodedCache(
+    _CACHE_BYTES, lambda bitmap: len(bitmap.serialize())
+)
+
+
+class DeletionVector(NamedTuple):
+    """Where the deletion vector of a data file lies, and how many rows it deletes."""
+
+    file_path: str
+    content_offset: int
+    content_size_in_bytes: int
+    cardinality: int
+
+
+class DeletedRows(Protocol):
+    """Which rows of one data file are deleted, by position."""
+
+    def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
+        """True for each deleted row of the range; None when none is."""
+        ...
+
+    def bitmap(self) -> BitMap64:
+        """All deleted positions; shared, so not to be changed."""
+        ...
+
+
+class DeletionVectorRows:
+    """Rows deleted by a deletion vector."""
+
+    def __init__(self, bitmap: BitMap64) -> None:
+        self._bitmap = bitmap
+
+    def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
+        """True for each deleted row of the range; None when none is."""
+        mask = positions_mask(self._bitmap, start, length)
+        return mask if mask.any() else None
+
+    def bitmap(self) -> BitMap64:
+        """All deleted positions."""
+        return self._bitmap
+
+
+class PositionRows:
+    """Rows deleted by ordered, distinct positions."""
+
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+
+    def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
+        """True for each deleted row of the range; None when none is."""
+        first, last = np.searchsorted(self._positions, [start, start + length])
+        if first == last:
+            return None
+        mask = np.zeros(length, dtype=np.bool_)
+        mask[self._positions[first:last] - start] = True
+        return mask
+
+    def bitmap(self) -> BitMap64:
+        """All deleted positions."""
+        return BitMap64(self._positions)
+
+
+def read_deleted_rows(
+    io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = False
+) -> DeletedRows | None:
+    """The rows that the task's position deletes remove from its data file; None without any."""
+    vector = deletion_vector_of(task, table)
+    if vector is not None:
+        return DeletionVectorRows(_read_vector(io, vector, table))
+    refs = [d for d in task.deletes if d.content is FileContent.POSITION_DELETES]
+    found = [
+        p for ref in refs if len(p := _positions_of(io, ref, task.file_path, verify_checksums))
+    ]
+    if not found:
+        return None
+    return PositionRows(found[0] if len(found) == 1 else np.unique(np.concatenate(found)))
+
+
+def deletion_vector_of(task: ScanTask, table: str) -> DeletionVector | None:
+    """The one deletion vector of a task's data file, which has all that its entry must have."""
+    vectors = [d for d in task.deletes if d.is_deletion_vector]
+    if not vectors:
+        return None
+    if len(vectors) > 1:
+        raise InvalidMetadataError(
+            f"table {table}: {task.file_path} has {len(vectors)} deletion vectors "
+            f"({', '.join(v.file_path for v in vectors)}); a snapshot may have one per data file"
+        )
+    (ref,) = vectors
+    if ref.referenced_data_file != task.file_path:
+        raise InvalidMetadataError(
+            f"table {table}: deletion vector of {ref.referenced_data_file} in {ref.file_path} is "
+            f"assigned to {task.file_path}"
+        )
+    if ref.content_offset is None or ref.content_size_in_bytes is None:
+        raise InvalidMetadataError(
+            f"table {table}: the deletion vector of {task.file_path} in {ref.file_path} has no "
+            "content_offset and content_size_in_bytes, which are required"
+        )
+    return DeletionVector(
+        ref.file_path, ref.content_offset, ref.content_size_in_bytes, ref.record_count
+    )
+
+
+def is_only_of(
+    io: FileIO, ref: DeleteFileRef, data_file: str, *, verify_checksums: bool = False
+) -> bool:
+    """Whether a position delete file has rows of that data file and of no other."""
+    if ref.referenced_data_file is not None:
+        return ref.referenced_data_file == data_file
+    return len(_positions_of(io, ref, data_file, verify_checksums)) == ref.record_count
+
+
+def _read_vector(io: FileIO, vector: DeletionVector, table: str) -> BitMap64:
+    read = partial(read_deletion_vector, io, *vector, f"table {table}")
+    if not is_written_once(vector.file_path.rpartition("/")[2]):
+        return read()
+    return _VECTORS_CACHE.get_or_read(io, vector, read)
+
+
+def _positions_of(
+    io: FileIO, ref: DeleteFileRef, data_file: str, verify_checksums: bool = False
+) -> Positions:
+    """Ordered, distinct positions of one data file in one delete file."""
+    only = data_file if ref.record_count > _WHOLE_FILE_RECORDS else None
+    by_path = _POSITIONS_CACHE.get_or_read(
+        io,
+        (ref.file_path, ref.file_size_in_bytes, ref.record_count, only),
+        lambda: _read_positions(io, ref, only, verify_checksums),
+    )
+    return by_path.get(data_file, np.empty(0, dtype=np.int64))
+
+
+def _read_positions(
+    io: FileIO, ref: DeleteFileRef, only: str | None, verify_checksums: bool
+) -> Mapping[str, Positions]:
+    parts: dict[str, list[Positions]] = {}
+    predicate: Predicate = AlwaysTrue() if only is None else BoundLiteral("eq", _PATH_COLUMN, only)
+    with open_data_file(
+        io, ref.file_path, ref.file_format, verify_checksums=verify_checksums
+    ) as file:
+        projection = FileProjection(
+            (DELETE_FILE_PATH, DELETE_FILE_POS),
+            resolve_file_fields(file.schema, _NAMES, ref.file_path),
+            partition_values={},
+            location=ref.file_path,
+        )
+        convert = projection.compile(projection.leaves)
+        for _, batch in file.batches(
+            projection.leaves, predicate=predicate, leaf_by_id=projection.exact_leaves
+        ):
+            paths, positions = convert(batch.columns, batch.num_rows)
+            if only is not None:
+                positions = positions.filter(pc.equal(paths, only))
+                parts.setdefault(only, []).append(_as_numpy(positions))
+            else:
+                _group_by_path(paths, positions, parts)
+    return {path: np.unique(np.concatenate(found)) for path, found in parts.items()}
+
+
+def _group_by_path(paths: pa.Array, positions: pa.Array, parts: dict[str, list[Positions]]) -> None:
+    encoded = paths.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    order = np.argsort(codes, kind="stable")
+    ordered = _as_numpy(positions)[order]
+    ends = np.cumsum(np.bincount(codes, minlength=len(encoded.dictionary)))
+    start = 0
+    for path, end in zip(encoded.dictionary.to_pylist(), ends.tolist(), strict=True):
+        parts.setdefault(path, []).append(ordered[start:end])
+        start = end
+
+
+def _as_numpy(positions: pa.Array) -> Positions:
+    array: Positions = positions.to_numpy(zero_copy_only=False)
+    return array

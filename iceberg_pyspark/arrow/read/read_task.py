@@ -1,0 +1,265 @@
+"""The rows of a scan task, as record batches of exactly the projected schema.
+
+Order of work per batch: rows deleted by position or by value are marked on file positions, then
+the row filter is asked, then only the rows that stay are converted (design, section 5). Everything
+is per column; memory is a few batches plus the deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.formats.file_fields import FileFields, mapping_for, resolve_file_fields
+from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
+from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
+from iceberg_pyspark.arrow.read.add_metadata_columns import (
+    STORED_METADATA_COLUMNS,
+    MetadataColumns,
+    RowFacts,
+    is_metadata_column,
+)
+from iceberg_pyspark.arrow.read.columns_by_id import ColumnsById
+from iceberg_pyspark.arrow.read.equality_deletes import read_equality_deletes
+from iceberg_pyspark.arrow.read.file_projection import FileProjection
+from iceberg_pyspark.arrow.read.position_deletes import DeletedRows, read_deleted_rows
+from iceberg_pyspark.arrow.read.row_filter import compile_row_mask
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.errors import InvalidMetadataError, StorageError
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.expressions.rewriting import columns_of
+from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
+from iceberg_pyspark.spec.metadata_columns import DELETED
+from iceberg_pyspark.spec.partitioning import identity_source_ids
+from iceberg_pyspark.spec.types import NestedField, UnknownType
+from iceberg_pyspark.storage.file_io import FileIO
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+def read_group(context: ScanContext, group: ScanTaskGroup, io: FileIO) -> Iterator[pa.RecordBatch]:
+    """The rows of a group's tasks, in order."""
+    for task in group.tasks:
+        yield from read_task(context, task, io)
+
+
+def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.RecordBatch]:
+    """The task's live rows that match the scan's predicate, in file order.
+
+    Batches have exactly `to_arrow_schema(context.projection)` and at most some 64k rows. With
+    `_deleted` projected, deleted rows are returned too, marked, as in Java.
+    """
+    with _errors_named(context, task):
+        deleted_rows = read_deleted_rows(
+            io, task, context.table, verify_checksums=context.verify_checksums
+        )
+        with open_data_file(
+            io,
+            task.file_path,
+            task.file_format,
+            verify_checksums=context.verify_checksums,
+        ) as file:
+            fields = resolve_file_fields(
+                file.schema,
+                mapping_for(task.file_format, context.name_mapping, context.schemas[0]),
+                task.file_path,
+                whole_columns=file.reads_whole_columns,
+            )
+            reader = _TaskReader(context, task, io, fields, deleted_rows)
+            end = 0
+            for position, batch in file.batches(
+                reader.leaves,
+                start=task.start,
+                length=_length(task),
+                predicate=reader.predicate,
+                leaf_by_id=reader.exact_leaves,
+            ):
+                end = position + batch.num_rows
+                converted = reader.convert(position, batch)
+                if converted is not None:
+                    yield converted
+            if task.file_format == "avro" and 0 <= task.record_count != end:
+                # an Avro file that was cut between two blocks looks like a shorter one
+                raise StorageError(
+                    f"table {context.table}: {task.file_path} is damaged: it has {end} rows, "
+                    f"its manifest entry says {task.record_count}"
+                )
+
+
+_FARTHEST = 2**63
+
+
+def _length(task: ScanTask) -> int:
+    """How far the task reads; to the end of the file, however long that is, if it is the last."""
+    is_last = task.start + task.length >= task.file_size_in_bytes
+    return _FARTHEST - task.start if is_last else task.length
+
+
+@contextmanager
+def _errors_named(context: ScanContext, task: ScanTask) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
+        raise StorageError(
+            f"table {context.table}: cannot read {task.file_path}; it, or a delete file that "
+            f"applies to it, is damaged or holds a value its column cannot have: {e}"
+        ) from e
+
+
+class _TaskReader:
+    """Everything about a task that is settled before its first batch."""
+
+    def __init__(
+        self,
+        context: ScanContext,
+        task: ScanTask,
+        io: FileIO,
+        file_fields: FileFields,
+        deleted_rows: DeletedRows | None,
+    ) -> None:
+        self._fields = context.projection.fields
+        self._schema = to_arrow_schema(context.projection)
+        self._location = f"table {context.table}: {task.file_path}"
+        self._deleted_rows = deleted_rows
+        self._returns_deleted = any(f.field_id == DELETED.field_id for f in self._fields)
+        self._equality_deletes = read_equality_deletes(io, context, task)
+        self._metadata_columns = MetadataColumns(context, task)
+        self._has_metadata_columns = any(is_metadata_column(f) for f in self._fields)
+        self.predicate: Predicate = AlwaysTrue() if task.filter_satisfied else context.predicate
+        self._row_mask = compile_row_mask(self.predicate)
+
+        partition_values = _identity_values(context, task)
+        data = FileProjection(
+            [f for f in self._fields if not is_metadata_column(f)],
+            file_fields,
+            partition_values=partition_values,
+            location=task.file_path,
+        )
+        lineage = FileProjection(
+            _stored_lineage(context, task, file_fields),
+            file_fields,
+            partition_values={},
+            location=task.file_path,
+        )
+        equality, filtered = (
+            ColumnsById(
+                field_ids,
+                context.schemas,
+                file_fields,
+                partition_values=partition_values,
+                location=task.file_path,
+            )
+            for field_ids in (self._equality_deletes.field_ids, columns_of(self.predicate))
+        )
+        self.leaves = data.leaves | lineage.leaves | equality.leaves | filtered.leaves
+        self.exact_leaves = filtered.exact_leaves
+        self._to_data = data.compile(self.leaves)
+        self._to_lineage = lineage.compile(self.leaves)
+        self._lineage_ids = lineage.field_ids
+        self._to_equality = equality.compile(self.leaves)
+        self._to_filtered = filtered.compile(self.leaves)
+        self._returned_positions = sorted(
+            data.read_positions(self.leaves) | lineage.read_positions(self.leaves)
+        )
+
+    def convert(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """The live, matching rows of a batch that starts at that file position, or None."""
+        deleted = self._deleted(position, batch)
+        keep = self._kept(batch, deleted)
+        if keep is None:
+            return self._assemble(
+                batch.columns, np.arange(position, position + batch.num_rows), deleted
+            )
+        if not keep.any():
+            return None
+        kept = batch.select(self._returned_positions).filter(pa.array(keep))
+        columns: list[pa.Array] = [pa.nulls(0)] * batch.num_columns
+        for i, column in zip(self._returned_positions, kept.columns, strict=True):
+            columns[i] = column
+        return self._assemble(
+            columns, position + np.flatnonzero(keep), None if deleted is None else deleted[keep]
+        )
+
+    def _deleted(self, position: int, batch: pa.RecordBatch) -> Mask | None:
+        deleted = None
+        if self._deleted_rows is not None:
+            deleted = self._deleted_rows.mask(position, batch.num_rows)
+        if self._equality_deletes.field_ids:
+            by_value = self._equality_deletes.mask(self._to_equality(batch))
+            if by_value is not None:
+                deleted = by_value if deleted is None else deleted | by_value
+        return deleted
+
+    def _kept(self, batch: pa.RecordBatch, deleted: Mask | None) -> Mask | None:
+        """True for each row to return; None for all rows."""
+        keep = None if deleted is None or self._returns_deleted else ~deleted
+        if not isinstance(self.predicate, AlwaysTrue) and (keep is None or keep.any()):
+            columns = self._to_filtered(batch)
+            # unknown selects no row
+            matching = self._row_mask(batch.num_rows, columns.__getitem__).fill_null(False)
+            selected: Mask = matching.to_numpy(zero_copy_only=False)
+            keep = selected if keep is None else keep & selected
+        return None if keep is None or keep.all() else keep
+
+    def _assemble(
+        self, columns: Sequence[pa.Array], positions: npt.NDArray[np.int64], deleted: Mask | None
+    ) -> pa.RecordBatch:
+        rows = len(positions)
+        arrays = self._to_data(columns, rows)
+        if self._has_metadata_columns:
+            arrays = self._with_metadata_columns(arrays, columns, positions, deleted)
+        if not arrays:
+            return empty_batch(rows)
+        for field, array in zip(self._fields, arrays, strict=True):
+            if field.required and array.null_count and not isinstance(field.type, UnknownType):
+                raise InvalidMetadataError(
+                    f"{self._location} has nulls in the required column '{field.name}'"
+                )
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _with_metadata_columns(
+        self,
+        data: list[pa.Array],
+        columns: Sequence[pa.Array],
+        positions: npt.NDArray[np.int64],
+        deleted: Mask | None,
+    ) -> list[pa.Array]:
+        stored = self._to_lineage(columns, len(positions))
+        facts = RowFacts(
+            positions=pa.array(positions),
+            stored=dict(zip(self._lineage_ids, stored, strict=True)),
+            deleted=deleted,
+        )
+        remaining = iter(data)
+        return [
+            self._metadata_columns.array(f, facts) if is_metadata_column(f) else next(remaining)
+            for f in self._fields
+        ]
+
+
+def _identity_values(context: ScanContext, task: ScanTask) -> dict[int, Any]:
+    spec = context.specs.get(task.spec_id)
+    if spec is None:
+        raise InvalidMetadataError(
+            f"table {context.table}: {task.file_path} has partition spec {task.spec_id}, "
+            "which the table does not have"
+        )
+    return {i: task.partition[position] for i, position in identity_source_ids(spec).items()}
+
+
+def _stored_lineage(
+    context: ScanContext, task: ScanTask, file_fields: FileFields
+) -> list[NestedField]:
+    if task.first_row_id is None:
+        return []
+    return [
+        STORED_METADATA_COLUMNS[f.field_id]
+        for f in context.projection.fields
+        if f.field_id in STORED_METADATA_COLUMNS
+        and file_fields.column_with_id(f.field_id) is not None
+    ]

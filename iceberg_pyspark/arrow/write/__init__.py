@@ -1,0 +1,1 @@
+"""From batches of rows to data and delete files."""

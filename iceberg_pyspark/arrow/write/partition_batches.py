@@ -1,0 +1,148 @@
+"""Rows split by partition tuple.
+
+Specification, "Partitioning" (tuples, and when two of them are equal). The transforms are
+`arrow/write/column_transforms.py`; where the pieces go is `arrow/write/write_files.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from iceberg_pyspark.arrow.scalars import value_of
+from iceberg_pyspark.arrow.write.column_transforms import transform_column
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, source_type
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.transforms import VoidTransform
+from iceberg_pyspark.spec.types import StructType, Type
+
+PartitionTuple: TypeAlias = tuple[Any, ...]
+
+_LARGEST_CODE = 2**62
+
+
+def partition_batch(
+    batch: pa.RecordBatch, spec: PartitionSpec, schemas: Sequence[Schema]
+) -> list[tuple[PartitionTuple, pa.RecordBatch]]:
+    """The batch cut into one piece per partition tuple, rows in their order; none if it is empty.
+
+    The batch has the columns of `schemas[0]`, older schemas follow it. The pieces share the memory
+    of one batch. Tuples hold values as `spec/values.py` does; all NaNs are one value, -0.0 and 0.0
+    are two.
+    """
+    if not batch.num_rows:
+        return []
+    if not spec.fields:
+        return [((), batch)]
+    columns = [
+        transform_column(f.transform, source_type(f, schemas), source)
+        for f, source in zip(spec.fields, _sources(batch, spec, schemas), strict=True)
+    ]
+    types = [f.type for f in partition_type(spec, schemas).fields]
+    codes = _codes(columns)
+    if codes is None:
+        return [(_tuple_at(columns, types, 0), batch)]
+    starts, order = _groups(codes)
+    rows = batch if order is None else batch.take(pa.array(order))
+    ends = [*starts[1:], batch.num_rows]
+    return [
+        (
+            _tuple_at(columns, types, start if order is None else int(order[start])),
+            rows.slice(start, end - start),
+        )
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _sources(
+    batch: pa.RecordBatch, spec: PartitionSpec, schemas: Sequence[Schema]
+) -> list[pa.Array]:
+    found = []
+    for f in spec.fields:
+        if isinstance(f.transform, VoidTransform):
+            found.append(pa.nulls(batch.num_rows))
+        else:
+            found.append(_source(batch, schemas[0], f.source_id, f.name))
+    return found
+
+
+def _source(batch: pa.RecordBatch, schema: Schema, source_id: int, name: str) -> pa.Array:
+    path: list[str] = []
+    current: int | None = source_id
+    while current is not None:
+        field = schema.field_by_id.get(current)
+        current = schema.parent_by_id.get(current)
+        parent = None if current is None else schema.field_by_id[current].type
+        if field is None or not (parent is None or isinstance(parent, StructType)):
+            raise InvalidRequestError(
+                f"partition field '{name}' has no source column {source_id} to write with: it was "
+                "dropped, or lies in a list or map; replace the partition field"
+            )
+        path.insert(0, field.name)
+    column = batch.column(path[0])
+    if len(path) > 1:
+        # also null where a struct around it is
+        column = pc.struct_field(column, path[1:])
+    return column
+
+
+def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:
+    """One number per row, equal for rows of one partition; None if all rows are."""
+    combined: NDArray[np.int64] | None = None
+    size = 1
+    for column in columns:
+        if column.null_count == len(column):
+            continue
+        encoded = _by_bits(column).dictionary_encode()
+        distinct = len(encoded.dictionary)
+        if distinct + bool(encoded.indices.null_count) <= 1:
+            continue
+        codes = (
+            encoded.indices.fill_null(distinct)
+            .to_numpy(zero_copy_only=False)
+            .astype(np.int64, copy=False)
+        )
+        if combined is None:
+            combined, size = codes, distinct + 1
+            continue
+        if size * (distinct + 1) > _LARGEST_CODE:
+            known, combined = np.unique(combined, return_inverse=True)
+            size = len(known)
+        combined = combined * (distinct + 1) + codes
+        size *= distinct + 1
+    return combined
+
+
+def _by_bits(column: pa.Array) -> pa.Array:
+    """Floats as their bits with one NaN, so that -0.0 and 0.0 differ; other columns as they are."""
+    if not pa.types.is_floating(column.type):
+        return column
+    one_nan = pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)
+    return one_nan.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
+
+
+def _groups(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64] | None]:
+    """Where each group starts, and the row order that makes groups contiguous; None if they are."""
+    steps = np.diff(codes)
+    order = None
+    if (steps < 0).any():
+        # numpy sorts 16-bit integers by radix, in linear time
+        narrow = codes.astype(np.uint16) if codes.max() < 2**16 else codes
+        order = np.argsort(narrow, kind="stable")
+        steps = np.diff(codes[order])
+    return [0, *(np.flatnonzero(steps) + 1).tolist()], order
+
+
+def _tuple_at(columns: Sequence[pa.Array], types: Sequence[Type], row: int) -> PartitionTuple:
+    return tuple(_one_nan(value_of(t, c[row])) for c, t in zip(columns, types, strict=True))
+
+
+def _one_nan(value: Any) -> Any:
+    return math.nan if isinstance(value, float) and math.isnan(value) else value

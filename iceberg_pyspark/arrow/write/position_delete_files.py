@@ -1,0 +1,105 @@
+"""A position delete file: which rows of which data files are deleted.
+
+Specification, "Position Delete Files": columns `file_path` and `pos` with reserved ids, sorted by
+both (conformance 37). The file's bounds of `file_path` are exact, so that readers find a file of
+one data file by them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from iceberg_pyspark.arrow.formats.data_file_writer import file_writers
+from iceberg_pyspark.spec.manifests import DataFile, FileContent, FileFormat
+from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from iceberg_pyspark.spec.properties import METRICS_DEFAULT
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.storage.file_io import FileIO
+
+_SCHEMA = Schema(fields=(DELETE_FILE_PATH, DELETE_FILE_POS))
+_ROWS_AT_ONCE = 1_000_000
+_METRICS = {METRICS_DEFAULT.name: "full"}
+_DELETES, _DATA = "write.delete.", "write."
+_FORMATS = ("parquet", "orc", "avro")
+_TARGET_SIZE = 67_108_864
+
+
+def write_position_deletes(
+    io: FileIO,
+    location: str,
+    positions: Mapping[str, BitMap64],
+    *,
+    spec_id: int,
+    partition: tuple[Any, ...],
+    file_format: FileFormat = "parquet",
+    properties: Mapping[str, str],
+) -> DataFile:
+    """Write the positions by data file, all of one partition, and describe the file."""
+    writers = file_writers(
+        file_format,
+        _SCHEMA,
+        {**_without_metrics(delete_properties(properties)), **_METRICS},
+        target_file_size_in_bytes=_TARGET_SIZE,
+    )
+    file = writers.create(io, location)
+    try:
+        for rows in _row_groups(positions):
+            file.write(rows)
+    except BaseException:
+        file.abort()
+        raise
+    written = file.close()
+    return DataFile(
+        content=FileContent.POSITION_DELETES,
+        file_path=location,
+        file_format=file_format,
+        spec_id=spec_id,
+        partition=partition,
+        file_size_in_bytes=written.file_size_in_bytes,
+        referenced_data_file=next(iter(positions)) if len(positions) == 1 else None,
+        **written.metrics,
+    )
+
+
+def _row_groups(positions: Mapping[str, BitMap64]) -> Iterator[pa.Table]:
+    """Tables of rows, files of few rows together."""
+    waiting: list[pa.Table] = []
+    count = 0
+    for path in sorted(positions, key=str.encode):
+        ordered = np.frombuffer(positions[path].to_array(), dtype=np.uint64).astype(np.int64)
+        for start in range(0, len(ordered), _ROWS_AT_ONCE):
+            some = ordered[start : start + _ROWS_AT_ONCE]
+            waiting.append(
+                pa.table(
+                    {
+                        DELETE_FILE_PATH.name: pa.repeat(pa.scalar(path), len(some)),
+                        DELETE_FILE_POS.name: pa.array(some),
+                    }
+                )
+            )
+            count += len(some)
+            if count >= _ROWS_AT_ONCE:
+                yield pa.concat_tables(waiting)
+                waiting, count = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _without_metrics(properties: Mapping[str, str]) -> dict[str, str]:
+    """What is said of metrics is said of the table's columns, which may have our names."""
+    return {k: v for k, v in properties.items() if not k.startswith("write.metadata.metrics.")}
+
+
+def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Table properties for delete files: what is said of them, else of data files."""
+    said = {
+        _DATA + key.removeprefix(_DELETES): value
+        for key, value in properties.items()
+        if key.startswith(tuple(f"{_DELETES}{name}." for name in _FORMATS))
+    }
+    return {**properties, **said}

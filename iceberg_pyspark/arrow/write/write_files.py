@@ -1,0 +1,283 @@
+"""Record batches into the data files of one writing task.
+
+Decides when a file begins and ends: one per partition, of about the target size on disk, with
+bounded memory and a bounded number of files open at once. How rows are checked is
+`arrow/write/conform.py`, how they are split `arrow/write/partition_batches.py`, how a file is laid
+out its format's writer (`arrow/formats/data_file_writer.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import struct
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.formats.data_file_writer import DataFileWriter, file_writers
+from iceberg_pyspark.arrow.write.conform import compile_conform
+from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partition_batch
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.partitioning import partition_path
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.locations import data_file_name, location_provider
+
+_LARGEST_PIECE = 131_072
+"""Rows of an incoming batch that are taken at once, so that a huge one is not copied whole."""
+
+_FEWEST_ROWS = 1000
+"""Rows a file gets at least where there are more, as in Java, however small its target size."""
+
+_PIECE_COST = 400
+"""Bytes that a column of a piece takes besides its values, however few rows it has."""
+
+_MOST_SHRUNK = 0.001
+"""The least that rows are taken to shrink to: a file of constants would never be full."""
+
+_CLOSE_ENOUGH = 0.95
+"""Part of the target size at which a file is full: what is left would make a poor row group."""
+
+
+def write_data_files(
+    context: WriteContext,
+    batches: Iterable[pa.RecordBatch],
+    io: FileIO,
+    *,
+    partition_id: int,
+    task_id: int,
+) -> list[DataFile]:
+    """Write all rows of one task; no rows, no files.
+
+    Whatever fails, all files of this call are removed: they were never reported, so no commit can
+    name them.
+    """
+    writer = _TaskWriter(context, io, partition_id=partition_id, task_id=task_id)
+    try:
+        for batch in _conformed(context, batches):
+            writer.write(batch)
+        return writer.close()
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def _conformed(
+    context: WriteContext, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    compiled: pa.Schema | None = None
+    for batch in batches:
+        if compiled is None or not batch.schema.equals(compiled):
+            compiled = batch.schema
+            conform = compile_conform(
+                compiled,
+                context.schema,
+                table=context.table,
+                case_sensitive=context.case_sensitive,
+            )
+        for start in range(0, batch.num_rows, _LARGEST_PIECE):
+            yield conform(batch.slice(start, _LARGEST_PIECE))
+
+
+@dataclass(slots=True)
+class _Partition:
+    """The rows of one partition that wait for their row group, and its file if one is open."""
+
+    values: PartitionTuple
+    waiting: list[pa.RecordBatch] = field(default_factory=list)
+    waiting_bytes: int = 0
+    file: DataFileWriter | None = None
+    location: str = ""
+
+
+class _TaskWriter:
+    """The partitions of one task, their waiting rows and open files."""
+
+    def __init__(
+        self, context: WriteContext, io: FileIO, *, partition_id: int, task_id: int
+    ) -> None:
+        self._context = context
+        self._io = io
+        self._partition_id = partition_id
+        self._task_id = task_id
+        self._schemas = (context.schema, *context.schemas)
+        self._writers = file_writers(
+            context.file_format,
+            context.schema,
+            context.properties,
+            target_file_size_in_bytes=context.target_file_size_in_bytes,
+        )
+        self._row_group_bytes = min(self._writers.bytes_at_once, max(context.buffer_bytes, 1))
+        self._max_open_files = min(
+            context.max_open_files, self._writers.max_open_files or context.max_open_files
+        )
+        self._locations = location_provider(context.table_location, context.properties)
+        self._partitions: dict[Hashable, _Partition] = {}
+        # partitions with an open file, the one written to least recently first
+        self._open: dict[Hashable, _Partition] = {}
+        self._done: list[DataFile] = []
+        self._file_count = 0
+        # rows not split yet: split many at once, else pieces of a few rows cost more than the rows
+        self._arrived: list[pa.RecordBatch] = []
+        self._arrived_bytes = 0
+        # memory that waiting rows keep alive: pieces of a batch keep all of it
+        self._held_bytes = 0
+        # splitting takes the rest: rows that arrived, joined, and in the order of their partitions
+        self._most_held = context.buffer_bytes * (3 if context.spec.fields else 4) // 4
+        self._arrow_bytes_flushed = 0
+        self._file_bytes_flushed = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if not self._context.spec.fields:
+            self._split(batch)
+            return
+        self._arrived.append(batch)
+        self._arrived_bytes += batch.nbytes
+        if self._arrived_bytes >= self._context.buffer_bytes // 8:
+            self._split_arrived()
+
+    def _split_arrived(self) -> None:
+        arrived = pa.Table.from_batches(self._arrived).combine_chunks().to_batches()
+        self._arrived, self._arrived_bytes = [], 0
+        for batch in arrived:
+            self._split(batch)
+
+    def _split(self, batch: pa.RecordBatch) -> None:
+        pieces = partition_batch(batch, self._context.spec, self._schemas)
+        self._held_bytes += batch.nbytes + len(pieces) * batch.num_columns * _PIECE_COST
+        for values, rows in pieces:
+            key = _key(values)
+            partition = self._partitions.get(key) or _Partition(values)
+            self._add(key, partition, rows)
+        if len(self._partitions) <= 1:
+            self._held_bytes = sum(p.waiting_bytes for p in self._partitions.values())
+        if self._held_bytes > self._most_held:
+            self._make_room()
+
+    def close(self) -> list[DataFile]:
+        if self._arrived:
+            self._split_arrived()
+        for key, partition in list(self._partitions.items()):
+            self._flush(key, partition)
+            self._close_file(key, partition)
+        return self._done
+
+    def abort(self) -> None:
+        for partition in self._open.values():
+            if partition.file is not None:
+                partition.file.abort()
+        for file in self._done:
+            # the failure that led here is the one to report; what stays is an orphan
+            with contextlib.suppress(StorageError):
+                self._io.delete(file.file_path)
+
+    def _add(self, key: Hashable, partition: _Partition, rows: pa.RecordBatch) -> None:
+        bytes_per_row = max(rows.nbytes / rows.num_rows, 1)
+        start = 0
+        while start < rows.num_rows:
+            size = max(self._row_group_size(partition), _FEWEST_ROWS * bytes_per_row)
+            room = size - partition.waiting_bytes
+            piece = rows.slice(start, max(math.ceil(room / bytes_per_row), 1))
+            start += piece.num_rows
+            # a file that was closed full took its partition along
+            self._partitions[key] = partition
+            partition.waiting.append(piece)
+            partition.waiting_bytes += math.ceil(piece.num_rows * bytes_per_row)
+            if partition.waiting_bytes >= size:
+                self._flush(key, partition)
+
+    def _row_group_size(self, partition: _Partition) -> float:
+        """Bytes of waiting rows that make a row group: a full one, or what still fits the file."""
+        target = self._context.target_file_size_in_bytes
+        written = 0 if partition.file is None else partition.file.bytes_written
+        # rows shrink when encoded; how much shows after the first row group
+        shrinks_to = (
+            self._file_bytes_flushed / self._arrow_bytes_flushed
+            if self._arrow_bytes_flushed
+            else 1.0
+        )
+        return min(self._row_group_bytes, (target - written) / max(shrinks_to, _MOST_SHRUNK))
+
+    def _flush(self, key: Hashable, partition: _Partition) -> None:
+        if not partition.waiting:
+            return
+        rows = pa.Table.from_batches(partition.waiting)
+        file = partition.file or self._open_file(key, partition)
+        before = file.bytes_written
+        file.write(rows)
+        self._arrow_bytes_flushed += partition.waiting_bytes
+        self._file_bytes_flushed += file.bytes_written - before
+        partition.waiting, partition.waiting_bytes = [], 0
+        self._open[key] = self._open.pop(key)
+        if file.bytes_written >= self._context.target_file_size_in_bytes * _CLOSE_ENOUGH:
+            self._close_file(key, partition)
+
+    def _make_room(self) -> None:
+        """Write the largest waiting row groups until most of the buffer is free, copy the rest.
+
+        The copies let go of the batches that they were pieces of.
+        """
+        waiting = sorted(
+            ((k, p) for k, p in self._partitions.items() if p.waiting),
+            key=lambda item: item[1].waiting_bytes,
+            reverse=True,
+        )
+        left = sum(p.waiting_bytes for _, p in waiting)
+        for key, partition in waiting:
+            if left <= self._context.buffer_bytes // 4:
+                compact = pa.Table.from_batches(partition.waiting).combine_chunks()
+                partition.waiting = compact.to_batches()
+            else:
+                left -= partition.waiting_bytes
+                self._flush(key, partition)
+        self._held_bytes = left
+
+    def _open_file(self, key: Hashable, partition: _Partition) -> DataFileWriter:
+        while len(self._open) >= self._max_open_files:
+            oldest, other = next(iter(self._open.items()))
+            self._close_file(oldest, other)
+        self._file_count += 1
+        name = data_file_name(
+            partition_id=self._partition_id,
+            task_id=self._task_id,
+            operation_id=self._context.write_id,
+            file_count=self._file_count,
+            extension=self._context.file_format,
+        )
+        spec = self._context.spec
+        path = (
+            None if spec.is_unpartitioned else partition_path(spec, self._schemas, partition.values)
+        )
+        location = self._locations.new_data_location(name, path)
+        partition.file = file = self._writers.create(self._io, location)
+        partition.location = location
+        self._open[key] = partition
+        return file
+
+    def _close_file(self, key: Hashable, partition: _Partition) -> None:
+        if partition.file is None:
+            return
+        written = partition.file.close()
+        self._done.append(
+            DataFile(
+                file_path=partition.location,
+                file_format=self._context.file_format,
+                spec_id=self._context.spec.spec_id,
+                partition=partition.values,
+                file_size_in_bytes=written.file_size_in_bytes,
+                sort_order_id=self._context.sort_order_id,
+                **written.metrics,
+            )
+        )
+        partition.file = None
+        del self._open[key]
+        if not partition.waiting:
+            del self._partitions[key]
+
+
+def _key(values: PartitionTuple) -> Hashable:
+    """A key that tells -0.0 from 0.0 and knows NaN again, as partition equality asks."""
+    return tuple(struct.pack("<d", v) if isinstance(v, float) else v for v in values)

@@ -1,0 +1,78 @@
+"""What a manifest entry says of a Parquet file that another writer has made of a table's rows.
+
+Its metrics come from its footer alone. NaNs are not counted there: where its statistics rule them
+out there are none, else neither count nor bounds are known. Its partition tuple is that of its
+first row, whatever the folder it lies in is called.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
+from iceberg_pyspark.arrow.metrics.column_metrics import FileMetrics, MetricsCollector
+from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partition_batch
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.storage.local import local_path
+from iceberg_pyspark.storage.local_moves import sync_file
+
+_BUFFER_BYTES = 65_536
+
+
+def written_file(context: WriteContext, location: str) -> DataFile:
+    """A local file where it lies, synced to disk; one without rows is in no partition."""
+    size = sync_file(location)
+    metrics = written_metrics(context, location)
+    partition: PartitionTuple = ()
+    if metrics["record_count"] and context.spec.fields:
+        partition = written_partition(context, location)
+    return DataFile(
+        file_path=location,
+        file_format=context.file_format,
+        spec_id=context.spec.spec_id,
+        partition=partition,
+        file_size_in_bytes=size,
+        sort_order_id=context.sort_order_id,
+        **metrics,
+    )
+
+
+def written_metrics(context: WriteContext, location: str) -> FileMetrics:
+    """The metrics of a local file with the columns of the table's current schema, in its order."""
+    footer = pq.read_metadata(local_path(location))
+    collector = MetricsCollector(context.schema, context.properties, sees_rows=False)
+    return collector.finish(footer)
+
+
+def written_partition(context: WriteContext, location: str) -> PartitionTuple:
+    """The partition tuple of a local file that has rows, all of one partition."""
+    names = _source_columns(context)
+    with pq.ParquetFile(local_path(location), buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
+        if names:
+            batch = next(file.iter_batches(batch_size=1, columns=names))
+        else:
+            # nothing but void fields
+            batch = pa.RecordBatch.from_pydict({"": [None]})
+    stored = stored_arrow_schema(context.schema)
+    rows = pa.RecordBatch.from_arrays(
+        [batch.column(name).cast(stored.field(name).type) for name in names] or [batch.column(0)],
+        names or [""],
+    )
+    [(values, _)] = partition_batch(rows, context.spec, (context.schema, *context.schemas))
+    return values
+
+
+def _source_columns(context: WriteContext) -> list[str]:
+    """The top columns that partition values are made from."""
+    schema = context.schema
+    top = {_top(f.source_id, schema) for f in context.spec.fields}
+    return [f.name for f in schema.fields if f.field_id in top]
+
+
+def _top(field_id: int, schema: Schema) -> int:
+    while (parent := schema.parent_by_id.get(field_id)) is not None:
+        field_id = parent
+    return field_id

@@ -1,0 +1,1 @@
+"""The format `iceberg-py` as Spark's Python data source: options, reads, writes."""

@@ -1,0 +1,156 @@
+"""Metadata tables in Spark: as a data source's read, and as a plan made of their tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.data_source.options import ReadOptions, TableOptions
+from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
+from iceberg_pyspark.spark.rows.batches import compile_to_spark
+from iceberg_pyspark.spark.rows.python_tasks import shipped_tasks
+from iceberg_pyspark.spark.rows.types import project_like, to_spark_schema
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
+from iceberg_pyspark.table.metadata_tables.rows import KnownRows, MetadataTable, MetadataTableReader
+from iceberg_pyspark.table.table_storage import table_io
+
+if TYPE_CHECKING:
+    # executors import this module, and have no bridge
+    from iceberg_pyspark.spark.bridge.jvm import Bridge
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetadataTableReadJob:
+    """One read of a metadata table, of the table as it was when the DataFrame was made."""
+
+    table: TableOptions
+    read: ReadOptions
+    loaded: LoadedTable
+    name: str
+
+    @property
+    def pinned(self) -> PinnedTable:
+        """What makes the next step see the same."""
+        return PinnedTable.of(self.loaded, self.name)
+
+    def schema(self) -> StructType:
+        """The schema of what will be read."""
+        return to_spark_schema(self._opened().schema)
+
+    def reader(self, schema: StructType) -> MetadataTableSourceReader:
+        """A reader; with a user-given schema, of just its columns."""
+        opened = self._opened()
+        if to_spark_schema(opened.schema) != schema:
+            opened = opened.select(project_like(opened.schema, schema))
+        return MetadataTableSourceReader(opened)
+
+    def _opened(self) -> MetadataTable:
+        opened = metadata_table(
+            self.loaded,
+            table_io(self.loaded),
+            self.name,
+            selector=self.read.selector,
+        )
+        if self.read.filter is not None:
+            raise InvalidRequestError(
+                f"the option filter is not for metadata tables like {opened.name}; "
+                "use .filter(...) on the DataFrame"
+            )
+        if self.read.columns is None:
+            return opened
+        return opened.select(_with_columns(opened, self.read))
+
+
+def _with_columns(opened: MetadataTable, read: ReadOptions) -> Schema:
+    chosen = []
+    for name in read.columns or ():
+        fields = [
+            f
+            for f in opened.schema.fields
+            if f.name == name or (not read.case_sensitive and f.name.lower() == name.lower())
+        ]
+        if not fields:
+            known = ", ".join(f.name for f in opened.schema.fields)
+            raise InvalidRequestError(
+                f"{opened.name} has no column '{name}'; it has: {known}. Fields of structs are "
+                "taken by .select(...) on the DataFrame"
+            )
+        chosen.extend(fields)
+    return Schema(fields=tuple(dict.fromkeys(chosen)))
+
+
+@dataclass(frozen=True)
+class MetadataTablePartition(InputPartition):
+    """One Spark partition: one task."""
+
+    task: Any
+
+
+class MetadataTableSourceReader(DataSourceReader):
+    """Reads a metadata table, one Spark partition per task."""
+
+    def __init__(self, table: MetadataTable) -> None:
+        self._table: MetadataTable | None = table
+        self._read = ReadTasks(reader=table.reader, io=table.io, wanted=table.schema)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # executors need no metadata
+        return {**self.__dict__, "_table": None}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan, on the driver; for an empty list Spark calls `read(None)` once."""
+        assert self._table is not None, "partitions() runs where the reader was made"
+        return [MetadataTablePartition(task) for task in self._table.plan()]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of one task, on an executor."""
+        if isinstance(partition, MetadataTablePartition):
+            yield from self._read.rows(partition.task)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadTasks:
+    """Reads tasks of one metadata table as Spark wants their rows."""
+
+    reader: MetadataTableReader
+    io: FileIO = field(repr=False)
+    wanted: Schema
+
+    def rows(self, task: Any) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        to_spark = compile_to_spark(self.wanted)
+        for batch in self.reader.read(self.io, task, self.wanted):
+            yield to_spark(batch)
+
+
+def metadata_table_frame(bridge: Bridge, table: MetadataTable, wanted: StructType) -> DataFrame:
+    """The wanted columns of a metadata table as a DataFrame; with none wanted, of any one."""
+    chosen = project_like(table.schema, wanted)
+    if not chosen.fields:
+        # rows without a column could not be counted
+        chosen = replace(chosen, fields=table.schema.fields[:1])
+    schema = to_spark_schema(chosen)
+    tasks = table.plan()
+    read = ReadTasks(reader=table.reader, io=table.io, wanted=chosen)
+    if isinstance(table.reader, KnownRows):
+        known = [batch for task in tasks for batch in read.rows(task)]
+        if known:
+            return bridge.spark.createDataFrame(pa.Table.from_batches(known), schema)
+    cores = bridge.spark.sparkContext.defaultParallelism
+    partitions = min(max(len(tasks) // _TASKS_OF_A_PARTITION, cores), _MOST_PARTITIONS)
+    return shipped_tasks(bridge, tasks, read.rows, schema, most_partitions=partitions)
+
+
+# A task of Spark's takes a tenth of a second in Python before it reads, a small manifest 5 ms.
+_TASKS_OF_A_PARTITION = 16
+_MOST_PARTITIONS = 200

@@ -1,0 +1,34 @@
+"""What driver and tasks of one write job share; made by `spark/data_source/prepare_write.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.spark.data_source.options import TableOptions, WriteOptions
+from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+
+if TYPE_CHECKING:
+    # executors import this module, and commit nothing
+    from iceberg_pyspark.table.changes.commit_files import OverwriteMode
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedWrite:
+    """`table_uuid` is that of the table the files are written for.
+
+    `new_table` is its metadata if it is still to be created; `overwrite` None is an append. Rows
+    are in `sort_order` only where a session lays them out.
+    """
+
+    table: TableOptions
+    options: WriteOptions
+    context: WriteContext
+    io: FileIO
+    overwrite: OverwriteMode | None
+    table_uuid: str | None
+    new_table: TableMetadata | None = field(repr=False)
+    sort_order: SortOrder = UNSORTED

@@ -1,0 +1,137 @@
+"""A read on the driver: from options to the schema and the reader of one pinned snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructField, StructType
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.errors import NoSuchNamespaceError, NoSuchTableError
+from iceberg_pyspark.spark.data_source.options import (
+    ReadOptions,
+    TableOptions,
+    parse_read_options,
+    parse_table_options,
+)
+from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
+from iceberg_pyspark.spark.data_source.reader import IcebergReader
+from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
+from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden
+from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import NestedField
+from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.table.reading.scan import TableScan, scan_table
+from iceberg_pyspark.table.table_storage import table_io
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.data_source.metadata_tables import MetadataTableReadJob
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadJob:
+    """One read of a table as it was when the DataFrame was made; from `open_read_job`."""
+
+    table: TableOptions
+    read: ReadOptions
+    loaded: LoadedTable
+
+    @property
+    def pinned(self) -> PinnedTable:
+        """What makes the next step see the same."""
+        return PinnedTable.of(self.loaded)
+
+    def schema(self) -> StructType:
+        """The schema of what will be read."""
+        return to_spark_schema(self._scan().context.projection)
+
+    def reader(self, schema: StructType) -> IcebergReader:
+        """A reader; with a user-given schema, of just its columns."""
+        scan = self._scan()
+        if to_spark_schema(scan.context.projection) != schema:
+            scan = self._projecting(schema)
+        return IcebergReader(scan)
+
+    def scan_of(self, wanted: StructType) -> TableScan:
+        """A scan of some of the columns that `schema()` or a user-given schema has."""
+        known = self._scan().context.projection
+        found = [known.as_struct.field_named(f.name) for f in wanted.fields]
+        if all(
+            f is not None and _is_as(f, want) for f, want in zip(found, wanted.fields, strict=True)
+        ):
+            chosen = Schema(fields=tuple(f for f in found if f), schema_id=known.schema_id)
+            return self._scan(lambda _: chosen)
+        return self._projecting(wanted)
+
+    def _projecting(self, wanted: StructType) -> TableScan:
+        """A scan of columns of the table, hidden ones too."""
+        metadata = self.loaded.metadata
+        return self._scan(lambda schema: project_with_hidden(schema, wanted, metadata))
+
+    def _scan(self, projection: Callable[[Schema], Schema] | None = None) -> TableScan:
+        return scan_table(
+            self.table.table,
+            self.loaded.metadata,
+            table_io(self.loaded),
+            selector=self.read.selector,
+            columns=self.read.columns,
+            projection=projection,
+            filter=self.read.filter,
+            case_sensitive=self.read.case_sensitive,
+            overrides=self.read.read_properties,
+        )
+
+
+def _is_as(field: NestedField, wanted: StructField) -> bool:
+    """Whether Spark asks for the field as it is."""
+    (own,) = to_spark_schema(Schema(fields=(field,))).fields
+    return own.dataType == wanted.dataType and own.nullable == wanted.nullable
+
+
+def open_read_job(
+    options: Mapping[str, str], pinned: PinnedTable | None = None
+) -> ReadJob | MetadataTableReadJob:
+    """Load the table that options name, or, where an earlier step pinned it, that state of it."""
+    table = parse_table_options(options)
+    read = parse_read_options(options)
+    if pinned is not None:
+        loaded, metadata_name = _load_pinned(pinned), pinned.metadata_table
+    else:
+        loaded, metadata_name = _load(table)
+    if metadata_name is not None:
+        # the modules of metadata tables are as many as those of all other reads
+        from iceberg_pyspark.spark.data_source.metadata_tables import (  # noqa: PLC0415
+            MetadataTableReadJob,
+        )
+
+        return MetadataTableReadJob(table=table, read=read, loaded=loaded, name=metadata_name)
+    return ReadJob(table=table, read=read, loaded=loaded)
+
+
+def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:
+    """The table of that name, or the one whose metadata table it is, and which."""
+    catalog, identifier = find_table(table)
+    try:
+        return load_table(catalog, identifier, table), None
+    except (NoSuchTableError, NoSuchNamespaceError):
+        from iceberg_pyspark.table.metadata_tables.by_name import table_of_metadata_table  # noqa: PLC0415
+
+        named = table_of_metadata_table(identifier)
+        if named is None:
+            raise
+        owner, metadata_name = named
+        return load_table(catalog, owner, table), metadata_name
+
+
+def _load_pinned(pinned: PinnedTable) -> LoadedTable:
+    location = pinned.metadata_location
+    return LoadedTable(
+        identifier=TableIdentifier(namespace=pinned.namespace, name=pinned.name),
+        metadata=read_table_metadata(open_storage(location, pinned.config), location),
+        metadata_location=location,
+        config=pinned.config,
+    )

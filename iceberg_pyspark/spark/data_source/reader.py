@@ -1,0 +1,59 @@
+"""The portable read: tasks planned in one process, rows read in others.
+
+Spark pickles this reader before it calls `partitions()`, so all that tasks need is here from the
+start. `pushFilters` is left out on purpose: Spark keeps pushed filters on the relation and drops
+rows of later queries on the same DataFrame (design section 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from iceberg_pyspark.arrow.read.read_task import read_group
+from iceberg_pyspark.planning.scan_tasks import ScanTaskGroup
+from iceberg_pyspark.spark.rows.batches import compile_to_spark
+from iceberg_pyspark.spark.rows.worker_steps import worker_step
+
+if TYPE_CHECKING:
+    # executors import this module to run `read`, and need nothing of how a scan is planned
+    from iceberg_pyspark.table.reading.scan import TableScan
+
+
+@dataclass(frozen=True)
+class TaskGroupPartition(InputPartition):
+    """One Spark partition: the scan tasks it works through."""
+
+    group: ScanTaskGroup
+
+
+class IcebergReader(DataSourceReader):
+    """Reads one pinned snapshot of a table."""
+
+    def __init__(self, scan: TableScan) -> None:
+        self._scan: TableScan | None = scan
+        self._context = scan.context
+        self._io = scan.io
+
+    def __getstate__(self) -> dict[str, Any]:
+        # executors need the context and not the table's metadata
+        return {**self.__dict__, "_scan": None}
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan, on the driver; for an empty list Spark calls `read(None)` once."""
+        assert self._scan is not None, "partitions() runs where the reader was made"
+        with worker_step():
+            return [TaskGroupPartition(group) for group in self._scan.plan_groups()]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of one partition, on an executor."""
+        if not isinstance(partition, TaskGroupPartition):
+            return
+        with worker_step():
+            to_spark = compile_to_spark(self._context.projection)
+            for batch in read_group(self._context, partition.group, self._io):
+                yield to_spark(batch)

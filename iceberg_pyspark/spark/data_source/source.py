@@ -1,0 +1,96 @@
+"""The data source `iceberg-py`: `spark.read.format("iceberg-py")`, `df.write.format("iceberg-py")`.
+
+Spark makes and pickles this object in processes that have no SparkSession; each step may be a new
+one (`schema`, `reader`, `partitions`, `read`, `commit`). What must stay the same from step to
+step, the snapshot above all, is kept on the object.
+
+Executors get the object too. Importing is most of what a short step costs, so this module imports
+little, and each step its own part once it runs.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    CaseInsensitiveDict,
+    DataSource,
+    DataSourceReader,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
+from iceberg_pyspark.spark.rows.worker_steps import worker_step
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.data_source.metadata_tables import MetadataTableReadJob
+    from iceberg_pyspark.spark.data_source.read_job import ReadJob
+
+
+MARK = "iceberg-py state "
+"""What the text of a state starts with: the bridge finds it in a pickle by that."""
+
+
+class IcebergDataSource(DataSource):
+    """Apache Iceberg tables, read and written by Python alone.
+
+    >>> df = spark.read.format("iceberg-py").load("db.events")  # doctest: +SKIP
+    >>> df.write.format("iceberg-py").mode("append").save("db.events")  # doctest: +SKIP
+
+    A table is a name (`db.events`, with the catalog in the option `catalog`, in `.pyiceberg.yaml`
+    or in the environment) or a path (`/warehouse/db/events`). Options: README, "Options".
+    """
+
+    _pinned: PinnedTable | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "iceberg-py"
+
+    def __getstate__(self) -> str:
+        """Options and pinned state as one text: what the bridge can read without unpickling."""
+        pinned = None if self._pinned is None else asdict(self._pinned)
+        return MARK + json.dumps({"options": dict(self.options), "pinned": pinned})
+
+    def __setstate__(self, state: str) -> None:
+        """Be as the object was that gave the state."""
+        said = json.loads(state.removeprefix(MARK))
+        self.options = CaseInsensitiveDict(said["options"])
+        self._pinned = None if said["pinned"] is None else PinnedTable.from_json(said["pinned"])
+
+    @classmethod
+    def of_state(cls, state: str) -> IcebergDataSource:
+        """The data source that a state is of."""
+        made = cls.__new__(cls)
+        made.__setstate__(state)
+        return made
+
+    def schema(self) -> StructType:
+        """The schema of what will be read; pins the snapshot."""
+        with worker_step():
+            job = self.read_job()
+            self._pinned = job.pinned
+            return job.schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of the pinned snapshot; with a user-given schema, of just its columns."""
+        with worker_step():
+            return self.read_job().reader(schema)
+
+    def read_job(self) -> ReadJob | MetadataTableReadJob:
+        """The read that the options describe, of the pinned snapshot if there is one."""
+        from iceberg_pyspark.spark.data_source.read_job import open_read_job  # noqa: PLC0415
+
+        return open_read_job(self.options, self._pinned)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A writer for one job; the table is created by its commit if there is none."""
+        with worker_step():
+            from iceberg_pyspark.spark.data_source.prepare_write import prepare_write  # noqa: PLC0415
+            from iceberg_pyspark.spark.data_source.writer import IcebergWriter  # noqa: PLC0415
+
+            return IcebergWriter(prepare_write(self.options, schema, overwrite=overwrite))

@@ -1,0 +1,25 @@
+"""The catalog entry that a set of options names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.spark.data_source.options import TableOptions
+from iceberg_pyspark.table.table_reference import resolve_table
+
+
+def find_table(options: TableOptions) -> tuple[Catalog, TableIdentifier]:
+    """The catalog and identifier the options name; the table may not exist."""
+    return resolve_table(
+        options.table,
+        catalog=options.catalog,
+        catalog_properties=options.catalog_properties,
+        storage_properties=options.storage_properties,
+    )
+
+
+def load_table(catalog: Catalog, identifier: TableIdentifier, options: TableOptions) -> LoadedTable:
+    """The table's current metadata, its config completed by the storage options given."""
+    loaded = catalog.load_table(identifier)
+    return replace(loaded, config={**loaded.config, **options.storage_properties})

@@ -1,0 +1,76 @@
+"""The write: files made by tasks on executors, collected and committed once on the driver.
+
+Only the messages of the attempts that Spark chose reach `commit`, so a retried or speculative task
+never doubles rows; file names carry the task attempt, so that attempts do not meet. Spark asks
+nobody how rows should be distributed: each task fans out by partition with a bound on open files.
+
+Executors import this module, so what only the driver does is elsewhere:
+`spark/data_source/prepare_write.py` before the tasks, `spark/data_source/commit_write.py` after
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from iceberg_pyspark.arrow.write.write_files import write_data_files
+from iceberg_pyspark.commits.outcomes import NeverSent
+from iceberg_pyspark.spark.data_source.prepared_write import PreparedWrite
+from iceberg_pyspark.spark.rows.worker_steps import worker_step
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.table.changes.written_files import remove_files
+
+
+@dataclass(frozen=True)
+class WrittenFiles(WriterCommitMessage):
+    """The complete data files of one task."""
+
+    data_files: tuple[DataFile, ...]
+
+
+class IcebergWriter(DataSourceArrowWriter):
+    """One write job."""
+
+    def __init__(self, prepared: PreparedWrite) -> None:
+        self._prepared = prepared
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task, on an executor; a failure leaves none of its files."""
+        task = TaskContext.get()
+        assert task is not None, "Spark runs write() in a task"
+        with worker_step():
+            files = write_data_files(
+                self._prepared.context,
+                iterator,
+                self._prepared.io,
+                partition_id=task.partitionId(),
+                task_id=task.taskAttemptId(),
+            )
+        return WrittenFiles(tuple(files))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Commit all files as one snapshot; a refused commit leaves none of them."""
+        with worker_step():
+            from iceberg_pyspark.spark.data_source.commit_write import commit_write  # noqa: PLC0415
+
+            commit_write(self._prepared, _files_of(messages))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Delete the files of a job whose commit never ran.
+
+        Spark calls this after a failed commit too, which may have succeeded in truth. Only a
+        missing message proves that a task failed and commit was not reached. Of a task that Spark
+        kills once it has written everything no one hears: orphan removal finds its files.
+        """
+        if None in messages:
+            files = _files_of(messages)
+            remove_files(self._prepared.io, [f.file_path for f in files], NeverSent())
+
+
+def _files_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[DataFile, ...]:
+    return tuple(f for m in messages if isinstance(m, WrittenFiles) for f in m.data_files)

@@ -1,0 +1,61 @@
+"""Aggregates that Spark asks of a scan, answered from metadata as the bridge takes rows.
+
+Only columns that Spark sees as they are in the table are answered for, and only conditions that
+have a predicate of just their rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of
+from iceberg_pyspark.spark.bridge.protocol import KnownAggregates, ScanAggregate, wire_value
+from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import NestedField
+from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
+from iceberg_pyspark.table.reading.scan import TableScan
+
+_UNKNOWN = KnownAggregates(rows=None)
+
+
+def answer_aggregate(scan: TableScan, q: ScanAggregate) -> KnownAggregates:
+    """What metadata tell of the aggregates of a scan."""
+    rows = _known(scan, q)
+    if rows is None:
+        return _UNKNOWN
+    return KnownAggregates(rows=tuple(tuple(map(wire_value, row)) for row in rows))
+
+
+def _known(scan: TableScan, q: ScanAggregate) -> Sequence[tuple[Any, ...]] | None:
+    schema = scan.context.schemas[0]
+    struct = spark_types.StructType.fromJson(json.loads(q.columns))
+    columns = {f.name: _column(schema, f) for f in struct.fields}
+    if any(c is None for c in columns.values()):
+        return None
+    wanted = [
+        Aggregate(kind=a.kind, column=None if a.column is None else columns[a.column])
+        for a in q.aggregates
+    ]
+    if q.condition is None and not q.groups and all(a.kind == "rows" for a in wanted):
+        # positions of deleted rows can be counted too
+        count = scan.known_count()
+        return None if count is None else [(count,) * len(wanted)]
+    predicate = comparable_predicate_of(q.condition, schema)
+    if predicate is None:
+        return None
+    by = [c for c in (columns[g] for g in q.groups) if c is not None]
+    return known_aggregates(scan.pruned_by(predicate), by, wanted)
+
+
+def _column(schema: Schema, as_spark_sees_it: spark_types.StructField) -> NestedField | None:
+    """The column of the table, if Spark's is the same."""
+    found = schema.as_struct.field_named(as_spark_sees_it.name)
+    if found is None:
+        return None
+    (own,) = to_spark_schema(Schema(fields=(found,))).fields
+    return found if own.dataType == as_spark_sees_it.dataType else None

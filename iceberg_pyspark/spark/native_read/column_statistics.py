@@ -1,0 +1,37 @@
+"""What Spark's cost-based optimizer is told of the columns of a table."""
+
+from __future__ import annotations
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.spark.bridge.protocol import ColumnFacts, wire_value
+from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.table.reading.column_statistics import column_statistics
+from iceberg_pyspark.table.reading.scan import TableScan
+
+
+def shown_column_statistics(scan: TableScan) -> tuple[ColumnFacts, ...]:
+    """The columns of which something is known."""
+    schema = scan.context.schemas[0]
+    found = column_statistics(scan, schema.as_struct.fields)
+    shown = []
+    for f in schema.as_struct.fields:
+        known = found.get(f.field_id)
+        if known is None:
+            continue
+        (own,) = to_spark_schema(Schema(fields=(f,))).fields
+        type_ = own.dataType
+        if isinstance(type_, spark_types.StringType) and type_ != spark_types.StringType():
+            continue  # of collated texts Spark estimates nothing
+        shown.append(
+            ColumnFacts(
+                column=f.name,
+                type=type_.json(),
+                distinct_count=known.distinct_count,
+                null_count=known.null_count,
+                least=wire_value(known.least),
+                greatest=wire_value(known.greatest),
+            )
+        )
+    return tuple(shown)

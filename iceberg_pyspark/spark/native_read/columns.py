@@ -1,0 +1,369 @@
+"""Which columns Spark's own readers are asked for, and what of them they must not be asked.
+
+Of Parquet files Spark finds columns by field id, fills missing ones with `EXISTS_DEFAULT`, widens
+promoted types; what it does by name is `spark/native_read/column_names.py`. Of ORC files it finds
+all by name (`spark/native_read/misread_orc.py`). Anything beyond that makes the scan portable:
+`native_columns` gives None then, with the reason in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.spark.bridge.calls import SelectedColumn
+from iceberg_pyspark.spark.native_read.column_names import (
+    hidden_name,
+    may_be_mistaken,
+    may_mislead,
+    quoted,
+    type_text,
+    with_hidden_names,
+)
+from iceberg_pyspark.spark.native_read.constants import constant_name, why_not_constant
+from iceberg_pyspark.spark.native_read.misread_orc import why_not_by_name
+from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spec.manifests import FileFormat
+from iceberg_pyspark.spec.metadata_columns import (
+    DELETED,
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    POS,
+    ROW_ID,
+    SPEC_ID,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+    VariantType,
+    walk_fields,
+)
+from iceberg_pyspark.spec.values import value_to_json
+from iceberg_pyspark.table.reading.scan import TableScan
+
+_log = logging.getLogger(__name__)
+
+FACT_FILE = "__ice_file"
+FACT_SPEC_ID = "__ice_spec_id"
+FACT_FIRST_ROW_ID = "__ice_first_row_id"
+FACT_SEQUENCE = "__ice_seq"
+STORED_ROW_ID = "__ice_row_id"
+STORED_SEQUENCE = "__ice_last_seq"
+ROW_INDEX = "_tmp_metadata_row_index"
+"""The column that Spark's reader fills with positions. Asked for by this name it arrives as a plain
+number; `_metadata.row_index` is the same column in a struct, which costs an object per row."""
+
+_NATIVE_TYPES = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    FloatType,
+    DoubleType,
+    DecimalType,
+    DateType,
+    TimestampType,
+    TimestamptzType,
+    StringType,
+    BinaryType,
+    VariantType,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A column of which each file holds one value, that of an identity partition field."""
+
+    field_id: int
+    type: Type
+
+
+@dataclass(frozen=True, kw_only=True)
+class NativeColumns:
+    """The relation's schema, the facts about files it needs, and how outputs come from both."""
+
+    read_schema: spark_types.StructType
+    facts: tuple[str, ...]
+    outputs: tuple[SelectedColumn, ...]
+    """One per column of the projection, of its name."""
+
+    constants: Mapping[str, Constant] = field(default_factory=dict)
+    """Those of the facts that are columns of the table."""
+
+    hidden: Mapping[int, str] = field(default_factory=dict)
+    """What each column beyond the projection is called in the relation, by field id."""
+
+    names: Mapping[int, str] = field(default_factory=dict)
+    """What each column of the table is called in the relation, by field id."""
+
+    def told(self, never_null: Collection[int]) -> tuple[str, ...]:
+        """Which columns to read have no null where those of the table have none.
+
+        Not one that has a default: of a file without it nulls are read, to be replaced.
+        """
+        read = {f.name: f for f in self.read_schema.fields}
+        names = [self.names[i] for i in sorted(never_null) if i in self.names]
+        return tuple(n for n in names if n in read and "EXISTS_DEFAULT" not in read[n].metadata)
+
+    def schema(self, *, positions: bool) -> spark_types.StructType:
+        """The columns to read: with each row's position where an expression or a delete asks."""
+        if not positions and not any(ROW_INDEX in o.value for o in self.outputs):
+            return self.read_schema
+        position = spark_types.StructField(ROW_INDEX, spark_types.LongType())
+        return spark_types.StructType([*self.read_schema.fields, position])
+
+
+def native_columns(
+    scan: TableScan,
+    hidden: Collection[int] = (),
+    constants: Collection[int] = (),
+    file_format: FileFormat = "parquet",
+    bounded_dates: Collection[int] = (),
+) -> NativeColumns | None:
+    """How Spark reads the scan's projection, or None where the portable reader must.
+
+    `hidden` are ids of further top-level columns, for conditions: also ones that the table no
+    longer has. `constants` are ids of columns that the files hold one value of, which is a fact.
+    Of ORC files only those with no old dates in the columns with the ids `bounded_dates` are read.
+    """
+    by_name = file_format == "orc"
+    further = further_columns(scan, hidden)
+    if further is None:
+        reason: str | None = "it compares columns that are not top-level ones"
+    else:
+        fields = (*scan.context.projection.fields, *further.values())
+        reason = _why_portable(scan, fields)
+        if reason is None and by_name:
+            named = [f for f in fields if f.field_id not in constants]
+            reason = why_not_by_name(scan.metadata.schemas, named, bounded_dates)
+    if reason is not None:
+        _log.info("%s of %s are read portably: %s", file_format, scan.context.table, reason)
+        return None
+    assert further is not None, "that was a reason"
+    read: list[spark_types.StructField] = []
+    names: dict[int, str] = {}
+    facts: list[str] = []
+    outputs: list[SelectedColumn] = []
+    known: dict[str, Constant] = {}
+    for f in (*scan.context.projection.fields, *further.values()):
+        if f.field_id in constants:
+            names[f.field_id] = constant_name(f.field_id)
+            known[names[f.field_id]] = Constant(field_id=f.field_id, type=f.type)
+    for f in scan.context.projection.fields:
+        column, expression = None, ""
+        match f.field_id:
+            case FILE.field_id:
+                facts.append(FACT_FILE)
+                column = FACT_FILE
+            case SPEC_ID.field_id:
+                facts.append(FACT_SPEC_ID)
+                column = FACT_SPEC_ID
+            case DELETED.field_id:
+                # files with deletes are read portably, which tells their rows apart
+                expression = "false"
+            case POS.field_id:
+                column = ROW_INDEX
+            case ROW_ID.field_id:
+                facts.append(FACT_FIRST_ROW_ID)
+                read.append(_stored(STORED_ROW_ID, f.field_id))
+                expression = (
+                    f"CASE WHEN {FACT_FIRST_ROW_ID} IS NOT NULL THEN "
+                    f"coalesce({STORED_ROW_ID}, {FACT_FIRST_ROW_ID} + {ROW_INDEX}) END"
+                )
+            case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+                facts += [FACT_FIRST_ROW_ID, FACT_SEQUENCE]
+                read.append(_stored(STORED_SEQUENCE, f.field_id))
+                expression = (
+                    f"CASE WHEN {FACT_FIRST_ROW_ID} IS NOT NULL THEN "
+                    f"coalesce({STORED_SEQUENCE}, {FACT_SEQUENCE}) END"
+                )
+            case field_id if field_id in constants:
+                column = names[field_id]
+            case _:
+                column = name = f.name if by_name else _read_name(f, scan)
+                names[f.field_id] = name
+                if not by_name and may_be_mistaken(f, scan.metadata):
+                    expression = f"CAST({quoted(name)} AS {type_text(_read_type(f.type, f.name))})"
+                    column = None
+                    f = replace(f, type=with_hidden_names(f.type))
+                if f.required and f.initial_default is not None:
+                    # Spark's reader asks every file for a column that is declared NOT NULL
+                    f = replace(f, required=False)
+                    default = sql_literal(f.type, f.initial_default)
+                    expression = f"coalesce({expression or quoted(name)}, {default})"
+                    column = None
+                read.append(_read_field(f, name))
+        outputs.append(
+            SelectedColumn(name=f.name, value=expression)
+            if column is None
+            else renamed(column, f.name)
+        )
+    for field_id, f in further.items():
+        if field_id not in names:
+            names[field_id] = f.name if by_name else hidden_name(field_id)
+            current = scan.context.schemas[0].as_struct.field(field_id)
+            taken = {n.lower() for n in (r.name for r in read)}
+            if not by_name and current is not None and f.name.lower() not in taken:
+                names[field_id] = _read_name(f, scan)
+            read.append(_read_field(f, names[field_id]))
+    return NativeColumns(
+        read_schema=spark_types.StructType(read),
+        facts=tuple(dict.fromkeys((*facts, *known))),
+        outputs=tuple(outputs),
+        constants=known,
+        hidden={field_id: names[field_id] for field_id in further},
+        names=names,
+    )
+
+
+def renamed(column: str, name: str) -> SelectedColumn:
+    """A column of the relation under another name."""
+    return SelectedColumn(name=name, value=quoted(column), column=column)
+
+
+def further_columns(scan: TableScan, ids: Collection[int]) -> dict[int, NestedField] | None:
+    """The fields with those ids as the newest schema types them, nothing required of old files."""
+    selected, *others = scan.context.schemas
+    schemas = (selected, *sorted(others, key=lambda s: s.schema_id, reverse=True))
+    found: dict[int, NestedField] = {}
+    for field_id in ids:
+        fields = (s.as_struct.field(field_id) for s in schemas)
+        f = next((f for f in fields if f is not None), None)
+        if f is None:
+            return None
+        found[field_id] = replace(f, required=False)
+    return found
+
+
+def _stored(name: str, field_id: int) -> spark_types.StructField:
+    return spark_types.StructField(
+        name, spark_types.LongType(), True, {"parquet.field.id": field_id}
+    )
+
+
+_METADATA_IDS = {
+    f.field_id for f in (DELETED, FILE, SPEC_ID, POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+}
+
+
+def _why_portable(scan: TableScan, fields: Collection[NestedField]) -> str | None:
+    if scan.context.name_mapping is not None:
+        return "it has a name mapping, so files may lack field ids"
+    reason = why_not_constant(fields, scan.context.specs.values())
+    if reason is not None:
+        return reason
+    for f in fields:
+        if f.field_id in _METADATA_IDS:
+            continue
+        if f.field_id > 2147483447:
+            return f"metadata column {f.name}"
+        for inner in (f, *walk_fields(f.type)):
+            if isinstance(inner.type, PrimitiveType) and not isinstance(inner.type, _NATIVE_TYPES):
+                return f"column {f.name} holds {inner.type}"
+            if inner is not f and inner.initial_default is not None:
+                return f"column {f.name} has an initial default inside"
+            if not _only_widened(inner, scan.context.schemas):
+                return f"column {f.name} was promoted in a way Spark does not read"
+        if f.initial_default is not None and isinstance(
+            f.type, BinaryType | StructType | ListType | MapType
+        ):
+            return f"column {f.name} has an initial default of type {f.type}"
+    return None
+
+
+def _only_widened(f: NestedField, schemas: tuple[Schema, ...]) -> bool:
+    """Whether every older type of the field is one that Spark's reader widens by itself."""
+    for schema in schemas:
+        older = schema.field_by_id.get(f.field_id)
+        if older is None or older.type == f.type or not isinstance(f.type, PrimitiveType):
+            continue
+        widened = (
+            (isinstance(older.type, IntegerType) and isinstance(f.type, LongType))
+            or (isinstance(older.type, FloatType) and isinstance(f.type, DoubleType))
+            or (isinstance(older.type, DecimalType) and isinstance(f.type, DecimalType))
+        )
+        if not widened:
+            return False
+    return True
+
+
+def _read_name(f: NestedField, scan: TableScan) -> str:
+    return hidden_name(f.field_id) if may_mislead(f, scan.metadata) else f.name
+
+
+def _read_field(f: NestedField, name: str) -> spark_types.StructField:
+    """The field as Spark's reader wants it: ids in the metadata at every level."""
+    metadata: dict[str, Any] = {"parquet.field.id": f.field_id}
+    if f.initial_default is not None:
+        literal = sql_literal(f.type, f.initial_default)
+        metadata |= {"EXISTS_DEFAULT": literal, "CURRENT_DEFAULT": literal}
+    return spark_types.StructField(name, _read_type(f.type, f.name), f.optional, metadata)
+
+
+def _read_type(type_: Type, path: str) -> spark_types.DataType:
+    match type_:
+        case StructType(fields=fields):
+            return spark_types.StructType([_read_field(c, c.name) for c in fields])
+        case ListType():
+            return spark_types.ArrayType(
+                _read_type(type_.element_type, path), not type_.element_required
+            )
+        case MapType():
+            return spark_types.MapType(
+                _read_type(type_.key_type, path),
+                _read_type(type_.value_type, path),
+                not type_.value_required,
+            )
+    leaf = Schema(fields=(NestedField(field_id=1, name=path, type=type_),))
+    return to_spark_schema(leaf).fields[0].dataType
+
+
+def sql_literal(type_: Type, value: Any) -> str:
+    """A value of a native type in SQL."""
+    text = value_to_json(type_, value)
+    match type_:
+        case BooleanType():
+            return "true" if value else "false"
+        case StringType():
+            return text_literal(str(text))
+        case DateType():
+            return f"DATE '{text}'"
+        case TimestamptzType():
+            return f"TIMESTAMP '{text}'"
+        case TimestampType():
+            return f"TIMESTAMP_NTZ '{text}'"
+        case DecimalType(precision=precision, scale=scale):
+            return f"CAST('{text}' AS DECIMAL({precision}, {scale}))"
+        case FloatType() | DoubleType():
+            kind = "FLOAT" if isinstance(type_, FloatType) else "DOUBLE"
+            return f"CAST('{text}' AS {kind})"
+        case LongType():
+            return f"{text}L"
+        case _:
+            return str(text)
+
+
+def text_literal(text: str) -> str:
+    """A text in SQL, also for sessions that have switched escapes off."""
+    if "'" in text or "\\" in text:
+        return f"CAST(X'{text.encode().hex()}' AS STRING)"
+    return f"'{text}'"

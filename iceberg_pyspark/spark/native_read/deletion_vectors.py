@@ -1,0 +1,87 @@
+"""Deletion vectors that executors read: told where they lie, and what their manifests say of them.
+
+Where a scan has few of them the driver reads and broadcasts them
+(`spark/native_read/position_deletes.py`), which saves every executor the way to the store. Many of
+them would make the driver read for seconds before a query begins, and hold them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from iceberg_pyspark.arrow.read.position_deletes import DeletionVector, deletion_vector_of
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.bridge.calls import VectorPlaces
+from iceberg_pyspark.storage.cache import is_written_once
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.restricted import check_read
+
+MAX_DRIVER_BYTES = 2 * 1024 * 1024
+"""Beyond so many bytes of a scan's deletion vectors executors read them.
+
+Measured on two cores, 64 files on a local disk: the first query takes as long either way with
+2 MiB, 4.4 s against 2.7 s with 8 MiB and 7.5 s against 3.7 s with 64 MiB.
+"""
+
+_MOST_BYTES = 2**31 - 1
+"""The length in a blob is a signed 32-bit integer."""
+
+
+def large_vectors(
+    tasks: Sequence[ScanTask], table: str, is_reached: Callable[[str], bool]
+) -> dict[str, DeletionVector]:
+    """The deletion vectors of data files by their paths, if they are too many for the driver.
+
+    Without those in files that `is_reached` says executors do not reach.
+    """
+    found = ((t.file_path, deletion_vector_of(t, table)) for t in tasks)
+    vectors = {path: vector for path, vector in found if vector is not None}
+    if sum(v.content_size_in_bytes for v in vectors.values()) <= MAX_DRIVER_BYTES:
+        return {}
+    return {path: v for path, v in vectors.items() if is_reached(v.file_path)}
+
+
+def vector_places(
+    io: FileIO,
+    table: str,
+    vectors: Sequence[DeletionVector | None],
+    location_of: Callable[[str], str],
+    options: Mapping[str, str],
+) -> VectorPlaces:
+    """What executors must know of the vectors of data files, in their order.
+
+    `location_of` says by which location the JVM reaches a file, and `options` what it is told.
+    Raises `LocationRefusedError` for a file that the table may not read.
+    """
+    numbers: dict[str, int] = {}
+    for vector in vectors:
+        if vector is None:
+            continue
+        _check(table, vector)
+        if vector.file_path not in numbers:
+            check_read(io, vector.file_path)
+            numbers[vector.file_path] = len(numbers)
+    locations = [location_of(path) for path in numbers]
+    return VectorPlaces(
+        table=table,
+        store=hashlib.sha256(json.dumps(dict(options), sort_keys=True).encode()).hexdigest(),
+        options=options,
+        locations=locations,
+        lasting=[is_written_once(path.rpartition("/")[2]) for path in numbers],
+        places=[0 if v is None else numbers[v.file_path] for v in vectors],
+        offsets=[0 if v is None else v.content_offset for v in vectors],
+        sizes=[0 if v is None else v.content_size_in_bytes for v in vectors],
+        cardinalities=[0 if v is None else v.cardinality for v in vectors],
+    )
+
+
+def _check(table: str, vector: DeletionVector) -> None:
+    size, offset = vector.content_size_in_bytes, vector.content_offset
+    if offset < 0 or not 0 < size <= _MOST_BYTES:
+        raise InvalidMetadataError(
+            f"table {table}: deletion vector at {offset} of {vector.file_path}: "
+            f"no file has a vector of {size} bytes there"
+        )

@@ -1,0 +1,192 @@
+"""Equality deletes as anti-joins of Spark's own: the deleted keys travel in a broadcast.
+
+Specification, "Equality Delete Files" and "Scan Planning". The planner has settled which delete
+file applies to which data file. A delete of one partition is compared within that partition, one
+that reaches several is global; either way only with rows older than itself. Of equal keys the
+youngest delete stands for all. Null equals null (conformance 28), which costs a fast join, so it is
+asked for only where a null is among the keys.
+
+What Spark may compare otherwise than the specification has no plan here, and is read portably.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.arrow.read.equality_deletes import read_equality_keys
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
+from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
+from iceberg_pyspark.spark.native_read.columns import further_columns
+from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import BinaryType
+from iceberg_pyspark.table.reading.scan import TableScan
+
+SCOPE = "__ice_scope"
+AGE = "__ice_age"
+MAX_KEY_BYTES = 64 * 1024 * 1024
+"""Beyond this, keys do not travel in one broadcast: their files are read portably."""
+
+_COMPARED_TYPES = (*COMPARED_TYPES, BinaryType)
+"""Bytes too: it is their order that is not compared."""
+
+_DELETED_SCOPE = "__ice_deleted_scope"
+_DELETED_AGE = "__ice_deleted_age"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletedKeys:
+    """The keys of all deletes that compare the same columns, in one scope or everywhere.
+
+    `keys` has a column `__ice_deleted_<field id>` for each compared one, the age of the youngest
+    delete, and the scope if there is one. `any_age` says that all deletes are younger than all
+    rows.
+    """
+
+    keys: pa.Table
+    schema: Schema
+    scoped: bool
+    any_age: bool
+
+
+@dataclass(kw_only=True)
+class PartitionScopes:
+    """A number for every partition of a spec."""
+
+    ordinals: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    def of(self, task: ScanTask) -> int:
+        """The number of a file's partition."""
+        # values by their text: 0.0 is not -0.0 here, and NaN is NaN
+        key = (task.spec_id, repr(task.partition))
+        return self.ordinals.setdefault(key, len(self.ordinals))
+
+
+def equality_deletes(task: ScanTask) -> list[DeleteFileRef]:
+    """Those of a task's deletes that compare values."""
+    return [d for d in task.deletes if d.content is FileContent.EQUALITY_DELETES]
+
+
+def key_ids(tasks: Sequence[ScanTask]) -> tuple[int, ...]:
+    """The field ids that the tasks' equality deletes compare."""
+    return tuple(sorted({i for t in tasks for d in equality_deletes(t) for i in d.equality_ids}))
+
+
+def read_deleted_keys(
+    scan: TableScan, tasks: Sequence[ScanTask], scopes: PartitionScopes
+) -> list[DeletedKeys] | None:
+    """The keys that the tasks' equality deletes hold, or None where a plan cannot have them."""
+    fields = further_columns(scan, key_ids(tasks))
+    if fields is None or not all(isinstance(f.type, _COMPARED_TYPES) for f in fields.values()):
+        return None
+    refs: dict[str, DeleteFileRef] = {}
+    scopes_of: dict[str, set[int]] = {}
+    for task in tasks:
+        for ref in equality_deletes(task):
+            refs[ref.file_path] = ref
+            scopes_of.setdefault(ref.file_path, set()).add(scopes.of(task))
+    if sum(r.file_size_in_bytes for r in refs.values()) > MAX_KEY_BYTES:
+        return None
+    youngest_rows = max(t.data_sequence_number for t in tasks)
+    groups: dict[tuple[tuple[int, ...], bool], list[tuple[DeleteFileRef, int]]] = {}
+    for path, ref in refs.items():
+        ids = tuple(sorted(set(ref.equality_ids)))
+        (first, *others) = scopes_of[path]
+        # one that was planned for a single partition cannot match rows of another: it is scoped
+        # to it, or bounds of its keys exclude the others
+        groups.setdefault((ids, not others), []).append((ref, first))
+    read = []
+    size = 0
+    for (ids, scoped), members in groups.items():
+        keys = _keys_of(scan, ids, members, scoped=scoped)
+        if keys is None:
+            continue
+        size += keys.nbytes
+        if size > MAX_KEY_BYTES:
+            return None
+        read.append(
+            DeletedKeys(
+                keys=keys,
+                schema=Schema(fields=tuple(fields[i] for i in ids)),
+                scoped=scoped and len(scopes.ordinals) > 1,
+                any_age=all(youngest_rows < ref.data_sequence_number for ref, _ in members),
+            )
+        )
+    return read
+
+
+def _keys_of(
+    scan: TableScan,
+    ids: tuple[int, ...],
+    members: Sequence[tuple[DeleteFileRef, int]],
+    *,
+    scoped: bool,
+) -> pa.Table | None:
+    """Distinct keys, in each scope with the age of the youngest delete; None without any."""
+    names = [deleted_name(i) for i in ids]
+    tables = []
+    for ref, scope in members:
+        columns = read_equality_keys(scan.io, scan.context, ids, [ref])
+        if columns and len(columns[0]):
+            rows = len(columns[0])
+            ages = pa.repeat(pa.scalar(ref.data_sequence_number, pa.int64()), rows)
+            within = pa.repeat(pa.scalar(scope, pa.int32()), rows)
+            tables.append(
+                pa.table([*columns, within, ages], [*names, _DELETED_SCOPE, _DELETED_AGE])
+            )
+    if not tables:
+        return None
+    by = [*names, _DELETED_SCOPE] if scoped else names
+    found = pa.concat_tables(tables).group_by(by).aggregate([(_DELETED_AGE, "max")])
+    return found.rename_columns(
+        [_DELETED_AGE if n == f"{_DELETED_AGE}_max" else n for n in found.column_names]
+    )
+
+
+def deleted_name(field_id: int) -> str:
+    """What the column of a delete is called beside the data's."""
+    return f"__ice_deleted_{field_id}"
+
+
+def kept_name(field_id: int) -> str:
+    """What a compared column of the data is called."""
+    return f"__ice_key_{field_id}"
+
+
+def anti_join(spark: SparkSession, rows: DataFrame, deleted: DeletedKeys) -> DataFrame:
+    """The anti-join of rows with deleted keys; rows have `kept_name` columns."""
+    table = deleted.keys
+    shipped = [spark_types.StructField(_DELETED_AGE, spark_types.LongType())]
+    if _DELETED_SCOPE in table.column_names:
+        shipped.append(spark_types.StructField(_DELETED_SCOPE, spark_types.IntegerType()))
+    ids = [f.field_id for f in deleted.schema.fields]
+    types = to_spark_schema(deleted.schema)
+    shipped += [
+        spark_types.StructField(deleted_name(i), f.dataType)
+        for i, f in zip(ids, types.fields, strict=True)
+    ]
+    schema = spark_types.StructType(shipped)
+    keys = spark.createDataFrame(table.select([f.name for f in shipped]), schema)
+    condition = reduce(Column.__and__, _matching(deleted, ids))
+    return rows.join(keys, condition, "left_anti")
+
+
+def _matching(deleted: DeletedKeys, ids: Sequence[int]) -> Iterator[Column]:
+    nulls: Mapping[str, int] = {
+        name: deleted.keys[name].null_count for name in deleted.keys.column_names
+    }
+    for i in ids:
+        kept, gone = sql.col(kept_name(i)), sql.col(deleted_name(i))
+        yield kept.eqNullSafe(gone) if nulls[deleted_name(i)] else kept == gone
+    if deleted.scoped:
+        yield sql.col(SCOPE) == sql.col(_DELETED_SCOPE)
+    if not deleted.any_age:
+        yield sql.col(AGE) < sql.col(_DELETED_AGE)

@@ -1,0 +1,86 @@
+"""Files by the values of their partitions, for joins that need no shuffle.
+
+Spark is told the partition fields that all specs of a table share, each by a transform whose
+function the catalog has. Two tables are joined bucket by bucket where their keys are the same
+functions of the columns they are joined on, so a key must be the very value of its function: where
+that is not certain the files are not grouped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.native_read.constants import CONSTANT_TYPES
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    YearTransform,
+)
+from iceberg_pyspark.spec.types import BinaryType, NestedField
+
+_TIMES = (YearTransform, MonthTransform, DayTransform, HourTransform)
+_KEY_TYPES = (*CONSTANT_TYPES, BinaryType)
+_GROUPED = (IdentityTransform, BucketTransform, TruncateTransform, *_TIMES)
+
+
+def grouping_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
+    """The partition fields that Spark may group files by."""
+    schema = metadata.current_schema.as_struct
+    found = []
+    for f in metadata.default_spec.fields:
+        source = schema.field(f.source_id)
+        if (
+            len(f.source_ids) == 1
+            and isinstance(f.transform, _GROUPED)
+            and source is not None
+            and isinstance(source.type, _KEY_TYPES)
+            and all(_position(spec, f) is not None for spec in metadata.partition_specs)
+        ):
+            found.append(f)
+    return tuple(found)
+
+
+def key_columns(metadata: TableMetadata, tasks: Sequence[ScanTask]) -> dict[str, pa.Array] | None:
+    """The keys of the files, a column for each grouping field; None where one is not certain.
+
+    Values have the types that the functions give. Old writers cut times before 1970 towards zero
+    (conformance line 55): up to the value 0 a stored one may be one too high.
+    """
+    source_of = metadata.current_schema.field_by_id
+    found: dict[str, pa.Array] = {}
+    for f in grouping_fields(metadata):
+        found_at = ((i, _position(spec, f)) for i, spec in metadata.spec_by_id.items())
+        positions = {i: position for i, position in found_at if position is not None}
+        values = [t.partition[positions[t.spec_id]] for t in tasks]
+        if isinstance(f.transform, _TIMES) and any(v is not None and v <= 0 for v in values):
+            return None
+        found[f"k{len(found)}"] = pa.array(values, _key_type(f, source_of[f.source_id]))
+    return found
+
+
+def _key_type(f: PartitionField, source: NestedField) -> pa.DataType:
+    match f.transform:
+        case IdentityTransform() | TruncateTransform():
+            return arrow_type(source.type)
+        case DayTransform():
+            return pa.date32()
+        case _:
+            return pa.int32()
+
+
+def _position(spec: PartitionSpec, like: PartitionField) -> int | None:
+    """Where a spec has the same field of the same column."""
+    for i, f in enumerate(spec.fields):
+        if f.source_ids == like.source_ids and f.transform == like.transform:
+            return i
+    return None

@@ -1,0 +1,144 @@
+"""What Spark's own ORC reader would read otherwise than Iceberg does: columns, and files.
+
+Iceberg finds ORC columns by the field ids in a file, Spark by their names. Both find the same where
+a name has meant one field in every schema that the table ever had, and files are named by one of
+these. Spark opens no file that has a time with a zone, knows no times without one, and takes the
+days of dates before October 1582 for those of another calendar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.expressions.predicates import BoundColumn, BoundLiteral, Predicate
+from iceberg_pyspark.expressions.rewriting import or_
+from iceberg_pyspark.planning.entry_filter import matching_metrics
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.native_read.column_names import schemas_were_removed
+from iceberg_pyspark.spec.metadata_columns import (
+    DELETED,
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    POS,
+    ROW_ID,
+    SPEC_ID,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    DateType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    VariantType,
+    walk_fields,
+)
+
+_FIRST_DATE = (date(1600, 1, 1) - date(1970, 1, 1)).days
+"""No calendar shifts it: bounds in ORC files may be days of the older one too."""
+_FACTS = {f.field_id for f in (DELETED, FILE, SPEC_ID)}
+_POSITIONAL = {f.field_id for f in (POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
+_BY_PLACE = "_col"
+"""Where all columns of a file are called so, Spark takes them by their places."""
+
+
+def why_not_by_name(
+    schemas: Collection[Schema], fields: Collection[NestedField], bounded_dates: Collection[int]
+) -> str | None:
+    """Why Spark may read the columns of ORC files otherwise than Iceberg, None where it cannot.
+
+    `schemas` are all that the table has had, `fields` top-level ones of types that Spark's Parquet
+    reader has. Only files without old dates in the columns with the ids `bounded_dates` are read.
+    """
+    reason = _why_no_file(schemas)
+    if reason is not None:
+        return reason
+    fields = [f for f in fields if f.field_id not in _FACTS]
+    for f in fields:
+        if f.field_id in _POSITIONAL:
+            return f"{f.name} takes positions in ORC files"
+        for inner in (f, *walk_fields(f.type)):
+            if isinstance(inner.type, TimestampType | TimestamptzType | VariantType):
+                return f"column {f.name} holds {inner.type} in ORC files"
+            if isinstance(inner.type, DateType) and inner.field_id not in bounded_dates:
+                return f"column {f.name} may hold dates before 1600 in ORC files"
+            if isinstance(inner.type, StructType) and not inner.type.fields:
+                return f"column {f.name} holds a struct without fields"
+            if inner.initial_default is not None:
+                return f"column {f.name} has an initial default, which ORC files lack"
+    return _why_other_names(schemas, fields)
+
+
+def is_named_by_schemas(task: ScanTask) -> bool:
+    """Whether a file has the names of a schema that the metadata has.
+
+    Version 1 let writers keep the newest schema alone, and its files have the sequence number 0.
+    """
+    return task.data_sequence_number > 0
+
+
+def files_with_old_dates(entries: pa.Table, dates: Iterable[NestedField]) -> frozenset[str]:
+    """The locations of ORC files that may hold a date that Spark would shift.
+
+    `entries` have metrics of those columns of dates.
+    """
+    old: list[Predicate] = [
+        BoundLiteral(
+            op="lt",
+            column=BoundColumn(field_id=f.field_id, name=f.name, type=f.type, required=False),
+            literal=_FIRST_DATE,
+        )
+        for f in dates
+    ]
+    of_orc = entries.filter(pc.equal(entries["file_format"], "orc"))
+    if not old or not of_orc.num_rows:
+        return frozenset()
+    may_be = pa.array(matching_metrics(of_orc, or_(*old)))
+    return frozenset(of_orc["file_path"].filter(may_be).to_pylist())
+
+
+def _why_no_file(schemas: Collection[Schema]) -> str | None:
+    """Why no ORC file of a table can be told to be read right, whatever is read of it."""
+    if schemas_were_removed(schemas):
+        return "schemas were removed, so that names in ORC files may mean other columns"
+    for schema in schemas:
+        for f in walk_fields(schema.as_struct):
+            if isinstance(f.type, TimestamptzType | TimestamptzNsType):
+                return f"Spark opens no ORC file with a column like {f.name} of type {f.type}"
+        if all(f.name.startswith(_BY_PLACE) for f in schema.fields):
+            return f"ORC files whose columns are all called {_BY_PLACE}... are read by place"
+    return None
+
+
+def _why_other_names(schemas: Collection[Schema], fields: Collection[NestedField]) -> str | None:
+    """Why a file may have one of the fields under another name or as another type, or another field
+    under its name, in any case."""
+    ids: dict[tuple[int | None, str], set[int]] = {}
+    for schema in schemas:
+        for field_id, f in schema.field_by_id.items():
+            place = schema.parent_by_id.get(field_id), f.name.lower()
+            ids.setdefault(place, set()).add(field_id)
+    for top in fields:
+        for f in (top, *walk_fields(top.type)):
+            if "`" in f.name:
+                return f"the name of column {top.name} has a backtick, which ORC's own parser lacks"
+            for schema in schemas:
+                older = schema.field_by_id.get(f.field_id)
+                if older is None:
+                    if f.required:
+                        return f"column {top.name} is required and was added later"
+                    continue
+                if older.name != f.name:
+                    return f"column {top.name} was renamed, and ORC files are read by name"
+                if isinstance(f.type, PrimitiveType) and older.type != f.type:
+                    return f"column {top.name} was promoted"
+                place = schema.parent_by_id.get(f.field_id), f.name.lower()
+                if ids[place] != {f.field_id}:
+                    return f"the name of column {top.name} was another column's"
+    return None

@@ -1,0 +1,47 @@
+"""What the rows of data files are sorted by, as far as Spark orders values alike.
+
+A file says which sort order its rows are in; what is the same of all files, from its first field
+on, may be told to Spark. Fields of transforms end it, and floats, of which the two have different
+ideas: -0.0 is below 0.0 for Iceberg.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
+from iceberg_pyspark.spec.sorting import SortField
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import IdentityTransform
+from iceberg_pyspark.spec.types import BooleanType
+
+_ORDERED_TYPES = tuple(t for t in COMPARED_TYPES if t is not BooleanType)
+
+
+def sort_fields(
+    metadata: TableMetadata, order_ids: Collection[int | None]
+) -> tuple[SortField, ...]:
+    """What each file is sorted by; `order_ids` are the sort orders that the files say."""
+    if len(order_ids) != 1:
+        return ()
+    (order_id,) = order_ids
+    order = None if order_id is None else metadata.sort_order_by_id.get(order_id)
+    found: list[SortField] = []
+    columns = metadata.current_schema.as_struct
+    for f in () if order is None else order.fields:
+        column = columns.field(f.source_id) if len(f.source_ids) == 1 else None
+        alike = column is not None and isinstance(column.type, _ORDERED_TYPES)
+        if not alike or not isinstance(f.transform, IdentityTransform):
+            break
+        found.append(f)
+    return tuple(found)
+
+
+def sorted_by(fields: Collection[SortField], names: Mapping[int, str]) -> list[list[str]]:
+    """Name, direction and place of nulls of each field, up to one that has no name here."""
+    out = []
+    for f in fields:
+        if f.source_id not in names:
+            break
+        out.append([names[f.source_id], f.direction, f.null_order])
+    return out

@@ -1,0 +1,68 @@
+"""Whether the JVM reaches a table's files, by which location and with which options.
+
+Where it has no file system for a scheme (hadoop-aws, for one, does not come with pyspark), or a
+storage property cannot be told to it, the files are read portably.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from iceberg_pyspark.spark.native_read.hadoop_options import hadoop_options, jvm_schemes
+from iceberg_pyspark.storage.local import is_local
+from iceberg_pyspark.storage.places import REMOTE_SCHEMES
+
+_log = logging.getLogger(__name__)
+_told: set[str] = set()
+
+
+class NativeStorage:
+    """The stores of one table's files as the JVM sees them."""
+
+    def __init__(self, has_file_system: Callable[[str], bool], properties: Mapping[str, str]):
+        """`has_file_system` answers for a scheme; `properties` are Iceberg's."""
+        self._has_file_system = has_file_system
+        self._properties = properties
+        self._roots: dict[str, str | None] = {}
+        self._options: dict[str, str] = {}
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What the JVM must be told to open the locations asked for so far."""
+        return self._options
+
+    def location(self, location: str) -> str | None:
+        """The location by which the JVM reaches a file; None where it does not."""
+        if is_local(location):
+            return location
+        scheme, separator, rest = location.partition("://")
+        host, _, _ = rest.partition("/")
+        root = f"{scheme}{separator}{host}"
+        if root not in self._roots:
+            self._roots[root] = self._known_scheme(scheme, root)
+        known = self._roots[root]
+        return None if known is None else f"{known}://{rest}"
+
+    def _known_scheme(self, scheme: str, root: str) -> str | None:
+        # Hadoop opens some, `ftp` for one, that no table may name; Python refuses those
+        may_be = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
+        known = next((s for s in may_be if self._has_file_system(s)), None)
+        options = hadoop_options(root, self._properties)
+        if known is None:
+            _tell_once(f"the JVM has no file system for {scheme}://, so Python reads what is there")
+        elif options is None:
+            known = None
+            _tell_once(
+                f"the JVM cannot be given all storage properties for {scheme}://, so Python reads "
+                "what is there"
+            )
+        else:
+            self._options |= options
+        return known
+
+
+def _tell_once(line: str) -> None:
+    if line not in _told:
+        _told.add(line)
+        _log.warning(line)

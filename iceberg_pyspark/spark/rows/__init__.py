@@ -1,0 +1,1 @@
+"""Rows between Spark, Arrow and Python workers."""

@@ -1,0 +1,38 @@
+"""Columns that `*` does not have and that are there all the same: which file, where in it."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import StructType
+
+from iceberg_pyspark.spark.rows.types import project_like
+from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import NestedField
+from iceberg_pyspark.table.reading.scan import partition_of
+
+_OF_EVERY_TABLE = ("_spec_id", "_file", "_pos", "_deleted")
+_OF_ROW_LINEAGE = ("_row_id", "_last_updated_sequence_number")
+
+
+def hidden_columns(metadata: TableMetadata) -> Schema:
+    """The hidden columns of a table."""
+    names = _OF_EVERY_TABLE + (_OF_ROW_LINEAGE if metadata.format_version >= 3 else ())
+    partition = partition_of(metadata)
+    fields = (PLAIN_METADATA_COLUMNS[n] for n in names)
+    return Schema(fields=(*fields, *([] if partition is None else [partition])))
+
+
+def project_with_hidden(schema: Schema, wanted: StructType, metadata: TableMetadata) -> Schema:
+    """The columns that Spark wants of a schema, hidden ones of the table too, in Spark's order."""
+    partition = partition_of(metadata)
+    fields: list[NestedField] = []
+    for f in wanted.fields:
+        known = schema
+        if schema.as_struct.field_named(f.name) is None:
+            reserved = PLAIN_METADATA_COLUMNS.get(f.name)
+            if partition is not None and f.name == partition.name:
+                reserved = partition
+            known = schema if reserved is None else Schema(fields=(reserved,))
+        fields.extend(project_like(known, StructType([f])).fields)
+    return Schema(fields=tuple(fields), schema_id=schema.schema_id)

@@ -1,0 +1,45 @@
+"""Tasks of ours in a plan of Spark's: shipped pickled, read on executors as Arrow."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from iceberg_pyspark.spark.rows.worker_steps import worker_step
+
+if TYPE_CHECKING:
+    # executors import this module, and have no bridge
+    from iceberg_pyspark.spark.bridge.jvm import Bridge
+
+
+def shipped_tasks(
+    bridge: Bridge,
+    tasks: Sequence[Any],
+    rows: Callable[[Any], Iterator[pa.RecordBatch]],
+    schema: StructType,
+    *,
+    most_partitions: int | None = None,
+) -> DataFrame:
+    """What `rows` gives for each task, of that schema; a partition per task unless bounded."""
+    if not tasks:
+        return bridge.spark.createDataFrame([], schema)
+    partitions = min(len(tasks), most_partitions or len(tasks))
+    shipped = bridge.binary_rows([(pickle.dumps(task),) for task in tasks], "task", partitions)
+    return shipped.mapInArrow(_ReadShipped(rows), schema)
+
+
+@dataclass(frozen=True)
+class _ReadShipped:
+    rows: Callable[[Any], Iterator[pa.RecordBatch]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with worker_step():
+            for batch in batches:
+                for data in batch.column(0).to_pylist():
+                    yield from self.rows(pickle.loads(data))

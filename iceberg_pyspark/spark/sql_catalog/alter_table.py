@@ -1,0 +1,167 @@
+"""ALTER TABLE: what Spark asks to change, as changes of the table, in one commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.bridge.protocol import (
+    AddColumn,
+    DeleteColumn,
+    OtherChange,
+    RemoveProperty,
+    RenameColumn,
+    SetProperty,
+    TableChange,
+    UpdateComment,
+    UpdateDefault,
+    UpdateNullability,
+    UpdatePosition,
+    UpdateType,
+)
+from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spark.sql_catalog.column_defaults import default_value
+from iceberg_pyspark.spec.types import PrimitiveType, Type
+from iceberg_pyspark.table.changes.pending_changes import UpdateProperties, UpdateSchema
+from iceberg_pyspark.table.changes.transaction import Transaction
+from iceberg_pyspark.table.table import Table
+
+ColumnChange: TypeAlias = (
+    AddColumn
+    | DeleteColumn
+    | RenameColumn
+    | UpdateType
+    | UpdateNullability
+    | UpdateComment
+    | UpdatePosition
+    | UpdateDefault
+    | OtherChange
+)
+_LOCATION = "location"
+_SHOWN_ONLY = {
+    _LOCATION: "a table has one; ALTER TABLE ... SET LOCATION gives it another",
+    "provider": "every table here is Iceberg's",
+    "format": "set write.format.default",
+    "sort-order": "use ALTER TABLE ... WRITE ORDERED BY",
+    "identifier-fields": "use ALTER TABLE ... SET IDENTIFIER FIELDS",
+}
+
+
+def alter_table(table: Table, changes: Sequence[TableChange]) -> None:
+    """Carry out the changes of one statement together, or none of them."""
+    with table.transaction() as transaction:
+        _change_location(transaction, changes)
+        _change_properties(transaction, changes, str(table.identifier))
+        _change_columns(transaction, changes, str(table.identifier))
+
+
+def _change_location(transaction: Transaction, changes: Sequence[TableChange]) -> None:
+    """SET LOCATION comes as a property."""
+    for c in changes:
+        if isinstance(c, SetProperty) and c.key == _LOCATION:
+            transaction.update_location().set_location(c.value).commit()
+
+
+def _change_properties(transaction: Transaction, changes: Sequence[TableChange], name: str) -> None:
+    update: UpdateProperties = transaction.update_properties()
+    found = False
+    for c in changes:
+        if not isinstance(c, SetProperty | RemoveProperty):
+            continue
+        if isinstance(c, SetProperty) and c.key == _LOCATION:
+            continue
+        found = True
+        if c.key in _SHOWN_ONLY:
+            raise UnsupportedFeatureError(
+                f"table {name}: '{c.key}' is shown as a property and cannot be changed as one; "
+                f"{_SHOWN_ONLY[c.key]}"
+            )
+        if isinstance(c, SetProperty):
+            update.set({c.key: c.value})
+        else:
+            update.remove(c.key)
+    if found:
+        update.commit()
+
+
+def _change_columns(transaction: Transaction, changes: Sequence[TableChange], name: str) -> None:
+    schema = transaction.update_schema()
+    found = False
+    for c in changes:
+        if isinstance(c, SetProperty | RemoveProperty):
+            continue
+        found = True
+        _change_column(schema, c, name)
+    if found:
+        schema.commit()
+
+
+def _change_column(schema: UpdateSchema, c: ColumnChange, table: str) -> None:
+    if isinstance(c, OtherChange):
+        raise UnsupportedFeatureError(f"ALTER TABLE {table}: {c.kind} is not supported")
+    column = ".".join(c.path)
+    match c:
+        case AddColumn():
+            _add_column(schema, c, column)
+        case DeleteColumn():
+            if not (c.if_exists and column not in schema.schema.id_by_name):
+                schema.drop_column(column)
+        case RenameColumn():
+            schema.rename_column(column, c.name)
+        case UpdateType():
+            schema.update_type(column, _primitive(c, column))
+        case UpdateNullability():
+            if c.nullable:
+                schema.make_optional(column)
+            else:
+                schema.require(column)
+        case UpdateComment():
+            schema.update_doc(column, c.comment)
+        case UpdatePosition():
+            _move(schema, column, c.position)
+        case UpdateDefault():
+            type_ = schema.schema.find(column).type
+            schema.update_default(column, default_value(column, type_, c.column_default))
+
+
+def _add_column(schema: UpdateSchema, c: AddColumn, column: str) -> None:
+    type_ = _iceberg_type(c.type)
+    parent, _, name = column.rpartition(".")
+    schema.add_column(
+        name,
+        type_,
+        parent=parent or None,
+        required=not c.nullable,
+        doc=c.comment,
+        default=default_value(column, type_, c.column_default),
+    )
+    if c.position is not None:
+        _move(schema, column, c.position)
+
+
+def _move(schema: UpdateSchema, column: str, position: str) -> None:
+    """Put a column after the one named, first if none is."""
+    if not position:
+        schema.move_first(column)
+        return
+    parent = column.rpartition(".")[0]
+    schema.move_after(column, f"{parent}.{position}" if parent else position)
+
+
+def _primitive(c: UpdateType, column: str) -> PrimitiveType:
+    type_ = _iceberg_type(c.type)
+    if not isinstance(type_, PrimitiveType):
+        raise UnsupportedFeatureError(
+            f"column '{column}': a column cannot become {type_}; change the fields in it one by one"
+        )
+    return type_
+
+
+def _iceberg_type(text: str) -> Type:
+    field = {"name": "x", "type": json.loads(text), "nullable": True, "metadata": {}}
+    wrapped = spark_types.StructType.fromJson({"type": "struct", "fields": [field]})
+    return from_spark_schema(wrapped).fields[0].type

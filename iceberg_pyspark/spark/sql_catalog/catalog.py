@@ -1,0 +1,425 @@
+"""Spark SQL's questions to a catalog, answered: tables, namespaces, schemas, and their changes.
+
+What cannot be answered is raised. A loaded table is known to the JVM by a handle that says
+everything needed to load the same state again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NoSuchTableError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spark.bridge.protocol import (
+    CatalogOpen,
+    Done,
+    Dropped,
+    Existence,
+    NamespaceAlter,
+    NamespaceCreate,
+    NamespaceDrop,
+    NamespaceExists,
+    NamespaceFacts,
+    NamespaceLoad,
+    Namespaces,
+    NamespacesList,
+    OpenedCatalog,
+    ShownTransform,
+    StagedAbort,
+    StagedCommit,
+    TableAlter,
+    TableCreate,
+    TableDrop,
+    TableExists,
+    TableFacts,
+    TableInvalidate,
+    TableLoad,
+    TableNames,
+    TableQuestion,
+    TableRename,
+    TablesList,
+    TableStage,
+)
+from iceberg_pyspark.spark.native_read.grouping import grouping_fields
+from iceberg_pyspark.spark.native_read.runtime_filters import telling_columns
+from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
+from iceberg_pyspark.spark.rows.types import (
+    from_spark_schema,
+    shown_spark_schema,
+    to_spark_schema,
+)
+from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
+from iceberg_pyspark.spark.sql_catalog.column_defaults import with_defaults
+from iceberg_pyspark.spark.sql_catalog.default_texts import with_shown_defaults
+from iceberg_pyspark.spark.sql_catalog.staged_tables import (
+    StagedTables,
+    abort_staged,
+    commit_staged,
+    stage_new,
+    stage_replacement,
+)
+from iceberg_pyspark.spark.sql_catalog.statements import run_statement, statement_in
+from iceberg_pyspark.spark.sql_catalog.table_properties import (
+    shown_fields,
+    shown_partitioning,
+    shown_properties,
+)
+from iceberg_pyspark.spark.table_states import TableState, TableStates
+from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA, WAP_ENABLED
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import (
+    VoidTransform,
+)
+from iceberg_pyspark.sql_text.ddl import parse_partitioning
+from iceberg_pyspark.table.changes.create_table import create_table, new_table_properties
+from iceberg_pyspark.table.changes.purge_table import purge_table
+from iceberg_pyspark.table.metadata_tables.by_name import metadata_table, table_of_metadata_table
+from iceberg_pyspark.table.reading.column_statistics import distinct_counts
+from iceberg_pyspark.table.reading.snapshot_selection import (
+    SelectedSnapshot,
+    SnapshotSelector,
+    select_snapshot,
+)
+from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.table_storage import table_io
+
+_DONE = Done()
+_UNKNOWN_SIZE = 2**40
+"""Too large to broadcast."""
+
+
+class CatalogAnswers:
+    """The catalogs of one session, by handle, and the table states queries refer to."""
+
+    def __init__(self) -> None:
+        self._catalogs: dict[str, Catalog] = {}
+        self.staged = StagedTables()
+        self.states = TableStates(self.catalog)
+
+    def open(self, q: CatalogOpen) -> OpenedCatalog:
+        """Open a catalog."""
+        handle = f"{q.session}/{q.name}"
+        self._catalogs[handle] = load_catalog(q.name, **q.options)
+        return OpenedCatalog(handle=handle)
+
+    def tables_list(self, q: TablesList) -> TableNames:
+        """The tables in a namespace."""
+        listed = self.catalog(q.catalog).list_tables(q.namespace)
+        return TableNames(names=tuple(t.name for t in listed))
+
+    def table_exists(self, q: TableExists) -> Existence:
+        """Whether a table is there."""
+        return Existence(exists=self.catalog(q.catalog).table_exists(_identifier(q)))
+
+    def table_invalidate(self, q: TableInvalidate) -> Done:
+        """Nothing is cached: every load reads the catalog."""
+        self.catalog(q.catalog)
+        return _DONE
+
+    def table_load(self, q: TableLoad) -> TableFacts:
+        """A table, one of its metadata tables, or it at one of its references."""
+        catalog = self.catalog(q.catalog)
+        selector = SnapshotSelector()
+        if q.version is not None:
+            selector = SnapshotSelector(version=q.version)
+        elif q.timestamp_us is not None:
+            selector = SnapshotSelector(as_of_timestamp_ms=q.timestamp_us // 1000)
+        identifier = _identifier(q)
+        try:
+            loaded = catalog.load_table(identifier)
+        except NoSuchTableError:
+            named = table_of_metadata_table(identifier)
+            if named is not None:
+                loaded = catalog.load_table(named[0])
+                return self._metadata_facts(q.catalog, catalog, loaded, selector, named[1])
+            found = _with_ref(catalog, identifier)
+            if found is None:
+                raise
+            loaded, selector = found
+        if selector == SnapshotSelector() and _reads_branch(q.wap_branch, loaded.metadata):
+            selector = SnapshotSelector(branch=q.wap_branch)
+        return self._facts(q.catalog, catalog, loaded, selector)
+
+    def _facts(
+        self, handle: str, catalog: Catalog, loaded: LoadedTable, selector: SnapshotSelector
+    ) -> TableFacts:
+        metadata = loaded.metadata
+        selected = select_snapshot(metadata, selector)
+        state = TableState(catalog=handle, loaded=loaded, selector=selector)
+        return self._facts_of(self.states.keep(state), catalog, loaded, selected)
+
+    def _facts_of(
+        self, key: str, catalog: Catalog, loaded: LoadedTable, selected: SelectedSnapshot
+    ) -> TableFacts:
+        metadata = loaded.metadata
+        size = rows = 0
+        if selected.snapshot is not None:
+            said = selected.snapshot.number("total-files-size")
+            size = _UNKNOWN_SIZE if said is None else said
+            rows = selected.snapshot.number("total-records") or 0
+        return TableFacts(
+            handle=key,
+            name=f"{catalog.name}.{loaded.identifier}",
+            id=metadata.table_uuid,
+            version=str(selected.snapshot and selected.snapshot.snapshot_id),
+            schema=with_shown_defaults(shown_spark_schema(selected.schema), selected.schema).json(),
+            metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
+            properties=shown_properties(metadata),
+            partitioning=shown_partitioning(metadata),
+            size_in_bytes=size,
+            rows=rows,
+            has_column_statistics=bool(distinct_counts(metadata, selected.snapshot)),
+            grouping=_grouping(metadata, selected.schema),
+            filtered=tuple(f.name for f in telling_columns(metadata)),
+            accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
+        )
+
+    def _metadata_facts(
+        self,
+        handle: str,
+        catalog: Catalog,
+        loaded: LoadedTable,
+        selector: SnapshotSelector,
+        name: str,
+    ) -> TableFacts:
+        opened = metadata_table(loaded, table_io(loaded), name, selector=selector)
+        state = TableState(catalog=handle, loaded=loaded, selector=selector, metadata_table=name)
+        key = self.states.keep(state)
+        return TableFacts(
+            handle=key,
+            name=f"{catalog.name}.{opened.name}",
+            schema=to_spark_schema(opened.schema).json(),
+            metadata_columns=to_spark_schema(Schema(fields=())).json(),
+            properties={"provider": "iceberg", "location": loaded.metadata.location},
+            partitioning=_partitioning_of_metadata_table(name, loaded.metadata),
+            size_in_bytes=2**20,
+        )
+
+    def state(self, handle: str) -> TableState:
+        """The state a query refers to."""
+        return self.states.state(handle)
+
+    def catalog(self, handle: str) -> Catalog:
+        """A catalog that Spark has opened; raises `InvalidRequestError`."""
+        found = self._catalogs.get(handle)
+        if found is None:
+            raise InvalidRequestError(
+                f"catalog {handle.partition('/')[2]} was opened before iceberg_pyspark was "
+                "installed again: make the DataFrame anew"
+            )
+        return found
+
+    def table_create(self, q: TableCreate) -> TableFacts:
+        """CREATE TABLE."""
+        catalog = self.catalog(q.catalog)
+        schema = with_defaults(from_spark_schema(_struct(q.schema)), q.defaults)
+        properties = dict(q.properties)
+        location = properties.pop("location", None)
+        loaded = create_table(
+            catalog,
+            _identifier(q),
+            schema,
+            spec=parse_partitioning(q.partitioned_by, schema),
+            location=location,
+            properties=new_table_properties(
+                catalog.properties, _stored_properties(catalog, properties)
+            ),
+        )
+        return self._facts(q.catalog, catalog, loaded, SnapshotSelector())
+
+    def table_stage(self, q: TableStage) -> TableFacts:
+        """CREATE TABLE AS SELECT and REPLACE TABLE; `mode` says which of them may be."""
+        catalog = self.catalog(q.catalog)
+        schema = with_defaults(from_spark_schema(_struct(q.schema)), q.defaults)
+        given = dict(q.properties)
+        location = given.pop("location", None)
+        properties = new_table_properties(catalog.properties, _stored_properties(catalog, given))
+        spec = parse_partitioning(q.partitioned_by, schema)
+        identifier = _identifier(q)
+        try:
+            existing = None if q.mode == "create" else catalog.load_table(identifier)
+        except NoSuchTableError:
+            if q.mode == "replace":
+                raise
+            existing = None
+        if existing is None:
+            staged = stage_new(
+                catalog, identifier, schema, spec, location=location, properties=properties
+            )
+        else:
+            staged = stage_replacement(
+                catalog, existing, schema, spec, location=location, properties=properties
+            )
+        selected = SelectedSnapshot(snapshot=None, schema=staged.planned.metadata.current_schema)
+        key = self.staged.add(q.catalog, staged)
+        return self._facts_of(key, catalog, staged.planned, selected)
+
+    def staged_commit(self, q: StagedCommit) -> Done:
+        """Make a staged table."""
+        staged = self.staged.take(q.handle)
+        if staged is not None:
+            commit_staged(staged)
+        return _DONE
+
+    def staged_abort(self, q: StagedAbort) -> Done:
+        """Leave nothing of a staged table."""
+        staged = self.staged.take(q.handle)
+        if staged is not None:
+            abort_staged(staged)
+        return _DONE
+
+    def table_alter(self, q: TableAlter) -> TableFacts:
+        """ALTER TABLE, and Iceberg's statements that come as one."""
+        catalog = self.catalog(q.catalog)
+        table = Table(catalog, catalog.load_table(_identifier(q)))
+        statement = statement_in(q.changes)
+        if statement is None:
+            alter_table(table, q.changes)
+        else:
+            run_statement(table, statement)
+        loaded = catalog.load_table(_identifier(q))
+        return self._facts(q.catalog, catalog, loaded, SnapshotSelector())
+
+    def table_drop(self, q: TableDrop) -> Dropped:
+        """DROP TABLE."""
+        catalog = self.catalog(q.catalog)
+        try:
+            if q.purge:
+                purge_table(catalog, _identifier(q))
+            else:
+                catalog.drop_table(_identifier(q))
+        except NoSuchTableError:
+            return Dropped(dropped=False)
+        return Dropped(dropped=True)
+
+    def table_rename(self, q: TableRename) -> Done:
+        """ALTER TABLE ... RENAME TO."""
+        target = TableIdentifier(namespace=q.to_namespace, name=q.to_name)
+        self.catalog(q.catalog).rename_table(_identifier(q), target)
+        return _DONE
+
+    def namespaces_list(self, q: NamespacesList) -> Namespaces:
+        """The namespaces in a namespace."""
+        return Namespaces(namespaces=tuple(self.catalog(q.catalog).list_namespaces(q.namespace)))
+
+    def namespace_exists(self, q: NamespaceExists) -> Existence:
+        """Whether a namespace is there."""
+        return Existence(exists=self.catalog(q.catalog).namespace_exists(q.namespace))
+
+    def namespace_load(self, q: NamespaceLoad) -> NamespaceFacts:
+        """The properties of a namespace."""
+        found = self.catalog(q.catalog).load_namespace_properties(q.namespace)
+        return NamespaceFacts(properties=found)
+
+    def namespace_create(self, q: NamespaceCreate) -> Done:
+        """CREATE NAMESPACE."""
+        catalog = self.catalog(q.catalog)
+        try:
+            catalog.create_namespace(q.namespace, q.properties)
+        except UnsupportedFeatureError:
+            # Spark names an owner, asked or not; where nothing is kept it is no more than that
+            if q.properties.keys() != {"owner"}:
+                raise
+            catalog.create_namespace(q.namespace)
+        return _DONE
+
+    def namespace_alter(self, q: NamespaceAlter) -> Done:
+        """ALTER NAMESPACE."""
+        self.catalog(q.catalog).update_namespace_properties(
+            q.namespace, removals=q.removals, updates=q.updates
+        )
+        return _DONE
+
+    def namespace_drop(self, q: NamespaceDrop) -> Done:
+        """DROP NAMESPACE."""
+        catalog = self.catalog(q.catalog)
+        if q.cascade:
+            _drop_all_in(catalog, q.namespace)
+        catalog.drop_namespace(q.namespace)
+        return _DONE
+
+
+def _grouping(metadata: TableMetadata, schema: Schema) -> tuple[ShownTransform, ...]:
+    """By what Spark may group files, none in an older schema: names may mean other columns."""
+    if schema.schema_id != metadata.current_schema_id:
+        return ()
+    return shown_fields(grouping_fields(metadata), schema)
+
+
+def _identifier(q: TableQuestion) -> TableIdentifier:
+    return TableIdentifier(namespace=q.namespace, name=q.name)
+
+
+def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
+    """Whether a session that writes to a branch to be audited (`spark.wap.branch`) reads it too."""
+    return branch in metadata.refs and WAP_ENABLED.of(metadata.properties)
+
+
+def _with_ref(
+    catalog: Catalog, identifier: TableIdentifier
+) -> tuple[LoadedTable, SnapshotSelector] | None:
+    """`db.t.branch_x` and `db.t.tag_x`: the table above, at that reference."""
+    if not identifier.namespace:
+        return None
+    parent = TableIdentifier(namespace=identifier.namespace[:-1], name=identifier.namespace[-1])
+    for prefix in ("branch_", "tag_"):
+        if identifier.name.startswith(prefix):
+            ref = identifier.name[len(prefix) :]
+            loaded = catalog.load_table(parent)
+            selector = (
+                SnapshotSelector(branch=ref) if prefix == "branch_" else SnapshotSelector(tag=ref)
+            )
+            return loaded, selector
+    return None
+
+
+def _stored_properties(catalog: Catalog, given: Mapping[str, str]) -> dict[str, str]:
+    """The properties of CREATE TABLE without those that say how it was written."""
+    properties = dict(given)
+    provider = properties.pop("provider", "iceberg").lower()
+    for key in ("external", "is_managed_location", "table_type"):
+        properties.pop(key, None)
+    if provider == "parquet":
+        properties.setdefault("write.format.default", provider)
+    elif provider not in ("iceberg", "iceberg-py"):
+        raise UnsupportedFeatureError(
+            f"catalog {catalog.name} makes Iceberg tables of Parquet files only; write USING "
+            f"iceberg, not USING {provider}"
+        )
+    return properties
+
+
+def _drop_all_in(catalog: Catalog, namespace: tuple[str, ...]) -> None:
+    for identifier in catalog.list_tables(namespace):
+        catalog.drop_table(identifier)
+    for child in catalog.list_namespaces(namespace):
+        _drop_all_in(catalog, child)
+        catalog.drop_namespace(child)
+
+
+def _struct(text: str) -> spark_types.StructType:
+    return spark_types.StructType.fromJson(json.loads(text))
+
+
+def _partitioning_of_metadata_table(
+    name: str, metadata: TableMetadata
+) -> tuple[ShownTransform, ...]:
+    """Java shows position deletes as partitioned like the table, by the struct `partition`."""
+    if name != "position_deletes":
+        return ()
+    return tuple(
+        ShownTransform(
+            transform="identity", column="`partition`.`" + f.name.replace("`", "``") + "`"
+        )
+        for f in metadata.default_spec.fields
+        if not isinstance(f.transform, VoidTransform)
+    )

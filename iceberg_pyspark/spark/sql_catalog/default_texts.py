@@ -1,0 +1,106 @@
+"""Default values of a table's columns as Spark is told of them: SQL text with a column.
+
+Spark fills in the columns that an INSERT, or the word DEFAULT, leaves to the table; the metadata
+that say what with are those that Iceberg's own connector sets, and they say it in the same words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.native_read.columns import sql_literal, text_literal
+from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spec.default_values import WhichDefault, default_of
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampType,
+    TimeType,
+    Type,
+    UUIDType,
+)
+from iceberg_pyspark.spec.values import value_to_json
+
+_OF_ROWS_TO_COME = "CURRENT_DEFAULT"
+_OF_ROWS_THERE = "EXISTS_DEFAULT"
+
+
+def with_shown_defaults(shown: spark_types.StructType, schema: Schema) -> spark_types.StructType:
+    """What Spark is shown of a schema, with the defaults of its columns."""
+    pairs = zip(shown.fields, schema.fields, strict=True)
+    return spark_types.StructType([_with_default(column, f) for column, f in pairs])
+
+
+def _with_default(column: spark_types.StructField, f: NestedField) -> spark_types.StructField:
+    if f.write_default is None or not _is_shown_as_it_is(f):
+        return column
+    said = {
+        **column.metadata,
+        _OF_ROWS_TO_COME: _default_sql(f, "write"),
+        # Spark heeds the one only where it finds both
+        _OF_ROWS_THERE: _default_sql(f, "initial"),
+    }
+    return spark_types.StructField(column.name, column.dataType, column.nullable, said)
+
+
+def _is_shown_as_it_is(f: NestedField) -> bool:
+    """Not what Spark has no type for: it is shown as binary, and no row of it is written."""
+    try:
+        to_spark_schema(Schema(fields=(f,)))
+    except UnsupportedFeatureError:
+        return False
+    return True
+
+
+def _default_sql(f: NestedField, which: WhichDefault) -> str:
+    text = _sql(f.type, default_of(f, which))
+    if not isinstance(f.type, StructType | ListType | MapType):
+        return text
+    # nulls, and lists of nothing, get their types here
+    type_ = to_spark_schema(Schema(fields=(f,))).fields[0].dataType
+    return f"CAST({text} AS {type_.simpleString()})"
+
+
+def _sql(type_: Type, value: Any) -> str:
+    """A value as an expression that means the same in every session."""
+    if value is None:
+        return "NULL"
+    match type_:
+        case StructType(fields=fields):
+            named = [f"{text_literal(f.name)}, {_sql(f.type, value[f.field_id])}" for f in fields]
+            return f"NAMED_STRUCT({', '.join(named)})"
+        case ListType():
+            return f"ARRAY({', '.join(_sql(type_.element_type, v) for v in value)})"
+        case MapType():
+            pairs = [f"{_sql(type_.key_type, k)}, {_sql(type_.value_type, v)}" for k, v in value]
+            return f"MAP({', '.join(pairs)})"
+        case UUIDType():
+            return text_literal(value_to_json(type_, value))
+        case BinaryType() | FixedType():
+            return f"X'{value.hex().upper()}'"
+        case DecimalType():
+            return f"{value:f}BD"
+        case DoubleType():
+            return f"{float(value)!r}D"
+        case TimestampType():
+            return f"TIMESTAMP_NTZ '{_shortest(value_to_json(type_, value))}'"
+        case TimeType():
+            return f"TIME '{value_to_json(type_, value)}'"
+        case _:
+            return sql_literal(type_, value)
+
+
+def _shortest(timestamp: str) -> str:
+    """As Spark writes it."""
+    text = timestamp.replace("T", " ")
+    return text.rstrip("0") if "." in text else text

@@ -1,0 +1,66 @@
+"""Iceberg's statements of ALTER TABLE on their way through Spark.
+
+A parser in front of Spark's (`bridge/java/extensions/`) asks what a statement is. One of Iceberg's
+goes on as a property to set on its table, so that Spark resolves the table as in every ALTER TABLE,
+and comes back to the catalog's `table.alter` as that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iceberg_pyspark.catalogs.identifiers import quoted
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.bridge.protocol import (
+    ReadStatement,
+    SetProperty,
+    StatementRead,
+    SyntaxProblem,
+    TableChange,
+)
+from iceberg_pyspark.sql_text.extensions import (
+    ExtensionSyntaxError,
+    extension_statement,
+    parse_clause,
+)
+from iceberg_pyspark.table.run_sql_extensions import run_clause
+from iceberg_pyspark.table.table import Table
+
+STATEMENT_PROPERTY = "iceberg_pyspark.statement"
+"""What a statement travels as; no table has such a property."""
+
+
+def statement_read(q: StatementRead) -> ReadStatement:
+    """What the parser in front of Spark's needs of a text."""
+    found = extension_statement(q.text)
+    if found is None:
+        return ReadStatement()
+    table = tuple(found.table)
+    try:
+        parse_clause(q.text, found.offset)
+    except ExtensionSyntaxError as e:
+        problem = SyntaxProblem(near=e.near, expected=e.expected, line=e.line, position=e.position)
+        return ReadStatement(table=table, problem=problem)
+    return ReadStatement(
+        table=table,
+        quoted=quoted(found.table),
+        property=STATEMENT_PROPERTY,
+        clause=q.text[found.offset :],
+    )
+
+
+def statement_in(changes: Sequence[TableChange]) -> str | None:
+    """The statement that travels as one of the changes of an ALTER TABLE."""
+    for c in changes:
+        if isinstance(c, SetProperty) and c.key == STATEMENT_PROPERTY:
+            return c.value
+    return None
+
+
+def run_statement(table: Table, text: str, offset: int = 0) -> None:
+    """Carry out the clause that begins at an offset of a text."""
+    try:
+        clause = parse_clause(text, offset)
+    except ExtensionSyntaxError as e:
+        raise InvalidRequestError(f"table {table.identifier}: {e}: {text}") from e
+    run_clause(table, clause)

@@ -1,0 +1,1 @@
+"""Writes of a session: settings, distribution, files, commit."""

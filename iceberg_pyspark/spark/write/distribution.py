@@ -1,0 +1,222 @@
+"""How rows come to the tasks that write them: grouped by partition, sorted, in how many pieces.
+
+The modes and their defaults are the reference implementation's (`write.distribution-mode`): `range`
+for a sorted table, `hash` for a partitioned one, else `none`. Rows are rebalanced, not strictly
+distributed: Spark may join small groups, and split one that would take a task too long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.write.transform_columns import transform_column
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.properties import (
+    ADVISORY_PARTITION_SIZE,
+    DISTRIBUTION_MODE,
+    FANOUT,
+    PARQUET_COMPRESSION,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.sorting import UNSORTED, SortField, SortOrder
+from iceberg_pyspark.spec.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+)
+
+DistributionMode: TypeAlias = Literal["none", "hash", "range"]
+
+_SPARK_ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+_FILE_SIZE_AIMED_AT = 134_217_728
+# how much larger rows are in a shuffle than in a file, by the file's codec
+_SHRINKS_BY = {"zstd": 3, "gzip": 3}
+_SHRINKS_BY_ELSE = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteLayout:
+    """`sort_order` is what the rows of a task will be in, `UNSORTED` if they need not be.
+
+    `ordering` begins with the partition, so that a task writes one partition after the other.
+    """
+
+    mode: DistributionMode
+    schema: Schema
+    spec: PartitionSpec
+    sort_order: SortOrder
+    ordering: tuple[SortField, ...]
+    sorts_rows: bool
+    partition_bytes: int | None
+
+
+def write_layout(
+    schema: Schema,
+    spec: PartitionSpec,
+    sort_order: SortOrder,
+    properties: Mapping[str, str],
+    *,
+    default_mode: DistributionMode | None = None,
+) -> WriteLayout:
+    """The layout that a table's properties, a write's own laid over them, ask for.
+
+    Rows are not sorted by an order that cannot be computed.
+    """
+    if any(isinstance(f.transform, UnknownTransform) for f in sort_order.fields):
+        sort_order = UNSORTED
+    # rows of any order are sorted by void
+    sorted_by = [f for f in sort_order.fields if not isinstance(f.transform, VoidTransform)]
+    ordering = (*_partition_ordering(spec, sort_order), *sorted_by)
+    fans_out = FANOUT.of(properties)
+    size = ADVISORY_PARTITION_SIZE.of(properties)
+    codec = PARQUET_COMPRESSION.of(properties)
+    return WriteLayout(
+        mode=_mode(properties, spec, sort_order, default_mode),
+        schema=schema,
+        spec=spec,
+        sort_order=sort_order,
+        ordering=ordering,
+        sorts_rows=bool(ordering) and (bool(sort_order.fields) or not fans_out),
+        partition_bytes=size or _FILE_SIZE_AIMED_AT * _SHRINKS_BY.get(codec, _SHRINKS_BY_ELSE),
+    )
+
+
+def as_they_come(schema: Schema, spec: PartitionSpec) -> WriteLayout:
+    """Rows stay in the tasks and the order they are in."""
+    return WriteLayout(
+        mode="none",
+        schema=schema,
+        spec=spec,
+        sort_order=UNSORTED,
+        ordering=(),
+        sorts_rows=False,
+        partition_bytes=None,
+    )
+
+
+def lay_out(bridge: Bridge, frame: DataFrame, layout: WriteLayout) -> DataFrame:
+    """The rows, of whatever columns besides the table's, as `layout` says."""
+    return in_order(bridge, distributed(bridge, frame, layout), layout)
+
+
+def distributed(
+    bridge: Bridge, frame: DataFrame, layout: WriteLayout, hash_by: Sequence[str] = ()
+) -> DataFrame:
+    """The rows in the tasks that `layout` says; `hash_by` are columns of the partition's values."""
+    by = [_ordered(bridge, f, layout.schema) for f in layout.ordering]
+    if layout.mode == "hash":
+        by = [F.col(name) for name in hash_by] or [
+            transformed(bridge, f.source_id, f.transform, layout.schema)
+            for f in layout.spec.fields
+            if not isinstance(f.transform, VoidTransform)
+        ]
+    if layout.mode == "none" or not by:
+        return frame
+    at_least = bridge.bytes_of(_SPARK_ADVISORY_SIZE, "64MB")
+    return bridge.rebalanced(frame, by, max(layout.partition_bytes or 0, at_least))
+
+
+def in_order(
+    bridge: Bridge, frame: DataFrame, layout: WriteLayout, first: Sequence[str] = ()
+) -> DataFrame:
+    """The rows of each task in the order that `layout` says, by the columns of `first` before."""
+    if not layout.sorts_rows:
+        return frame
+    ordered = [_ordered(bridge, f, layout.schema) for f in layout.ordering]
+    return frame.sortWithinPartitions(*first, *ordered)
+
+
+def _mode(
+    properties: Mapping[str, str],
+    spec: PartitionSpec,
+    sort_order: SortOrder,
+    default: DistributionMode | None,
+) -> DistributionMode:
+    if DISTRIBUTION_MODE.name in properties:
+        mode = DISTRIBUTION_MODE.of(properties)
+    else:
+        mode = default or ("range" if sort_order.fields else "hash")
+    if spec.is_unpartitioned and (mode == "hash" or not sort_order.fields):
+        return "none"
+    return cast("DistributionMode", mode)
+
+
+def _partition_ordering(spec: PartitionSpec, order: SortOrder) -> Sequence[SortField]:
+    """The partition fields that rows in that order are not grouped by already."""
+    return [
+        SortField(
+            source_ids=f.source_ids,
+            transform=f.transform,
+            direction="asc",
+            null_order="nulls-first",
+        )
+        for f in spec.fields
+        if not isinstance(f.transform, VoidTransform)
+        and not any(
+            s.source_ids == f.source_ids and _keeps_order_of(s.transform, f.transform)
+            for s in order.fields
+        )
+    ]
+
+
+_TIME = (YearTransform, MonthTransform, DayTransform, HourTransform)
+
+
+def _keeps_order_of(sorted_by: Transform, partitioned_by: Transform) -> bool:
+    """Whether rows sorted by one transform of a column are sorted by another of it.
+
+    >>> _keeps_order_of(DayTransform(), MonthTransform())
+    True
+    >>> _keeps_order_of(TruncateTransform(2), TruncateTransform(4))
+    False
+    """
+    if sorted_by == partitioned_by:
+        return True
+    match sorted_by, partitioned_by:
+        case IdentityTransform(), TruncateTransform() | YearTransform() | MonthTransform():
+            return True
+        case IdentityTransform(), DayTransform() | HourTransform():
+            return True
+    if isinstance(sorted_by, _TIME) and isinstance(partitioned_by, _TIME):
+        return _TIME.index(type(sorted_by)) >= _TIME.index(type(partitioned_by))
+    return False
+
+
+def _ordered(bridge: Bridge, field: SortField, schema: Schema) -> Column:
+    column = transformed(bridge, field.source_id, field.transform, schema)
+    match field.direction, field.null_order:
+        case "asc", "nulls-first":
+            return column.asc_nulls_first()
+        case "asc", "nulls-last":
+            return column.asc_nulls_last()
+        case "desc", "nulls-first":
+            return column.desc_nulls_first()
+    return column.desc_nulls_last()
+
+
+def transformed(bridge: Bridge, source_id: int, transform: Transform, schema: Schema) -> Column:
+    """The transform of a column of the table, for rows with its columns."""
+    column = column_of(source_id, schema)
+    return transform_column(bridge, transform, column, schema.field_by_id[source_id].type)
+
+
+def column_of(field_id: int, schema: Schema) -> Column:
+    """The column of a field that is in no list or map."""
+    path = [schema.field_by_id[field_id].name]
+    parent = schema.parent_by_id.get(field_id)
+    while parent is not None:
+        path.insert(0, schema.field_by_id[parent].name)
+        parent = schema.parent_by_id.get(parent)
+    return F.col(".".join("`" + name.replace("`", "``") + "`" for name in path))

@@ -1,0 +1,212 @@
+"""The columns of a frame as Spark's own Parquet writer takes them, to write what Iceberg asks for.
+
+Field ids go into the columns' metadata, where Spark's writer looks for them; it has no place for
+those of a list's element or a map's key and value. For a partitioned table a column per partition
+field says which rows belong together: one value for each value of the field, and none that a folder
+cannot be named by. What the field's value is, is told by the rows (`spark/write/native_writer.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.spark.bridge.calls import WrittenColumn
+from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.native_read.column_names import quoted
+from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.write.distribution import column_of, transformed
+from iceberg_pyspark.spec import types as ice
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+
+_FIELD_ID = "parquet.field.id"
+_WRITTEN_ALIKE = (
+    ice.BooleanType,
+    ice.IntegerType,
+    ice.LongType,
+    ice.FloatType,
+    ice.DoubleType,
+    ice.DecimalType,
+    ice.DateType,
+    ice.TimestampType,
+    ice.TimestamptzType,
+    ice.StringType,
+    ice.BinaryType,
+)
+_TRANSFORMS = (
+    IdentityTransform,
+    BucketTransform,
+    TruncateTransform,
+    YearTransform,
+    MonthTransform,
+    DayTransform,
+    HourTransform,
+    VoidTransform,
+)
+_LONGEST_TEXT = 64
+"""Bytes of a text that are put into a folder's name as they are, which may have 255."""
+
+
+def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | None:
+    """The table's columns of a frame, to be written alike; None where they would not be."""
+    if not all(_is_written_alike(f) for f in schema.fields) or not _distinct(schema.as_struct):
+        return None
+    found = _distinct_names(frame)
+    if found is None or found.keys() != {f.name.lower() for f in schema.fields}:
+        return None
+    columns = []
+    for f, wanted in zip(schema.fields, to_spark_schema(schema).fields, strict=True):
+        has = found[f.name.lower()]
+        type_ = _stored_type(has.dataType, wanted.dataType)
+        if type_ is None or (f.required and has.nullable):
+            # nulls and values that do not fit are refused in our own words
+            return None
+        cast = type_ != has.dataType or isinstance(type_, spark_types.StructType)
+        columns.append(
+            WrittenColumn(
+                source=quoted(has.name),
+                type=_with_ids(type_, f.type).json() if cast else None,
+                optional=f.optional,
+                name=f.name,
+                metadata=json.dumps({_FIELD_ID: f.field_id}),
+            )
+        )
+    return columns
+
+
+def _is_written_alike(f: ice.NestedField) -> bool:
+    if isinstance(f.type, ice.StructType):
+        return all(_is_written_alike(child) for child in f.type.fields)
+    return isinstance(f.type, _WRITTEN_ALIKE)
+
+
+def _distinct(struct: ice.StructType) -> bool:
+    """Whether names differ by more than case, at every level: Spark refuses a file of others."""
+    names = {f.name.lower() for f in struct.fields}
+    inner = [f.type for f in struct.fields if isinstance(f.type, ice.StructType)]
+    return len(names) == len(struct.fields) and all(map(_distinct, inner))
+
+
+def _distinct_names(frame: DataFrame) -> dict[str, spark_types.StructField] | None:
+    fields = frame.schema.fields
+    found = {f.name.lower(): f for f in fields}
+    return found if len(found) == len(fields) else None
+
+
+def _stored_type(
+    has: spark_types.DataType, wanted: spark_types.DataType
+) -> spark_types.DataType | None:
+    """The type to write values of `has` with; None where more than a lossless cast is needed."""
+    if isinstance(has, spark_types.StructType) and isinstance(wanted, spark_types.StructType):
+        if [f.name.lower() for f in has.fields] != [f.name.lower() for f in wanted.fields]:
+            return None
+        for mine, theirs in zip(has.fields, wanted.fields, strict=True):
+            if mine.nullable and not theirs.nullable:
+                return None
+            if _stored_type(mine.dataType, theirs.dataType) is None:
+                return None
+        return wanted
+    if has == wanted:
+        return wanted
+    match has, wanted:
+        case (
+            spark_types.ByteType() | spark_types.ShortType(),
+            spark_types.IntegerType() | spark_types.LongType(),
+        ):
+            return wanted
+        case spark_types.IntegerType(), spark_types.LongType():
+            return wanted
+        case spark_types.FloatType(), spark_types.DoubleType():
+            return wanted
+        case spark_types.DecimalType(), spark_types.DecimalType():
+            whole = wanted.precision - wanted.scale
+            if has.scale <= wanted.scale and has.precision - has.scale <= whole:
+                return wanted
+    return None
+
+
+def _with_ids(type_: spark_types.DataType, ours: ice.Type) -> spark_types.DataType:
+    if not isinstance(type_, spark_types.StructType):
+        return type_
+    assert isinstance(ours, ice.StructType), "made of it"
+    return spark_types.StructType(
+        [
+            spark_types.StructField(
+                f.name, _with_ids(s.dataType, f.type), s.nullable, {_FIELD_ID: f.field_id}
+            )
+            for s, f in zip(type_.fields, ours.fields, strict=True)
+        ]
+    )
+
+
+def are_numbers(spec: PartitionSpec) -> bool:
+    """Whether `partition_columns` are small, whatever they are made of."""
+    return all(
+        not isinstance(f.transform, IdentityTransform | TruncateTransform) for f in spec.fields
+    )
+
+
+def partition_columns(
+    bridge: Bridge, schema: Schema, spec: PartitionSpec
+) -> dict[str, Column] | None:
+    """What Spark's writer parts rows of the table by, by name; None where it cannot."""
+    columns: dict[str, Column] = {}
+    for f in spec.fields:
+        if isinstance(f.transform, VoidTransform):
+            continue
+        source = schema.field_by_id.get(f.source_id)
+        if source is None or len(f.source_ids) > 1 or not isinstance(f.transform, _TRANSFORMS):
+            return None
+        part = transformed(bridge, f.source_id, f.transform, schema)
+        named = _named(part, column_of(f.source_id, schema), f.transform, source.type)
+        name = _free_name(len(columns), schema)
+        columns[name] = named.alias(name)
+    return columns
+
+
+def _named(part: Column, source: Column, transform: Any, type_: ice.Type) -> Column:
+    """A transform's result as a number or text, different for different results, null for null."""
+    match transform:
+        case BucketTransform() | YearTransform() | MonthTransform() | HourTransform():
+            return part
+        case DayTransform():
+            return F.unix_date(part)
+    match type_:
+        case ice.StringType() | ice.BinaryType():
+            # in letters that every file system tells apart, whatever its encoding
+            short = F.concat(F.lit("x"), F.hex(part))
+            long = F.concat(F.lit("h"), F.sha2(part.cast("binary"), 256))
+            named = F.when(F.octet_length(part) > _LONGEST_TEXT, long).otherwise(short)
+            return F.when(part.isNotNull(), named)
+        case ice.DateType():
+            return F.unix_date(part)
+        case ice.TimestamptzType():
+            return F.unix_micros(part)
+    text = part.cast("string")
+    if isinstance(transform, TruncateTransform):
+        # no result where it overflows, and that is one result
+        return F.when(source.isNotNull(), F.coalesce(text, F.lit("least")))
+    return text
+
+
+def _free_name(index: int, schema: Schema) -> str:
+    taken = {f.name.lower() for f in schema.fields}
+    name = f"p{index}"
+    while name in taken:
+        name = f"_{name}"
+    return name

@@ -1,0 +1,127 @@
+"""What a table's properties ask for, as settings of Spark's own Parquet writer.
+
+Everything that a session or Hadoop's configuration may say otherwise is said, for one write alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iceberg_pyspark.arrow.formats.parquet_columns import sets_columns_apart
+from iceberg_pyspark.arrow.formats.parquet_writer import ParquetOptions
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.spec.properties import (
+    NATIVE_WRITER,
+    PARQUET_DICTIONARY_SIZE,
+    PARQUET_PAGE_SIZE,
+    PARQUET_ROW_GROUP_SIZE,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    StringType,
+    walk_fields,
+)
+
+# Spark's names for the codecs of `parquet_files.py`; for brotli it has no code
+_CODECS = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4_raw", "none": "none"}
+_ZSTD_LEVEL = 3
+_GZIP_LEVELS = {
+    1: "BEST_SPEED",
+    2: "TWO",
+    3: "THREE",
+    4: "FOUR",
+    5: "FIVE",
+    6: "SIX",
+    7: "SEVEN",
+    8: "EIGHT",
+    9: "BEST_COMPRESSION",
+}
+_OPTIONS = {
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "mapreduce.output.basename": "part",
+    "parquet.summary.metadata.level": "NONE",
+    "parquet.enable.dictionary": "true",
+    "parquet.page.write-checksum.enabled": "true",
+    "parquet.column.statistics.enabled": "true",
+    "parquet.statistics.truncate.length": str(2**31 - 1),
+}
+_SETTINGS = {
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+_FEWEST_ROWS = 1000
+_SHRINKS_BY = 3
+
+
+def parquet_options(context: WriteContext) -> Mapping[str, str] | None:
+    """Options of Hadoop and of the format; None where another writer must serve."""
+    properties = context.properties
+    if (
+        context.file_format != "parquet"
+        or sets_columns_apart(properties)
+        or not NATIVE_WRITER.of(properties)
+    ):
+        return None
+    parquet = ParquetOptions.of(properties)
+    codec = _CODECS.get(parquet.codec)
+    options = {
+        **_OPTIONS,
+        "parquet.block.size": str(PARQUET_ROW_GROUP_SIZE.of(properties)),
+        "parquet.page.size": str(PARQUET_PAGE_SIZE.of(properties)),
+        "parquet.dictionary.page.size": str(PARQUET_DICTIONARY_SIZE.of(properties)),
+        "parquet.page.row.count.limit": str(parquet.page_rows),
+        "parquet.writer.version": "PARQUET_1_0" if parquet.page_version == "1.0" else "PARQUET_2_0",
+        "maxRecordsPerFile": str(most_rows_per_file(context)),
+    }
+    if codec == "zstd":
+        options["parquet.compression.codec.zstd.level"] = str(parquet.level or _ZSTD_LEVEL)
+    if codec == "gzip":
+        level = _GZIP_LEVELS.get(parquet.level or 0)
+        if level is None:
+            return None
+        options["zlib.compress.level"] = level
+    return None if codec is None else {**options, "compression": codec}
+
+
+def session_settings(open_files: int) -> Mapping[str, str]:
+    """Settings of the session; with no files open at once, rows are sorted by partition first."""
+    return {**_SETTINGS, "spark.sql.maxConcurrentOutputFileWriters": str(open_files)}
+
+
+def most_rows_per_file(context: WriteContext) -> int:
+    """The rows that make a file of about the target size, for a writer that counts rows.
+
+    By what a row of the table takes on disk, where it has rows; else by a third of the width of its
+    columns, a text taken for 20 bytes.
+    """
+    width = context.bytes_per_row
+    if width is None:
+        width = _width(context.schema) / _SHRINKS_BY
+    return max(int(context.target_file_size_in_bytes / max(width, 0.01)), _FEWEST_ROWS)
+
+
+def _width(schema: Schema) -> int:
+    total = 0
+    for f in walk_fields(schema.as_struct):
+        match f.type:
+            case BooleanType():
+                total += 1
+            case IntegerType() | FloatType() | DateType():
+                total += 4
+            case StringType() | BinaryType():
+                total += 20
+            case DecimalType(precision=precision):
+                total += 4 if precision <= 9 else 8 if precision <= 18 else 16
+            case _:
+                total += 8
+    return total

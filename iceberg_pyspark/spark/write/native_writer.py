@@ -1,0 +1,134 @@
+"""The rows of a DataFrame as data files of a table, written by Spark's own Parquet writer.
+
+Where the files come out as those of `spark/write/python_writer.py` do, no task need hand its rows
+to Python. Spark writes below a folder of this write's own, next to the table's files; from there
+they are moved, so this serves where a file can be given another name: on local file systems.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.written_parquet import written_file
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.write.distribution import WriteLayout, distributed, in_order
+from iceberg_pyspark.spark.write.native_columns import (
+    are_numbers,
+    columns_to_write,
+    partition_columns,
+)
+from iceberg_pyspark.spark.write.native_options import parquet_options, session_settings
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.partitioning import partition_path
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.local import is_local
+from iceberg_pyspark.storage.local_moves import files_below, move_file, remove_folder
+from iceberg_pyspark.storage.locations import data_file_name, location_provider
+from iceberg_pyspark.storage.restricted import check_write
+
+_THREADS = 8
+_MOST_BY_THREADS = 500
+_FILE = re.compile(r"part-(\d+)-.*\.parquet")
+
+
+def write_natively(
+    bridge: Bridge, frame: DataFrame, context: WriteContext, layout: WriteLayout, io: FileIO
+) -> list[DataFile] | None:
+    """Write all rows in their layout; None where Spark's writer would not write the same files."""
+    data = location_provider(context.table_location, context.properties).data_location
+    # a JVM that was started without a locale has no other letters for names
+    if not is_local(data) or not data.isascii():
+        return None
+    check_write(io, data)
+    options = parquet_options(context)
+    columns = columns_to_write(frame, context.schema)
+    parts = partition_columns(bridge, context.schema, context.spec)
+    if options is None or columns is None or parts is None:
+        return None
+    rows = bridge.written_columns(frame, columns)
+    if parts and layout.mode == "hash" and are_numbers(context.spec):
+        # computed once: a number more costs less in a shuffle than computing it again
+        rows = distributed(bridge, rows.select("*", *parts.values()), layout, list(parts))
+    else:
+        rows = distributed(bridge, rows, layout).select("*", *parts.values())
+    rows = in_order(bridge, rows, layout, list(parts))
+    # rows of a shuffle have no order to keep, and sorted by partition they are written in half the
+    # time that many open files take
+    keeps_order = layout.mode == "none" and not layout.sorts_rows
+    # no other write has it: Spark removes what is in it when one fails
+    folder = f"{data}/writing-{uuid.uuid4()}"
+    try:
+        bridge.write_parquet(
+            rows,
+            folder,
+            job=context.write_id,
+            partitioned_by=list(parts),
+            settings=session_settings(context.max_open_files if keeps_order else 0),
+            options=options,
+        )
+        described = _described(frame.sparkSession, context, folder)
+        return _publish(context, [f for f in described if f.record_count], io)
+    finally:
+        remove_folder(folder)
+
+
+def _described(spark: SparkSession, context: WriteContext, folder: str) -> list[DataFile]:
+    """What the files of all tasks say of themselves; many say it in a job."""
+    locations = [
+        f"{folder}/{below}/{name}" for below, name in files_below(folder) if _FILE.fullmatch(name)
+    ]
+    describe = partial(written_file, context)
+    if len(locations) > _MOST_BY_THREADS:
+        tasks = min(len(locations) // _MOST_BY_THREADS, spark.sparkContext.defaultParallelism)
+        return spark.sparkContext.parallelize(locations, max(tasks, 1)).map(describe).collect()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(describe, locations))
+
+
+def _publish(context: WriteContext, files: Sequence[DataFile], io: FileIO) -> list[DataFile]:
+    """Move files to where the table has its own, by the names that they get there."""
+    locations = location_provider(context.table_location, context.properties)
+    schemas = (context.schema, *context.schemas)
+    count_by_task: Counter[int] = Counter()
+    published: list[DataFile] = []
+    try:
+        for file in files:
+            task = _task_of(file.file_path)
+            count_by_task[task] += 1
+            path = None
+            if not context.spec.is_unpartitioned:
+                path = partition_path(context.spec, schemas, file.partition)
+            name = data_file_name(
+                partition_id=task,
+                task_id=task,
+                operation_id=context.write_id,
+                file_count=count_by_task[task],
+                extension=context.file_format,
+            )
+            location = locations.new_data_location(name, path)
+            move_file(file.file_path, location)
+            published.append(replace(file, file_path=location))
+    except BaseException:
+        for file in published:
+            # the failure that led here is the one to report; what stays is an orphan
+            with contextlib.suppress(StorageError):
+                io.delete(file.file_path)
+        raise
+    return published
+
+
+def _task_of(location: str) -> int:
+    found = _FILE.fullmatch(location.rpartition("/")[2])
+    assert found is not None, "only such files are described"
+    return int(found[1])

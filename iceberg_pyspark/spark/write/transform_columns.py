@@ -1,0 +1,111 @@
+"""Partition transforms as columns of Spark's own functions, to group and order rows by.
+
+Equal partition values give equal columns and greater ones greater, which is all that distribution
+and sorting need. Numbers are the specification's, so that a hash of them spreads partitions over
+tasks as evenly as the reference implementation's. Specification, "Partition Transforms". What lies
+in which partition is decided by `arrow/write/column_transforms.py`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spec.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
+)
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    FixedType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UUIDType,
+)
+
+_EPOCH_YEAR = 1970
+_MICROS_PER_DAY = 86_400_000_000
+_MICROS_PER_HOUR = 3_600_000_000
+
+
+def transform_column(bridge: Bridge, transform: Transform, column: Column, type_: Type) -> Column:
+    """The transform of a column of that type."""
+    match transform:
+        case IdentityTransform():
+            return column
+        case YearTransform():
+            return F.year(_date(column, type_)) - _EPOCH_YEAR
+        case MonthTransform():
+            date = _date(column, type_)
+            return (F.year(date) - _EPOCH_YEAR) * 12 + F.month(date) - 1
+        case DayTransform():
+            return _date(column, type_)
+        case HourTransform() if isinstance(type_, TimestamptzType):
+            return _floor_div(F.unix_micros(column), _MICROS_PER_HOUR)
+        case HourTransform():
+            return F.unix_date(column.cast("date")) * 24 + F.hour(column)
+        case TruncateTransform(width):
+            return _truncated(column, type_, width)
+        case BucketTransform(count):
+            bucket = _hash(bridge, column, type_).bitwiseAND(0x7FFFFFFF) % count
+            return F.when(column.isNotNull(), bucket)
+    raise UnsupportedFeatureError(f"rows cannot be distributed by the transform {transform}")
+
+
+def _date(column: Column, type_: Type) -> Column:
+    """The day in UTC, whatever the time zone of the session is."""
+    if isinstance(type_, TimestamptzType):
+        days = _floor_div(F.unix_micros(column), _MICROS_PER_DAY)
+        return F.date_from_unix_date(days.cast("int"))
+    return column.cast("date")
+
+
+def _floor_div(column: Column, divisor: int) -> Column:
+    return F.call_function("div", column - F.pmod(column, F.lit(divisor)), F.lit(divisor))
+
+
+def _truncated(column: Column, type_: Type, width: int) -> Column:
+    if isinstance(type_, StringType | BinaryType):
+        return F.substring(column, 1, width)
+    step: int | Decimal = width
+    if isinstance(type_, DecimalType):
+        step = Decimal(width).scaleb(-type_.scale)
+    # the lowest values of all would overflow: they share a partition's worth of rows
+    return F.try_subtract(column, F.pmod(column, F.lit(step)))
+
+
+def _hash(bridge: Bridge, column: Column, type_: Type) -> Column:
+    match type_:
+        case StringType():
+            return bridge.murmur3(column, "text")
+        case BinaryType() | FixedType():
+            return bridge.murmur3(column, "bytes")
+        case UUIDType():
+            return bridge.murmur3(F.unhex(F.replace(column, F.lit("-"))), "bytes")
+        case DecimalType():
+            return bridge.murmur3(column, "decimal")
+        case DateType():
+            return bridge.murmur3(F.unix_date(column).cast("long"), "long")
+        case TimestamptzType():
+            return bridge.murmur3(F.unix_micros(column), "long")
+        case TimestampType():
+            return bridge.murmur3(column, "long")
+        case TimeType():
+            micros = F.time_diff("microsecond", F.lit("00:00:00").cast("time(6)"), column)
+            return bridge.murmur3(micros, "long")
+    return bridge.murmur3(column.cast("long"), "long")

@@ -1,0 +1,300 @@
+"""Filters written as text, in Spark's SQL dialect, become unbound predicates.
+
+What a predicate can say is translated exactly; everything else is refused by name, never dropped.
+Names are resolved and literals converted later, in `expressions/binding.py`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from datetime import datetime, time, timedelta, timezone
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from sqlglot import exp
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.literals import parse_timestamp
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysFalse,
+    AlwaysTrue,
+    Comparison,
+    LiteralPredicate,
+    Predicate,
+    SetPredicate,
+    UnaryPredicate,
+)
+from iceberg_pyspark.expressions.rewriting import and_, not_, or_
+from iceberg_pyspark.sql_text.texts import SqlTextError, parse_statements
+
+_ALLOWED = (
+    "allowed are comparisons of one column with literals (=, ==, <=>, !=, <>, <, <=, >, >=), "
+    "[NOT] IN (...), [NOT] BETWEEN, IS [NOT] NULL, isnan(c), startswith(c, 'a'), [NOT] LIKE 'a%', "
+    "a boolean column, true, false, AND, OR, NOT and parentheses"
+)
+_COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
+    # the operator, and what it becomes when its sides change places
+    exp.EQ: ("eq", "eq"),
+    exp.NEQ: ("not_eq", "not_eq"),
+    exp.LT: ("lt", "gt"),
+    exp.LTE: ("lt_eq", "gt_eq"),
+    exp.GT: ("gt", "lt"),
+    exp.GTE: ("gt_eq", "lt_eq"),
+}
+_BITS_BY_INTEGER_TYPE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_TIMESTAMP_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SHOWN_CHARACTERS = 500
+_MOST_DIGITS = 1000
+
+
+def parse_filter(text: str) -> Predicate:
+    """The unbound predicate of a text; `InvalidRequestError` names the part not understood.
+
+    >>> parse_filter("5 <= id AND name LIKE 'ab%'").left
+    LiteralPredicate(op='gt_eq', column='id', literal=5)
+    """
+    shown = repr(text) if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]!r}..."
+    try:
+        statements = parse_statements(text)
+    except SqlTextError as e:
+        raise InvalidRequestError(f"the filter {shown} cannot be parsed: {e}") from e
+    if len(statements) != 1 or not isinstance(statements[0], exp.Expression):
+        raise InvalidRequestError(f"the filter {shown} is not one condition; {_ALLOWED}")
+    try:
+        return _predicate(statements[0])
+    except _NotUnderstoodError as e:
+        raise InvalidRequestError(f"the filter {shown}: {e}; {_ALLOWED}") from e
+    except RecursionError as e:
+        raise InvalidRequestError("the filter cannot be read: it is nested too deeply") from e
+
+
+class _NotUnderstoodError(Exception):
+    """A part that no predicate can say."""
+
+
+def _not_understood(node: exp.Expression, why: str = "is not understood") -> _NotUnderstoodError:
+    text = node.sql(dialect="spark")
+    shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    return _NotUnderstoodError(f"`{shown}` {why}")
+
+
+def _predicate(node: exp.Expression) -> Predicate:
+    match node:
+        case exp.Paren():
+            return _predicate(_only(node, "this").this)
+        case exp.And():
+            return and_(*map(_predicate, _operands(node)))
+        case exp.Or():
+            return or_(*map(_predicate, _operands(node)))
+        case exp.Not():
+            return not_(_predicate(_only(node, "this").this))
+        case exp.Boolean():
+            return AlwaysTrue() if node.this else AlwaysFalse()
+        case exp.Column() | exp.Dot():
+            return LiteralPredicate("eq", _column(node), True)
+        case exp.Is():
+            _only(node, "this", "expression")
+            if not isinstance(node.expression, exp.Null):
+                raise _not_understood(node)
+            return UnaryPredicate("is_null", _column(node.this))
+        case exp.IsNan():
+            return UnaryPredicate("is_nan", _column(_only(node, "this").this))
+        case exp.NullSafeEQ():
+            return _null_safe_equal(node)
+        case exp.NullSafeNEQ():
+            return not_(_null_safe_equal(node))
+        case exp.In():
+            _only(node, "this", "expressions")
+            literals = tuple(map(_literal, node.expressions))
+            return SetPredicate("in", _column(node.this), literals)
+        case exp.Between():
+            _only(node, "this", "low", "high")
+            name = _column(node.this)
+            return and_(
+                LiteralPredicate("gt_eq", name, _literal(node.args["low"])),
+                LiteralPredicate("lt_eq", name, _literal(node.args["high"])),
+            )
+        case exp.StartsWith():
+            _only(node, "this", "expression")
+            return LiteralPredicate("starts_with", _column(node.this), _literal(node.expression))
+        case exp.Like():
+            return _like(node)
+        case exp.Anonymous(this=str(name)) if name.lower() in ("isnull", "isnotnull"):
+            if len(node.expressions) != 1:
+                raise _not_understood(node)
+            tested = UnaryPredicate("is_null", _column(node.expressions[0]))
+            return tested if name.lower() == "isnull" else not_(tested)
+        case _ if type(node) in _COMPARISONS:
+            return _comparison(node)
+        case _:
+            raise _not_understood(node)
+
+
+def _only(node: exp.Expression, *understood: str) -> exp.Expression:
+    """The node; refused if the parser found anything in it besides the parts understood."""
+    if any(value for name, value in node.args.items() if name not in understood):
+        raise _not_understood(node)
+    return node
+
+
+def _operands(node: exp.Expression) -> list[exp.Expression]:
+    """What a chain of AND, or of OR, joins; long chains are not recursed into."""
+    _only(node, "this", "expression")
+    return [
+        operand for operand in node.flatten(unnest=False) if isinstance(operand, exp.Expression)
+    ]
+
+
+def _comparison(node: exp.Expression) -> Predicate:
+    column, literal, exchanged = _sides(node)
+    return LiteralPredicate(_COMPARISONS[type(node)][exchanged], column, literal)
+
+
+def _null_safe_equal(node: exp.Expression) -> Predicate:
+    column, literal, _ = _sides(node)
+    if literal is None:
+        return UnaryPredicate("is_null", column)
+    # false, not unknown, where the column is null
+    return and_(UnaryPredicate("not_null", column), LiteralPredicate("eq", column, literal))
+
+
+def _sides(node: exp.Expression) -> tuple[str, Any, bool]:
+    """Column, literal, and whether they stand the other way round."""
+    _only(node, "this", "expression")
+    left, right = _bare(node.this), _bare(node.expression)
+    if isinstance(left, exp.Column | exp.Dot):
+        if isinstance(right, exp.Column | exp.Dot):
+            raise _not_understood(node, "compares two columns")
+        return _column(left), _literal(right), False
+    if isinstance(right, exp.Column | exp.Dot):
+        return _column(right), _literal(left), True
+    raise _not_understood(node, "does not compare a column with a literal")
+
+
+def _like(node: exp.Expression) -> Predicate:
+    _only(node, "this", "expression", "negate")
+    pattern = _bare(node.expression)
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise _not_understood(node)
+    prefix = pattern.this[:-1]
+    if not pattern.this.endswith("%") or any(c in prefix for c in "%_\\"):
+        raise _not_understood(
+            node, "is not a prefix pattern: only a single % at the end is allowed"
+        )
+    found = LiteralPredicate("starts_with", _column(node.this), prefix)
+    return not_(found) if node.args.get("negate") else found
+
+
+def _bare(node: exp.Expression) -> exp.Expression:
+    while isinstance(node, exp.Paren):
+        node = _only(node, "this").this
+    return node
+
+
+def _column(node: exp.Expression) -> str:
+    """The full dotted name; quoted parts are taken as they are."""
+    match _bare(node):
+        case exp.Column() as column if all(isinstance(p, exp.Identifier) for p in column.parts):
+            _only(column, "this", "table", "db", "catalog")
+            return ".".join(part.this for part in column.parts)
+        case exp.Dot() as dot if isinstance(dot.expression, exp.Identifier):
+            return f"{_column(dot.this)}.{dot.expression.this}"
+        case _:
+            raise _not_understood(node, "is not a column")
+
+
+def _literal(node: exp.Expression) -> Any:
+    node = _bare(node)
+    match node:
+        case exp.Null():
+            return None
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Literal() if node.is_string:
+            return str(node.this)
+        case exp.Literal():
+            try:
+                return _number(node.this)
+            except (ValueError, InvalidOperation) as e:
+                raise _not_understood(node, "is not a number") from e
+        case exp.RawString():
+            return str(node.this)
+        case exp.HexString():
+            digits = _only(node, "this").this
+            try:
+                return bytes.fromhex("0" * (len(digits) % 2) + digits)
+            except ValueError as e:
+                raise _not_understood(node, "is not hexadecimal") from e
+        case exp.Neg():
+            value = _literal(_only(node, "this").this)
+            if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+                raise _not_understood(node, "is not a number")
+            return -value
+        case exp.Cast(this=exp.Literal() as literal):
+            _only(node, "this", "to", "requires_string")
+            try:
+                return _cast(node, literal)
+            except (ValueError, InvalidOperation, OverflowError) as e:
+                raise _not_understood(node, f"has no value: {e}") from e
+        case exp.Concat():
+            # adjacent strings, or a quote written twice: Spark versions differ on the latter
+            raise _not_understood(node, "is not one literal; write a quote in a string as \\'")
+        case _:
+            raise _not_understood(node, "is not a literal")
+
+
+def _number(text: str) -> int | float | Decimal:
+    """The number of a literal; one of so many digits that it is past every column is a decimal."""
+    if text.isdecimal() and len(text) <= _MOST_DIGITS:
+        return int(text)
+    return float(text) if "e" in text.lower() else Decimal(text)
+
+
+def _cast(node: exp.Expression, literal: exp.Literal) -> Any:
+    """A typed literal: DATE'..', CAST('..' AS DATE), 5L, 1.5D, 1.5BD."""
+    text = str(literal.this)
+    target = node.args["to"]
+    if not isinstance(target.this, exp.DType):
+        # a type that is a name of its own, or nested in a way of its own
+        raise _not_understood(node)
+    name = target.this.value
+    if name in _BITS_BY_INTEGER_TYPE:
+        value = int(text)
+        value.to_bytes(_BITS_BY_INTEGER_TYPE[name] // 8, "big", signed=True)
+        return value
+    if name == "DOUBLE":
+        return float(text)
+    if name == "FLOAT":
+        return struct.unpack("<f", struct.pack("<f", float(text)))[0]
+    if name == "DECIMAL":
+        return _decimal(text, [int(p.name) for p in target.expressions])
+    if not literal.is_string:
+        raise _not_understood(node)
+    if name == "TIME":
+        return time.fromisoformat(text)
+    if name != "DATE" and name not in _TIMESTAMP_TYPES:
+        raise _not_understood(node)
+    nanos, has_clock, has_zone = parse_timestamp(text)
+    if nanos % 1000:
+        raise ValueError("it is finer than microseconds; compare with a plain string instead")
+    moment = _EPOCH + timedelta(microseconds=nanos // 1000)
+    if name == "DATE":
+        if has_clock:
+            raise ValueError("a date has no time of day")
+        return moment.date()
+    if has_zone:
+        if name == "TIMESTAMPNTZ":
+            raise ValueError("TIMESTAMP_NTZ has no zone")
+        return moment
+    return moment.replace(tzinfo=None)
+
+
+def _decimal(text: str, parameters: list[int]) -> Decimal:
+    value = Decimal(text)
+    precision, scale = [*parameters, 0][:2] if parameters else (10, 0)
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or -exponent > scale or value.adjusted() >= precision - scale:
+        raise ValueError(f"it does not fit decimal({precision}, {scale})")
+    return value

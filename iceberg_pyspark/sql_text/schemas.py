@@ -1,0 +1,215 @@
+"""Schemas as users write them: `id BIGINT NOT NULL, ts TIMESTAMP`.
+
+Type names are Spark SQL's: TIMESTAMP is Iceberg's `timestamptz`, TIMESTAMP_NTZ its `timestamp`.
+What is not understood is refused by name. Field ids are given in order; a new table renumbers them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, pairwise
+
+from sqlglot import exp
+
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    MAX_TYPE_DEPTH,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UUIDType,
+    VariantType,
+)
+from iceberg_pyspark.sql_text.texts import SqlTextError, parse_statements, tokens_of
+
+_PRIMITIVES: Mapping[exp.DType, PrimitiveType] = {
+    exp.DType.BOOLEAN: BooleanType(),
+    exp.DType.TINYINT: IntegerType(),
+    exp.DType.SMALLINT: IntegerType(),
+    exp.DType.INT: IntegerType(),
+    exp.DType.BIGINT: LongType(),
+    exp.DType.FLOAT: FloatType(),
+    exp.DType.DOUBLE: DoubleType(),
+    exp.DType.DATE: DateType(),
+    exp.DType.TIME: TimeType(),
+    exp.DType.TIMESTAMPTZ: TimestamptzType(),
+    exp.DType.TIMESTAMPLTZ: TimestamptzType(),
+    exp.DType.TIMESTAMPNTZ: TimestampType(),
+    exp.DType.TEXT: StringType(),
+    exp.DType.BINARY: BinaryType(),
+    exp.DType.UUID: UUIDType(),
+    exp.DType.VARIANT: VariantType(),
+}
+# Spark checks their length itself; Iceberg has one type for text
+_BOUNDED_STRINGS = (exp.DType.VARCHAR, exp.DType.CHAR)
+_DEFAULT_PRECISION = 10
+
+
+def parse_schema(text: str) -> Schema:
+    """The schema a column list says; raises `InvalidRequestError`.
+
+    >>> schema = parse_schema("id BIGINT NOT NULL, tags ARRAY<STRING>")
+    >>> [(f.name, str(f.type), f.required) for f in schema.fields]
+    [('id', 'long', True), ('tags', 'list<string>', False)]
+    """
+    columns = _parse_columns(text)
+    return Schema(fields=_fields(columns, count(1)))
+
+
+def _parse_columns(text: str) -> list[exp.Expression]:
+    _refuse_fixed(text)
+    try:
+        parsed, *others = parse_statements(f"CREATE TABLE t (\n{text}\n)")
+    except SqlTextError as e:
+        raise InvalidRequestError(
+            f"schema '{_shortened(text)}': not a list of columns as Spark SQL writes them, "
+            f"'id BIGINT NOT NULL, ts TIMESTAMP'; a name that is a keyword needs backticks ({e})"
+        ) from e
+    if not isinstance(parsed, exp.Create) or others:
+        raise _not_columns(text)
+    columns = parsed.this.expressions if isinstance(parsed.this, exp.Schema) else []
+    # what stands after the columns, such as USING, cannot be part of a schema
+    clauses = [k for k, v in parsed.args.items() if v and k not in ("this", "kind")]
+    if clauses or not columns:
+        raise _not_columns(text)
+    return list(columns)
+
+
+def _not_columns(text: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"schema '{_shortened(text)}': expected columns and nothing else, as in 'id BIGINT, "
+        "ts TIMESTAMP'"
+    )
+
+
+def _refuse_fixed(text: str) -> None:
+    # the parser takes FIXED(n) for a decimal, as MySQL does; in Iceberg it is bytes
+    try:
+        tokens = tokens_of(text)
+    except SqlTextError as e:
+        raise InvalidRequestError(f"schema '{_shortened(text)}': {e}") from e
+    for token, following in pairwise(tokens):
+        if token.text.upper() == "FIXED" and following.text == "(":
+            raise InvalidRequestError(
+                "type FIXED(n) is not part of Spark SQL; build the schema from Iceberg types "
+                "instead"
+            )
+
+
+def _fields(
+    columns: Sequence[exp.Expression], ids: Iterator[int], depth: int = 1
+) -> tuple[NestedField, ...]:
+    """Fields of one struct: all of its own ids before any nested one."""
+    numbered = [(next(ids), column) for column in columns]
+    fields = tuple(_field(field_id, column, ids, depth) for field_id, column in numbered)
+    seen: set[str] = set()
+    for f in fields:
+        if f.name in seen:
+            raise InvalidRequestError(f"column '{f.name}' is there twice")
+        seen.add(f.name)
+    return fields
+
+
+def _field(field_id: int, column: exp.Expression, ids: Iterator[int], depth: int) -> NestedField:
+    if not isinstance(column, exp.ColumnDef) or not isinstance(column.this, exp.Identifier):
+        raise InvalidRequestError(
+            f"column '{_sql(column)}': expected a name and a type; a name that is a keyword needs "
+            "backticks"
+        )
+    kind = column.args.get("kind")
+    if kind is None:
+        raise InvalidRequestError(f"column '{_sql(column)}' has no type")
+    required = False
+    doc: str | None = None
+    for constraint in column.args.get("constraints") or ():
+        match constraint.kind:
+            case exp.NotNullColumnConstraint():
+                required = not constraint.kind.args.get("allow_null")
+            case exp.CommentColumnConstraint():
+                doc = constraint.kind.this.this
+            case _:
+                raise InvalidRequestError(
+                    f"column '{_sql(column)}': only NOT NULL and COMMENT may follow a type"
+                )
+    name = column.this.this
+    type_ = _type(kind, name, ids, depth + 1)
+    return NestedField(field_id=field_id, name=name, type=type_, required=required, doc=doc)
+
+
+def _type(kind: exp.Expression, name: str, ids: Iterator[int], depth: int) -> Type:
+    if depth > MAX_TYPE_DEPTH:
+        raise InvalidRequestError(
+            f"column '{_shortened(name)}': types nest deeper than {MAX_TYPE_DEPTH} levels"
+        )
+    dtype = kind.this if isinstance(kind, exp.DataType) else None
+    parts = kind.expressions
+    if dtype is exp.DType.STRUCT and parts:
+        return StructType(_fields(parts, ids, depth))
+    if dtype is exp.DType.ARRAY and len(parts) == 1:
+        element_id = next(ids)
+        element_type = _type(parts[0], name, ids, depth + 1)
+        return ListType(element_id=element_id, element_type=element_type)
+    if dtype is exp.DType.MAP and len(parts) == 2:
+        key_id, value_id = next(ids), next(ids)
+        return MapType(
+            key_id=key_id,
+            key_type=_type(parts[0], name, ids, depth + 1),
+            value_id=value_id,
+            value_type=_type(parts[1], name, ids, depth + 1),
+        )
+    if dtype is exp.DType.DECIMAL:
+        return _decimal(parts, name)
+    if dtype in _BOUNDED_STRINGS and len(parts) == 1:
+        return StringType()
+    primitive = _PRIMITIVES.get(dtype) if dtype is not None else None
+    if primitive is not None and not parts:
+        return primitive
+    raise InvalidRequestError(
+        f"column '{name}': type {_sql(kind)} is not known here; there are BOOLEAN, "
+        "INT, BIGINT, FLOAT, "
+        "DOUBLE, DECIMAL(p, s), DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, BINARY, UUID, TIME, "
+        "VARIANT, "
+        "STRUCT<...>, ARRAY<...>, MAP<..., ...>"
+    )
+
+
+def _decimal(parts: Sequence[exp.Expression], name: str) -> DecimalType:
+    # thousands of digits are no number for Python
+    numbers = [int(p.name) for p in parts if p.name.isdecimal() and len(p.name) < 10]
+    precision = numbers[0] if numbers else _DEFAULT_PRECISION
+    scale = numbers[1] if len(numbers) > 1 else 0
+    try:
+        if len(numbers) != len(parts) or len(numbers) > 2 or scale > precision:
+            raise InvalidMetadataError(
+                "scale and precision must be numbers, scale at most precision"
+            )
+        return DecimalType(precision, scale)
+    except InvalidMetadataError as e:
+        raise InvalidRequestError(f"column '{name}': {e}") from e
+
+
+def _sql(node: exp.Expression) -> str:
+    try:
+        return _shortened(node.sql(dialect="spark"))
+    except RecursionError:
+        return "(nested too deeply)"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}..."

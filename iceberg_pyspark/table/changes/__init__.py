@@ -1,0 +1,1 @@
+"""Changes of a table, from the request to the catalog's swap."""

@@ -1,0 +1,106 @@
+"""One snapshot's changes carried out once more on `main`, as a step of a commit.
+
+What can be picked, and what it is turned into, is `commits/cherry_picks.py`; here its manifests are
+read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.cherry_picks import (
+    check_cherry_pick,
+    cherry_pick_action,
+    cherry_pick_summary,
+    is_fast_forward,
+)
+from iceberg_pyspark.commits.outcomes import NotCommitted, Refused
+from iceberg_pyspark.commits.ref_changes import set_current_snapshot
+from iceberg_pyspark.spec.manifests import DataFile, EntryStatus, ManifestContent
+from iceberg_pyspark.spec.partitioning import partition_type
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_files import read_manifest_entries, read_snapshot_manifests
+from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
+
+
+class CherryPickStep:
+    """A `CommitStep` that moves `main` to a snapshot, or repeats the snapshot's changes there."""
+
+    def __init__(
+        self,
+        find: Callable[[TableMetadata], Snapshot],
+        io: FileIO,
+        *,
+        table_uuid: str | None,
+        clock: Clock,
+    ) -> None:
+        self._find = find
+        self._io = io
+        self._table_uuid = table_uuid
+        self._clock = clock
+        self._repeated: SnapshotStep | None = None
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """See `CommitStep`."""
+        source = self._find(metadata)
+        if is_fast_forward(metadata, source):
+            return set_current_snapshot(metadata, source.snapshot_id)
+        check_cherry_pick(metadata, source)
+        if self._repeated is None:
+            added, removed = self._files_of(metadata, source)
+            self._repeated = SnapshotStep(
+                cherry_pick_action(source, added, removed),
+                self._io,
+                table_uuid=self._table_uuid,
+                clock=self._clock,
+                snapshot_properties=cherry_pick_summary(source),
+            )
+        return self._repeated.changes(metadata)
+
+    def is_in(self, metadata: TableMetadata) -> bool:
+        """See `CommitStep`."""
+        return self._repeated is not None and self._repeated.is_in(metadata)
+
+    def attempt_failed(self, proof: Refused) -> None:
+        """See `CommitStep`."""
+        if self._repeated is not None:
+            self._repeated.attempt_failed(proof)
+
+    def refused(self, proof: NotCommitted) -> None:
+        """See `CommitStep`."""
+        if self._repeated is not None:
+            self._repeated.refused(proof)
+
+    def committed(self, metadata: TableMetadata) -> None:
+        """See `CommitStep`."""
+        if self._repeated is not None:
+            self._repeated.committed(metadata)
+
+    def _files_of(
+        self, metadata: TableMetadata, source: Snapshot
+    ) -> tuple[list[DataFile], list[DataFile]]:
+        """The data files that a snapshot added, and those it removed."""
+        added: list[DataFile] = []
+        removed: list[DataFile] = []
+        for manifest in read_snapshot_manifests(self._io, source):
+            if (
+                manifest.content is not ManifestContent.DATA
+                or manifest.added_snapshot_id != source.snapshot_id
+            ):
+                continue
+            spec = metadata.spec_by_id[manifest.partition_spec_id]
+            type_ = partition_type(spec, metadata.schemas_newest_first)
+            for entry in read_manifest_entries(self._io, manifest, type_):
+                if entry.snapshot_id != source.snapshot_id:
+                    continue
+                if entry.status is EntryStatus.ADDED:
+                    # the new snapshot gives its rows their ids
+                    added.append(replace(entry.data_file, first_row_id=None))
+                elif entry.status is EntryStatus.DELETED:
+                    removed.append(entry.data_file)
+        return added, removed

@@ -1,0 +1,338 @@
+"""The commit loop: refresh, ask every step for its changes, swap; again after a conflict.
+
+A commit ends in one of three ways (design section 6). Done: it returns. Refused: nothing
+happened, and what was written for it is removed. Unknown: the table is looked at for our own
+snapshots; found is done, anything else stays unknown, and no file is touched. Which of the three a
+swap was, its catalog says by a value (`commits/outcomes.py`).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.commits.apply import apply_updates
+from iceberg_pyspark.commits.changes import Changes, combine_requirements
+from iceberg_pyspark.commits.outcomes import (
+    Done,
+    NotCommitted,
+    Outcome,
+    Refused,
+    Unknown,
+    after_commit,
+    caused_by,
+    unknown,
+)
+from iceberg_pyspark.commits.requirements import (
+    AssertRefSnapshotId,
+    TableRequirement,
+    check_requirement,
+)
+from iceberg_pyspark.commits.retry import RetryPolicy, commit_retry_policy, status_check_policy
+from iceberg_pyspark.commits.updates import AssignUUID, TableUpdate
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    ConcurrentChangeError,
+    IcebergError,
+    InvalidRequestError,
+    NoSuchTableError,
+)
+from iceberg_pyspark.spec.properties import check_commit_properties
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.table.changes.commit_turn import commit_turn
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """Time and chance, so that tests need neither."""
+
+    now_ms: Callable[[], int]
+    sleep_ms: Callable[[float], None]
+    random: Callable[[], float]
+
+
+SYSTEM_CLOCK = Clock(
+    now_ms=lambda: time.time_ns() // 1_000_000,
+    sleep_ms=lambda ms: time.sleep(ms / 1000),
+    random=random.random,
+)
+
+
+class CommitStep(Protocol):
+    """One operation of a commit."""
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """What it changes about this metadata; asked again after every conflict."""
+        ...
+
+    def is_in(self, metadata: TableMetadata) -> bool:
+        """Whether the metadata proves that this very step was committed."""
+        ...
+
+    def attempt_failed(self, proof: Refused) -> None:
+        """The last attempt is not in the table: remove what only it had use for."""
+        ...
+
+    def refused(self, proof: NotCommitted) -> None:
+        """Nothing of it is in the table, nor will be: remove what was written."""
+        ...
+
+    def committed(self, metadata: TableMetadata) -> None:
+        """It is in this metadata: remove what failed attempts have left."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataStep:
+    """A change of metadata alone: `build` says what it changes."""
+
+    build: Callable[[TableMetadata], Changes]
+    new_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """See `CommitStep`; a table of version 1 that has no UUID is given one."""
+        changes = self.build(metadata)
+        if metadata.table_uuid is not None or not changes.updates:
+            return changes
+        return replace(changes, updates=(AssignUUID(self.new_uuid), *changes.updates))
+
+    def is_in(self, metadata: TableMetadata) -> bool:
+        """Never: metadata does not say who changed it."""
+        return False
+
+    def attempt_failed(self, proof: Refused) -> None:
+        """Nothing was written."""
+
+    def refused(self, proof: NotCommitted) -> None:
+        """Nothing was written."""
+
+    def committed(self, metadata: TableMetadata) -> None:
+        """Nothing was written."""
+
+
+def commit_steps(
+    catalog: Catalog,
+    table: LoadedTable,
+    steps: Sequence[CommitStep],
+    *,
+    written: WrittenFiles | None = None,
+    refresh: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Commit all steps at once and return the table as committed.
+
+    Takes over the files `written` for it. `refresh`: begin with the table as it is now instead of
+    as it was loaded. Raises `CommitConflictError` when retries are used up, `ConcurrentChangeError`
+    when another commit changed what a step is about, `CommitStateUnknownError`.
+    """
+    if written is not None:
+        written.hand_over()
+    # version 1 may have no uuid
+    with commit_turn(table.metadata.table_uuid or table.metadata.location):
+        outcome = _commit(catalog, table, steps, refresh, clock)
+    match outcome:
+        case Done(committed):
+            _tidy_up(steps, committed)
+        case Refused():
+            for step in steps:
+                step.refused(outcome)
+            if written is not None:
+                written.remove(outcome)
+        case Unknown():
+            pass
+    return outcome.result()
+
+
+def _commit(
+    catalog: Catalog,
+    table: LoadedTable,
+    steps: Sequence[CommitStep],
+    refresh: bool,
+    clock: Clock,
+) -> Outcome[LoadedTable]:
+    try:
+        current = catalog.load_table(table.identifier) if refresh else table
+        properties = _properties_to_commit_by(steps, current.metadata, clock)
+        policy = commit_retry_policy(properties)
+    except IcebergError as e:
+        return Refused(e)
+    started_ms = clock.now_ms()
+    pinned: list[TableRequirement] | None = None
+    retry = overtaken = 0
+    while True:
+        if any(step.is_in(current.metadata) for step in steps):
+            return Done(current)
+        try:
+            if pinned is not None:
+                _check_pinned(pinned, current.metadata)
+            updates, requirements = _collect(steps, current.metadata, clock)
+        except IcebergError as e:
+            # every swap so far was refused
+            return Refused(e)
+        if pinned is None:
+            pinned = [r for r in requirements if not isinstance(r, AssertRefSnapshotId)]
+        if not updates:
+            return Done(current)
+        outcome = send_commit(catalog, current.identifier, requirements, updates)
+        if isinstance(outcome, Unknown):
+            return find_after_unknown(
+                catalog,
+                current.identifier,
+                outcome,
+                lambda metadata: any(step.is_in(metadata) for step in steps),
+                status_check_policy(properties),
+                clock,
+            )
+        if isinstance(outcome, Done) or not isinstance(outcome.error, CommitConflictError):
+            return outcome
+        # a store that repeats requests can refuse the repetition of our own success: look first
+        newer = _reload_after_conflict(catalog, current, outcome)
+        if not isinstance(newer, Done) or any(s.is_in(newer.value.metadata) for s in steps):
+            return newer
+        for step in steps:
+            step.attempt_failed(outcome)
+        retry += 1
+        overtaken += newer.value.metadata_location != current.metadata_location
+        wait_ms = policy.wait_ms(
+            retry,
+            overtaken=overtaken,
+            elapsed_ms=clock.now_ms() - started_ms,
+            jitter=clock.random(),
+        )
+        if wait_ms is None:
+            error = CommitConflictError(
+                f"table {current.identifier}: gave up after {retry} attempts, each overtaken "
+                f"by another commit; the last: {outcome.error}"
+            )
+            return Refused(caused_by(error, outcome.error))
+        clock.sleep_ms(wait_ms)
+        newer = _reload_after_conflict(catalog, current, outcome)
+        if not isinstance(newer, Done):
+            return newer
+        current = newer.value
+
+
+def _properties_to_commit_by(
+    steps: Sequence[CommitStep], metadata: TableMetadata, clock: Clock
+) -> Mapping[str, str]:
+    """The table's properties, each that the commit will need proven readable.
+
+    Those that the commit leaves, where the present ones are not: it may be the one to mend them.
+    """
+    try:
+        check_commit_properties(metadata.properties)
+    except InvalidRequestError:
+        for step in steps:
+            if isinstance(step, MetadataStep):
+                metadata = _applied(metadata, step.changes(metadata), clock)
+        check_commit_properties(metadata.properties)
+    return metadata.properties
+
+
+def send_commit(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    requirements: Sequence[TableRequirement],
+    updates: Sequence[TableUpdate],
+) -> Outcome[LoadedTable]:
+    """Ask the catalog for the swap; an error that it raises instead of answering says nothing."""
+    try:
+        return catalog.commit_table(identifier, requirements, updates)
+    except Exception as e:  # noqa: BLE001 - from here on the table may have moved, whatever it is
+        return unknown(f"table {identifier}", e)
+
+
+def _reload_after_conflict(
+    catalog: Catalog, table: LoadedTable, refused: Refused
+) -> Outcome[LoadedTable]:
+    try:
+        return Done(catalog.load_table(table.identifier))
+    except NoSuchTableError as e:
+        return Refused(e)
+    except IcebergError as e:
+        return unknown(
+            f"table {table.identifier}: the commit was refused ({refused.error}), but the table "
+            "cannot be read to make sure",
+            e,
+        )
+
+
+def _collect(
+    steps: Sequence[CommitStep], metadata: TableMetadata, clock: Clock
+) -> tuple[list[TableUpdate], list[TableRequirement]]:
+    """The changes of all steps, each asked about the metadata the ones before it leave."""
+    found: list[Changes] = []
+    for step in steps:
+        changes = step.changes(metadata)
+        found.append(changes)
+        if len(found) < len(steps):
+            metadata = _applied(metadata, changes, clock)
+    updates = [u for changes in found for u in changes.updates]
+    return updates, combine_requirements(found)
+
+
+def _applied(metadata: TableMetadata, changes: Changes, clock: Clock) -> TableMetadata:
+    return apply_updates(
+        metadata, changes.updates, now_ms=clock.now_ms(), previous_metadata_location=None
+    )
+
+
+def _check_pinned(pinned: Sequence[TableRequirement], metadata: TableMetadata) -> None:
+    """What the first attempt was based on, references aside, must not have changed."""
+    for requirement in pinned:
+        try:
+            check_requirement(requirement, metadata)
+        except CommitConflictError as e:
+            raise ConcurrentChangeError(
+                f"{e} (another commit changed what this one builds on)"
+            ) from e
+
+
+def find_after_unknown(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    outcome: Unknown,
+    is_in: Callable[[TableMetadata], bool],
+    policy: RetryPolicy,
+    clock: Clock,
+) -> Outcome[LoadedTable]:
+    """The table with our commit in it, or the unknown outcome once more; deletes nothing."""
+    started_ms = clock.now_ms()
+    check = 0
+    while True:
+        try:
+            current = catalog.load_table(identifier)
+            if is_in(current.metadata):
+                return Done(current)
+            found = "does not show the commit yet"
+        except NoSuchTableError:
+            found = "is not there"
+        except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
+            found = f"could not be read ({e})"
+        check += 1
+        wait_ms = policy.wait_ms(
+            check, elapsed_ms=clock.now_ms() - started_ms, jitter=clock.random()
+        )
+        if wait_ms is None:
+            # absent now is no proof: the catalog may still carry it out
+            error = CommitStateUnknownError(
+                f"table {identifier}: the commit may have succeeded ({outcome.error}); the table "
+                f"{found}; look at its history before writing again, and delete no file"
+            )
+            caused_by(error, outcome.error)
+            return Unknown(error)
+        clock.sleep_ms(wait_ms)
+
+
+def _tidy_up(steps: Sequence[CommitStep], committed: LoadedTable) -> None:
+    """Have the steps remove what failed attempts left; the commit is done whatever happens here."""
+    for step in steps:
+        with after_commit(f"tidying up after a commit of {committed.identifier}"):
+            step.committed(committed.metadata)

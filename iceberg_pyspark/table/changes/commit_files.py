@@ -1,0 +1,164 @@
+"""Commits of files that are written already: what the writers of every front end end with.
+
+Each takes the table as it was loaded when the operation read it, refreshes, and returns the table
+as committed. Given as `written`, the files are removed where the commit was refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.commits.conflicts import ConflictChecks, FileTest, IsolationLevel
+from iceberg_pyspark.commits.file_filter import compile_file_match, compile_may_match
+from iceberg_pyspark.commits.manifest_changes import RemoveAll, RemoveWhere
+from iceberg_pyspark.commits.snapshot_changes import (
+    AppendFiles,
+    OverwriteFiles,
+    OverwritePartitions,
+    SnapshotAction,
+)
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.partitioning import partition_key
+from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock, CommitStep, commit_steps
+from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+
+OverwriteMode: TypeAlias = Literal["static", "dynamic"] | Predicate
+"""Replace everything, the partitions written to, or the rows of an (unbound) filter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitOptions:
+    """What a user may say about any snapshot."""
+
+    branch: str = MAIN
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
+    write_id: str | None = None
+    creates_branch: bool = False
+    stages_only: bool = False
+
+
+def commit_action(
+    catalog: Catalog,
+    table: LoadedTable,
+    io: FileIO,
+    action: SnapshotAction,
+    options: CommitOptions | None = None,
+    *,
+    written: WrittenFiles | None = None,
+    before: Sequence[CommitStep] = (),
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Commit one action as one snapshot of `options.branch`, and the steps before it with it.
+
+    A write id that the table already has a snapshot of means that an earlier try succeeded: the
+    table is returned as it is.
+    """
+    chosen = options or CommitOptions()
+    step = SnapshotStep(
+        action,
+        io,
+        table_uuid=table.metadata.table_uuid,
+        clock=clock,
+        branch=chosen.branch,
+        write_id=chosen.write_id,
+        snapshot_properties=chosen.snapshot_properties,
+        creates_branch=chosen.creates_branch,
+        stages_only=chosen.stages_only,
+        written=written,
+    )
+    # what was loaded when the write began is old by now: starting from it would waste an attempt
+    return commit_steps(catalog, table, [*before, step], written=written, refresh=True, clock=clock)
+
+
+def commit_append(
+    catalog: Catalog,
+    table: LoadedTable,
+    io: FileIO,
+    data_files: Iterable[DataFile],
+    options: CommitOptions | None = None,
+    *,
+    fast: bool = False,
+    written: WrittenFiles | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Add data files; `fast` never merges manifests."""
+    action = AppendFiles(data_files=tuple(data_files), merge=not fast)
+    return commit_action(catalog, table, io, action, options, written=written, clock=clock)
+
+
+def commit_overwrite(
+    catalog: Catalog,
+    table: LoadedTable,
+    io: FileIO,
+    data_files: Iterable[DataFile],
+    mode: OverwriteMode,
+    options: CommitOptions | None = None,
+    *,
+    isolation: IsolationLevel | None = None,
+    written: WrittenFiles | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Replace what `mode` says by the data files; see `overwrite_action`."""
+    chosen = options or CommitOptions()
+    action = overwrite_action(table, tuple(data_files), mode, chosen.branch, isolation)
+    return commit_action(catalog, table, io, action, chosen, written=written, clock=clock)
+
+
+def overwrite_action(
+    table: LoadedTable,
+    files: tuple[DataFile, ...],
+    mode: OverwriteMode,
+    branch: str,
+    isolation: IsolationLevel | None,
+    *,
+    validates_from: int | None = None,
+) -> SnapshotAction:
+    """The action that replaces what `mode` says by the data files.
+
+    With an isolation level, changes made to that part since `table` was loaded, or since the
+    snapshot `validates_from`, are refused; without one they are overwritten too.
+    """
+    metadata = table.metadata
+    ref = metadata.refs.get(branch)
+    base_id = None if ref is None else ref.snapshot_id
+    if validates_from is not None:
+        base_id = metadata.snapshot(validates_from).snapshot_id
+    if mode == "dynamic":
+        partitions = {(f.spec_id, partition_key(f.partition)) for f in files}
+        unpartitioned = any(metadata.spec_by_id[f.spec_id].is_unpartitioned for f in files)
+        return OverwritePartitions(
+            data_files=files,
+            checks=_overwrite_checks(
+                base_id,
+                isolation,
+                lambda f: unpartitioned or (f.spec_id, partition_key(f.partition)) in partitions,
+            ),
+        )
+    if mode == "static":
+        checks = _overwrite_checks(base_id, isolation, lambda f: True)
+        return OverwriteFiles(removal=RemoveAll(), data_files=files, checks=checks)
+    bound = bind(mode, metadata.current_schema)
+    checks = _overwrite_checks(base_id, isolation, compile_may_match(bound, metadata))
+    removal = RemoveWhere(compile_file_match(bound, metadata), str(mode))
+    return OverwriteFiles(removal=removal, data_files=files, checks=checks)
+
+
+def _overwrite_checks(
+    base_snapshot_id: int | None, isolation: IsolationLevel | None, replaced: FileTest
+) -> ConflictChecks | None:
+    if isolation is None:
+        return None
+    return ConflictChecks(
+        base_snapshot_id=base_snapshot_id,
+        no_new_data=replaced if isolation == "serializable" else None,
+        no_removed_data=replaced,
+        no_new_deletes=replaced,
+    )

@@ -1,0 +1,375 @@
+"""Produce a snapshot: carry out what an action plans, as one step of a commit.
+
+Writes manifests and manifest lists (specification, "Manifests", "Manifest Lists"), keeps them for
+the next attempt, and removes what is proven to be in no snapshot. Data files are never touched
+here: they are `table/changes/written_files.py`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.manifest_changes import (
+    NewManifest,
+    SnapshotBase,
+    SnapshotPlan,
+    merged_manifest,
+    plan_merge,
+)
+from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted, Refused
+from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, AssertTableUUID
+from iceberg_pyspark.commits.snapshot_changes import SnapshotAction, plan_snapshot
+from iceberg_pyspark.commits.snapshot_ids import snapshot_id_of
+from iceberg_pyspark.commits.summary import REPLACE_PARTITIONS, WRITE_ID, snapshot_summary
+from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef, TableUpdate
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
+from iceberg_pyspark.spec.partitioning import (
+    partition_path,
+    partition_type,
+    untyped_fields,
+    with_types_of,
+)
+from iceberg_pyspark.spec.properties import (
+    MANIFEST_COMPRESSION,
+    MANIFEST_MERGE_ENABLED,
+    MANIFEST_MIN_COUNT_TO_MERGE,
+    MANIFEST_TARGET_SIZE,
+    SUMMARY_PARTITION_LIMIT,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.locations import (
+    location_provider,
+    manifest_file_name,
+    manifest_list_file_name,
+)
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_files import (
+    read_manifest_entries,
+    read_manifest_header,
+    read_partition_types,
+    read_snapshot_manifests,
+    write_manifest,
+    write_manifest_list,
+)
+from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.changes.written_files import WrittenFiles, remove_files
+
+
+class SnapshotStep:
+    """One action becoming one snapshot of a branch: a `CommitStep`.
+
+    `write_id` stands in the snapshot's summary; a table that already has a snapshot with it has
+    this step's rows, and the step does nothing. `creates_branch`: a branch that is not there begins
+    at main's snapshot. `stages_only`: no branch gets the snapshot, it waits to be published.
+    `written` are files that are new for certain; others are looked for in the branch.
+    """
+
+    def __init__(
+        self,
+        action: SnapshotAction,
+        io: FileIO,
+        *,
+        table_uuid: str | None,
+        clock: Clock,
+        branch: str = MAIN,
+        write_id: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+        creates_branch: bool = False,
+        stages_only: bool = False,
+        written: WrittenFiles | None = None,
+    ) -> None:
+        self._action = action
+        self._written_files = written
+        self._io = io
+        self._table_uuid = table_uuid
+        self._clock = clock
+        self._branch = branch
+        self._write_id = write_id or str(uuid.uuid4())
+        self._properties = dict(snapshot_properties or {})
+        self._creates_branch = creates_branch
+        self._stages_only = stages_only
+        self._commit_uuid = str(uuid.uuid4())
+        self._snapshot_id = 0
+        self._attempt = 0
+        self._written: dict[tuple[object, ...], ManifestFile] = {}
+        self._planned: dict[str, NewManifest] = {}
+        self._manifest_count = 0
+        # which of the planned manifests each list has
+        self._manifest_lists: dict[str, Set[str]] = {}
+
+    @property
+    def write_id(self) -> str:
+        """The uuid in the summary of the snapshot."""
+        return self._write_id
+
+    def is_in(self, metadata: TableMetadata) -> bool:
+        """Whether a snapshot of the table carries our write id."""
+        return any(s.summary.get(WRITE_ID) == self._write_id for s in metadata.snapshots)
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """Write manifests and a manifest list on top of this metadata."""
+        parent = self._parent(metadata)
+        self._choose_snapshot_id(metadata)
+        base = SnapshotBase(
+            metadata=metadata,
+            parent=parent,
+            manifests=tuple(self._read_manifests(parent)),
+            read_entries=lambda m: self._read_entries(metadata, m),
+            read_paths=lambda m: self._read_paths(metadata, m),
+            read_manifests=self._read_manifests,
+            fresh_paths=(
+                frozenset() if self._written_files is None else self._written_files.locations
+            ),
+        )
+        plan = plan_snapshot(self._action, base, self._snapshot_id)
+        manifests = self._write_manifests(plan, base)
+        snapshot = self._write_snapshot(plan, base, manifests)
+        ref = metadata.refs.get(self._branch)
+        moved = (
+            SnapshotRef(snapshot_id=snapshot.snapshot_id)
+            if ref is None
+            else replace(ref, snapshot_id=snapshot.snapshot_id)
+        )
+        parent_id = None if parent is None else parent.snapshot_id
+        updates: tuple[TableUpdate, ...] = (AddSnapshot(snapshot),)
+        if not self._stages_only:
+            updates = (*updates, SetSnapshotRef(self._branch, moved))
+        if metadata.table_uuid is None:
+            # v1 tables may lack one; the next write gives it (specification, "Table Metadata")
+            updates = (AssignUUID(self._commit_uuid), *updates)
+        requirements = (AssertRefSnapshotId(self._branch, None if ref is None else parent_id),)
+        if self._table_uuid is None:
+            return Changes(updates=updates, requirements=requirements)
+        return Changes(
+            updates=updates, requirements=(AssertTableUUID(self._table_uuid), *requirements)
+        )
+
+    def attempt_failed(self, proof: Refused) -> None:
+        """Remove the failed attempt's manifest list; its manifests wait for the next attempt."""
+        remove_files(self._io, self._manifest_lists, proof)
+        self._manifest_lists.clear()
+
+    def refused(self, proof: NotCommitted) -> None:
+        """Remove everything this step wrote: no snapshot was made of it, and none will."""
+        remove_files(self._io, [*self._manifest_lists, *self._planned], proof)
+
+    def committed(self, metadata: TableMetadata) -> None:
+        """Remove manifests that failed attempts left and the committed snapshot does not list."""
+        own = metadata.snapshot_by_id.get(self._snapshot_id)
+        used = None if own is None else self._manifest_lists.get(own.manifest_list or "")
+        if used is None:
+            # another run of this write got there first; this one leaves its files to orphan removal
+            return
+        # the manifest list in the table tells which of them it has: the others are in none
+        remove_files(self._io, [p for p in self._planned if p not in used], NeverSent())
+
+    def _parent(self, metadata: TableMetadata) -> Snapshot | None:
+        ref = metadata.refs.get(self._branch)
+        if ref is None and (self._branch == MAIN or self._creates_branch):
+            # its totals go on from main's, whose rows it has; Java's begin at zero
+            return metadata.current_snapshot
+        snapshot = metadata.ref_snapshot(self._branch)
+        if ref is not None and ref.type == "tag":
+            raise InvalidRequestError(
+                f"table {metadata.location}: '{self._branch}' is a tag; commits go to branches"
+            )
+        return snapshot
+
+    def _choose_snapshot_id(self, metadata: TableMetadata) -> None:
+        """Keep the id over attempts, so that manifests can be used again, unless it is taken."""
+        while self._snapshot_id in (0, *metadata.snapshot_by_id):
+            self._snapshot_id = snapshot_id_of(uuid.uuid4())
+            self._written.clear()
+
+    def _read_manifests(self, snapshot: Snapshot | None) -> list[ManifestFile]:
+        return [] if snapshot is None else read_snapshot_manifests(self._io, snapshot)
+
+    def _read_entries(
+        self, metadata: TableMetadata, manifest: ManifestFile
+    ) -> Iterable[ManifestEntry]:
+        planned = self._planned.get(manifest.manifest_path)
+        if planned is not None:
+            return planned.entries
+        return read_manifest_entries(self._io, manifest, _partition_type(metadata, manifest))
+
+    def _read_paths(self, metadata: TableMetadata, manifest: ManifestFile) -> Set[str]:
+        planned = self._planned.get(manifest.manifest_path)
+        if planned is None:
+            live = read_entries(self._io, manifest, _partition_type(metadata, manifest))
+            paths = live["file_path"].to_pylist() + live["referenced_data_file"].to_pylist()
+        else:
+            files = [e.data_file for e in planned.entries if e.is_live]
+            paths = [p for f in files for p in (f.file_path, f.referenced_data_file)]
+        return {p for p in paths if p is not None}
+
+    def _write_manifests(self, plan: SnapshotPlan, base: SnapshotBase) -> tuple[ManifestFile, ...]:
+        """The snapshot's manifests, new ones first, merged where the table asks for it."""
+        properties = base.metadata.properties
+        new = [self._write_manifest(m, base.metadata, _alike(m, base)) for m in plan.new]
+        manifests = [*new, *plan.kept]
+        if not (plan.merge and MANIFEST_MERGE_ENABLED.of(properties)):
+            return tuple(manifests)
+        groups = plan_merge(
+            manifests,
+            target_size=MANIFEST_TARGET_SIZE.of(properties),
+            min_count=MANIFEST_MIN_COUNT_TO_MERGE.of(properties),
+        )
+        return tuple(m for group in groups for m in self._merged(group, base))
+
+    def _merged(self, group: Sequence[ManifestFile], base: SnapshotBase) -> Sequence[ManifestFile]:
+        """One manifest for all, unless their partition values are of no common type."""
+        metadata, spec_id = base.metadata, group[0].partition_spec_id
+        if len(group) == 1 or self._common_type(group, metadata, spec_id) is None:
+            return group
+        merged = merged_manifest(group, base.read_entries, self._snapshot_id)
+        return [self._write_manifest(merged, metadata, group)]
+
+    def _common_type(
+        self, manifests: Sequence[ManifestFile], metadata: TableMetadata, spec_id: int
+    ) -> StructType | None:
+        """The partition type of a spec, with those types that only manifests of it know.
+
+        None where these do not agree.
+        """
+        spec = metadata.spec_by_id[spec_id]
+        type_ = partition_type(spec, metadata.schemas_newest_first)
+        untyped = untyped_fields(spec, type_)
+        if not untyped:
+            return type_
+        found = [read_partition_types(self._io, m.manifest_path) for m in manifests]
+        return with_types_of(found, untyped, type_)
+
+    def _write_manifest(
+        self, planned: NewManifest, metadata: TableMetadata, like: Sequence[ManifestFile]
+    ) -> ManifestFile:
+        """Write a manifest whose partition values are typed as those of other manifests are."""
+        key = (metadata.format_version, *planned.key)
+        found = self._written.get(key)
+        if found is not None:
+            return found
+        spec = metadata.spec_by_id[planned.spec_id]
+        type_ = self._common_type(like, metadata, planned.spec_id)
+        if type_ is None:
+            raise InvalidRequestError(
+                f"table {metadata.location}: manifests of partition spec {planned.spec_id} store "
+                "the values of one field as different types, and nothing tells which is right; "
+                "files of that spec cannot be added"
+            )
+        provider = location_provider(metadata.location, metadata.properties)
+        location = provider.new_metadata_location(
+            manifest_file_name(self._commit_uuid, self._manifest_count)
+        )
+        self._manifest_count += 1
+        self._planned[location] = planned
+        written = write_manifest(
+            self._io,
+            location,
+            planned.entries,
+            spec=spec,
+            schema=self._schema_of(planned, metadata),
+            partition_type=type_,
+            format_version=metadata.format_version,
+            content=planned.content,
+            snapshot_id=self._snapshot_id,
+            codec=MANIFEST_COMPRESSION.of(metadata.properties),
+        )
+        self._written[key] = written
+        return written
+
+    def _schema_of(self, planned: NewManifest, metadata: TableMetadata) -> Schema:
+        if planned.rewrites is None:
+            return metadata.current_schema
+        return read_manifest_header(self._io, planned.rewrites).schema
+
+    def _write_snapshot(
+        self, plan: SnapshotPlan, base: SnapshotBase, manifests: Sequence[ManifestFile]
+    ) -> Snapshot:
+        m = base.metadata
+        self._attempt += 1
+        sequence_number = m.next_sequence_number
+        parent_id = None if base.parent is None else base.parent.snapshot_id
+        location = location_provider(m.location, m.properties).new_metadata_location(
+            manifest_list_file_name(self._snapshot_id, self._attempt, self._commit_uuid)
+        )
+        self._manifest_lists[location] = self._planned.keys() & {m.manifest_path for m in manifests}
+        written = write_manifest_list(
+            self._io,
+            location,
+            manifests,
+            format_version=m.format_version,
+            snapshot_id=self._snapshot_id,
+            parent_snapshot_id=parent_id,
+            sequence_number=sequence_number,
+            first_row_id=m.next_row_id if m.format_version >= 3 else None,
+            codec=MANIFEST_COMPRESSION.of(m.properties),
+        )
+        return Snapshot(
+            snapshot_id=self._snapshot_id,
+            parent_snapshot_id=parent_id,
+            sequence_number=sequence_number,
+            # never before what is there already, even where clocks disagree
+            timestamp_ms=max(self._clock.now_ms(), m.last_updated_ms),
+            manifest_list=location,
+            summary=self._summary(plan, base, manifests),
+            schema_id=m.current_schema_id,
+            first_row_id=m.next_row_id if m.format_version >= 3 else None,
+            added_rows=written.added_rows,
+        )
+
+    def _summary(
+        self, plan: SnapshotPlan, base: SnapshotBase, manifests: Sequence[ManifestFile]
+    ) -> dict[str, str]:
+        m = base.metadata
+        before = {f.manifest_path for f in base.manifests}
+        kept = sum(f.manifest_path in before for f in manifests)
+        live_before = sum(f.has_live_files for f in base.manifests)
+
+        own = {WRITE_ID: self._write_id}
+        if plan.replaces_partitions:
+            own[REPLACE_PARTITIONS] = "true"
+
+        def path_of(f: DataFile) -> str:
+            return partition_path(m.spec_by_id[f.spec_id], m.schemas_newest_first, f.partition)
+
+        return snapshot_summary(
+            plan.operation,
+            plan.added,
+            plan.removed,
+            parent=base.parent,
+            partition_path=path_of,
+            partition_limit=SUMMARY_PARTITION_LIMIT.of(m.properties),
+            manifest_counts={
+                "manifests-created": len(manifests) - kept,
+                "manifests-kept": kept,
+                "manifests-replaced": max(live_before - kept, 0),
+            },
+            properties={**self._properties, **own},
+        )
+
+
+def _alike(planned: NewManifest, base: SnapshotBase) -> Sequence[ManifestFile]:
+    """The manifest that it rewrites, else those of its spec."""
+    return [
+        m
+        for m in base.manifests
+        if m.manifest_path == planned.rewrites
+        or (planned.rewrites is None and m.partition_spec_id == planned.spec_id)
+    ]
+
+
+def _partition_type(metadata: TableMetadata, manifest: ManifestFile) -> StructType:
+    spec = metadata.spec_by_id.get(manifest.partition_spec_id)
+    if spec is None:
+        raise InvalidMetadataError(
+            f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, which "
+            f"table {metadata.location} does not have"
+        )
+    return partition_type(spec, metadata.schemas_newest_first)

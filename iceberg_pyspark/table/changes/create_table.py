@@ -1,0 +1,152 @@
+"""Create a table in a catalog.
+
+The first metadata is `commits/new_table.py`; which of several racing creators wins, the catalog
+decides.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.commits.apply import apply_updates
+from iceberg_pyspark.commits.new_table import new_table_metadata, new_table_updates
+from iceberg_pyspark.commits.outcomes import Outcome, Refused, Unknown
+from iceberg_pyspark.commits.requirements import AssertCreate
+from iceberg_pyspark.commits.retry import status_check_policy
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    IcebergError,
+    NamespaceAlreadyExistsError,
+    TableAlreadyExistsError,
+)
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.properties import check_commit_properties
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.sorting import SortOrder
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.table.changes.commit import (
+    SYSTEM_CLOCK,
+    Clock,
+    CommitStep,
+    find_after_unknown,
+    send_commit,
+)
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+
+_DEFAULT_PREFIX = "table-default."
+_OVERRIDE_PREFIX = "table-override."
+
+
+def new_table_properties(
+    catalog_properties: Mapping[str, str], properties: Mapping[str, str]
+) -> dict[str, str]:
+    """A new table's properties between the defaults and the overrides that its catalog sets."""
+
+    def below(prefix: str) -> dict[str, str]:
+        return {
+            k.removeprefix(prefix): v for k, v in catalog_properties.items() if k.startswith(prefix)
+        }
+
+    return {**below(_DEFAULT_PREFIX), **properties, **below(_OVERRIDE_PREFIX)}
+
+
+def create_namespace_if_absent(catalog: Catalog, namespace: Namespace) -> None:
+    """Make a namespace; one that is there, or that another client makes now, is no error."""
+    if namespace and not catalog.namespace_exists(namespace):
+        try:
+            catalog.create_namespace(namespace)
+        except NamespaceAlreadyExistsError:
+            return
+
+
+def create_table(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    schema: Schema,
+    *,
+    spec: PartitionSpec | None = None,
+    sort_order: SortOrder | None = None,
+    location: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Create a table; raises `TableAlreadyExistsError`.
+
+    `spec` and `sort_order` refer to `schema` by its field ids; the table numbers its columns anew.
+    """
+    metadata = new_table_metadata(
+        schema,
+        spec,
+        sort_order,
+        location or catalog.default_table_location(identifier),
+        properties or {},
+        table_uuid=str(uuid.uuid4()),
+        now_ms=clock.now_ms(),
+    )
+    return catalog.create_table(identifier, metadata)
+
+
+def create_table_with(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    metadata: TableMetadata,
+    steps: Sequence[CommitStep],
+    *,
+    written: WrittenFiles | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Create a table of this first metadata and carry out the steps on it, in one commit.
+
+    Takes over the files `written` for it. Raises `TableAlreadyExistsError`; what the steps wrote
+    and these files are removed where nothing was created, or `CommitStateUnknownError`.
+    """
+    if written is not None:
+        written.hand_over()
+    outcome = _create_with(catalog, identifier, metadata, steps, clock)
+    if isinstance(outcome, Refused):
+        for step in steps:
+            step.refused(outcome)
+        if written is not None:
+            written.remove(outcome)
+        if isinstance(outcome.error, CommitConflictError):
+            raise TableAlreadyExistsError(
+                f"table {identifier} was created by another writer meanwhile"
+            ) from outcome.error
+    return outcome.result()
+
+
+def _create_with(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    metadata: TableMetadata,
+    steps: Sequence[CommitStep],
+    clock: Clock,
+) -> Outcome[LoadedTable]:
+    updates = list(new_table_updates(metadata))
+    try:
+        check_commit_properties(metadata.properties)
+        policy = status_check_policy(metadata.properties)
+        for step in steps:
+            changes = step.changes(metadata).updates
+            updates += changes
+            metadata = apply_updates(
+                metadata,
+                changes,
+                now_ms=metadata.last_updated_ms,
+                previous_metadata_location=None,
+            )
+    except IcebergError as e:
+        return Refused(e)
+    outcome = send_commit(catalog, identifier, [AssertCreate()], updates)
+    if not isinstance(outcome, Unknown):
+        return outcome
+    return find_after_unknown(
+        catalog,
+        identifier,
+        outcome,
+        lambda found: found.table_uuid == metadata.table_uuid,
+        policy,
+        clock,
+    )

@@ -1,0 +1,282 @@
+"""Changes of metadata that a user builds up call by call and then commits.
+
+The rules are the builders' of `commits/`; here is only that `commit()` carries them out: at once
+for a table, with everything else for a transaction. As a context manager each commits at the end.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import TypeAlias, TypeVar
+
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.cherry_picks import staged_snapshot
+from iceberg_pyspark.commits.location_changes import LocationChanges
+from iceberg_pyspark.commits.property_changes import PropertyChanges
+from iceberg_pyspark.commits.ref_changes import (
+    create_ref,
+    fast_forward,
+    remove_ref,
+    rename_branch,
+    replace_ref,
+    rollback_to,
+    rollback_to_timestamp,
+    set_current_snapshot,
+    set_retention,
+)
+from iceberg_pyspark.commits.schema_changes import SchemaChanges
+from iceberg_pyspark.commits.sort_changes import SortChanges
+from iceberg_pyspark.commits.spec_changes import SpecChanges
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.cherry_pick import CherryPickStep
+from iceberg_pyspark.table.changes.commit import Clock, CommitStep, MetadataStep
+from iceberg_pyspark.table.changes.create_branch import CreateBranchStep
+
+BuildChanges: TypeAlias = Callable[[TableMetadata], Changes]
+Stage: TypeAlias = Callable[[Sequence[BuildChanges]], None]
+Self = TypeVar("Self", bound="PendingChanges")
+
+
+class PendingChanges(ABC):
+    """Something with `changes` that waits for `commit()`."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    @abstractmethod
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """As updates of this metadata."""
+
+    def commit(self) -> None:
+        """Carry the changes out, or hand them to the transaction they belong to."""
+        self._stage([self.changes])
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc_type is None:
+            self.commit()
+
+
+class UpdateSchema(SchemaChanges, PendingChanges):
+    """`table.update_schema()`: add, drop, rename, promote, move, require columns."""
+
+    def __init__(
+        self, stage: Stage, metadata: TableMetadata, *, allow_incompatible_changes: bool
+    ) -> None:
+        SchemaChanges.__init__(
+            self, metadata, allow_incompatible_changes=allow_incompatible_changes
+        )
+        PendingChanges.__init__(self, stage)
+
+
+class UpdateSpec(SpecChanges, PendingChanges):
+    """`table.update_spec()`: add, remove, rename partition fields."""
+
+    def __init__(self, stage: Stage, metadata: TableMetadata) -> None:
+        SpecChanges.__init__(self, metadata)
+        PendingChanges.__init__(self, stage)
+
+
+class ReplaceSortOrder(SortChanges, PendingChanges):
+    """`table.replace_sort_order()`: sort fields in order; none make the table unsorted."""
+
+    def __init__(self, stage: Stage, metadata: TableMetadata) -> None:
+        SortChanges.__init__(self, metadata)
+        PendingChanges.__init__(self, stage)
+
+
+class UpdateProperties(PropertyChanges, PendingChanges):
+    """`table.update_properties()`: set and remove properties."""
+
+    def __init__(self, stage: Stage) -> None:
+        PropertyChanges.__init__(self)
+        PendingChanges.__init__(self, stage)
+
+
+class UpdateLocation(LocationChanges, PendingChanges):
+    """`table.update_location()`: where new files go."""
+
+    def __init__(self, stage: Stage, check: Callable[[str], None]) -> None:
+        """`check` refuses a location that the table cannot have."""
+        LocationChanges.__init__(self)
+        PendingChanges.__init__(self, stage)
+        self._check = check
+
+    def set_location(self, location: str) -> UpdateLocation:
+        """Have new files go below this folder, which lies in the table's store."""
+        self._check(location)
+        return super().set_location(location)
+
+
+Snapshots = TypeVar("Snapshots", bound="ManageSnapshots")
+
+
+class ManageSnapshots:
+    """`table.manage_snapshots()`: branches, tags, retention, roll-back, in the order called."""
+
+    def __init__(
+        self,
+        stage: Callable[[Sequence[CommitStep]], None],
+        metadata: TableMetadata,
+        io: Callable[[], FileIO],
+        clock: Clock,
+    ) -> None:
+        self._stage = stage
+        self._metadata = metadata
+        self._io = io
+        self._clock = clock
+        self._steps: list[CommitStep] = []
+
+    def create_branch(
+        self: Snapshots,
+        name: str,
+        snapshot_id: int | None = None,
+        *,
+        min_snapshots_to_keep: int | None = None,
+        max_snapshot_age_ms: int | None = None,
+        max_ref_age_ms: int | None = None,
+        replace: bool = False,
+    ) -> Snapshots:
+        """Create a branch at a snapshot, else at the current one, else at a new one of no rows."""
+
+        def create(metadata: TableMetadata, at: int | None) -> Changes:
+            return create_ref(
+                metadata,
+                name,
+                "branch",
+                snapshot_id=at,
+                min_snapshots_to_keep=min_snapshots_to_keep,
+                max_snapshot_age_ms=max_snapshot_age_ms,
+                max_ref_age_ms=max_ref_age_ms,
+                replace_existing=replace,
+            )
+
+        if snapshot_id is not None or self._metadata.current_snapshot_id is not None:
+            return self._add(lambda m: create(m, snapshot_id))
+        step = CreateBranchStep(
+            name, create, self._io(), table_uuid=self._metadata.table_uuid, clock=self._clock
+        )
+        self._steps.append(step)
+        return self
+
+    def create_tag(
+        self: Snapshots,
+        name: str,
+        snapshot_id: int | None = None,
+        *,
+        max_ref_age_ms: int | None = None,
+        replace: bool = False,
+    ) -> Snapshots:
+        """Create a tag at a snapshot, else at the current one."""
+        return self._add(
+            lambda m: create_ref(
+                m,
+                name,
+                "tag",
+                snapshot_id=snapshot_id,
+                max_ref_age_ms=max_ref_age_ms,
+                replace_existing=replace,
+            )
+        )
+
+    def replace_branch(self: Snapshots, name: str, to: int | str) -> Snapshots:
+        """Point a branch at a snapshot, or to where another reference is."""
+        return self._add(lambda m: replace_ref(m, name, "branch", to))
+
+    def replace_tag(self: Snapshots, name: str, to: int | str) -> Snapshots:
+        """Point a tag at a snapshot, or to where another reference is."""
+        return self._add(lambda m: replace_ref(m, name, "tag", to))
+
+    def remove_branch(self: Snapshots, name: str) -> Snapshots:
+        """Remove a branch."""
+        return self._add(lambda m: remove_ref(m, name, "branch"))
+
+    def remove_tag(self: Snapshots, name: str) -> Snapshots:
+        """Remove a tag."""
+        return self._add(lambda m: remove_ref(m, name, "tag"))
+
+    def rename_branch(self: Snapshots, name: str, new_name: str) -> Snapshots:
+        """Give a branch another name."""
+        return self._add(lambda m: rename_branch(m, name, new_name))
+
+    def set_retention(
+        self: Snapshots,
+        name: str,
+        *,
+        min_snapshots_to_keep: int | None = None,
+        max_snapshot_age_ms: int | None = None,
+        max_ref_age_ms: int | None = None,
+    ) -> Snapshots:
+        """Change what expiry keeps of a branch or tag."""
+        return self._add(
+            partial(
+                set_retention,
+                name=name,
+                min_snapshots_to_keep=min_snapshots_to_keep,
+                max_snapshot_age_ms=max_snapshot_age_ms,
+                max_ref_age_ms=max_ref_age_ms,
+            )
+        )
+
+    def set_current_snapshot(self: Snapshots, snapshot_id: int) -> Snapshots:
+        """Point `main` at any snapshot."""
+        return self._add(lambda m: set_current_snapshot(m, snapshot_id))
+
+    def rollback_to(self: Snapshots, snapshot_id: int) -> Snapshots:
+        """Point `main` back at one of its ancestors."""
+        return self._add(lambda m: rollback_to(m, snapshot_id))
+
+    def rollback_to_timestamp(self: Snapshots, timestamp_ms: int) -> Snapshots:
+        """Point `main` back at its newest ancestor before a point in time."""
+        return self._add(lambda m: rollback_to_timestamp(m, timestamp_ms))
+
+    def fast_forward(self: Snapshots, branch: str, to: str) -> Snapshots:
+        """Move a branch forward to where another reference is."""
+        return self._add(lambda m: fast_forward(m, branch, to))
+
+    def cherry_pick(self: Snapshots, snapshot_id: int) -> Snapshots:
+        """Make the changes of a snapshot on `main`: an append, a dynamic overwrite, or a child."""
+        return self._pick(lambda m: m.snapshot(snapshot_id))
+
+    def publish_changes(self: Snapshots, wap_id: str) -> Snapshots:
+        """Cherry-pick the snapshot that was staged under an id."""
+        return self._pick(lambda m: staged_snapshot(m, wap_id))
+
+    def commit(self) -> None:
+        """Carry the changes out together."""
+        self._stage(self._steps)
+
+    def __enter__(self: Snapshots) -> Snapshots:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc_type is None:
+            self.commit()
+
+    def _add(self: Snapshots, build: BuildChanges) -> Snapshots:
+        self._steps.append(MetadataStep(build))
+        return self
+
+    def _pick(self: Snapshots, find: Callable[[TableMetadata], Snapshot]) -> Snapshots:
+        step = CherryPickStep(
+            find, self._io(), table_uuid=self._metadata.table_uuid, clock=self._clock
+        )
+        self._steps.append(step)
+        return self

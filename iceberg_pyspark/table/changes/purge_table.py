@@ -1,0 +1,172 @@
+"""Dropping a table together with its files.
+
+As in Java the table goes first and its files after it, so that nobody meets a table half of whose
+files are gone. What they are is settled before: everything that the metadata reaches, live in any
+snapshot, metadata files of the log included. Of that only what lies in the folders is deleted that
+are the table's own for its catalog, wherever the table may read from and whatever its metadata
+says: a file elsewhere came from another table (`add_files`, a snapshot of a table) and may still
+be that one's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.own_folders import own_folders
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
+from iceberg_pyspark.spec.manifests import ManifestFile
+from iceberg_pyspark.spec.properties import GC_ENABLED
+from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.restricted import check_read
+from iceberg_pyspark.table.table_storage import table_io
+
+_log = logging.getLogger(__name__)
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgedFiles:
+    """How many files were deleted, are others' and so stay, and could not be deleted."""
+
+    deleted: int
+    outside: int
+    failed: int
+
+
+def purge_table(
+    catalog: Catalog, identifier: TableIdentifier, *, io: FileIO | None = None
+) -> PurgedFiles:
+    """Drop a table and delete its files; raises `NoSuchTableError`.
+
+    Whatever keeps it from knowing the files is raised before anything is dropped. A file that
+    cannot be deleted is logged, and the table is gone all the same. `io` None: storage is chosen
+    by location.
+    """
+    loaded = catalog.load_table(identifier)
+    if not GC_ENABLED.of(loaded.metadata.properties):
+        raise InvalidRequestError(
+            f"table {identifier} cannot be purged: its property {GC_ENABLED.name} is false, as "
+            "its files may belong to other tables too; drop it without purging"
+        )
+    try:
+        io = io or table_io(loaded, catalog)
+        own = own_folders(catalog, loaded)
+        stages = _reachable_files(io, own, loaded)
+    except IcebergError as e:
+        raise type(e)(
+            f"table {identifier} cannot be purged and was not dropped, because it is not known "
+            f"which files it has: {e}; drop it without purging"
+        ) from e
+    catalog.drop_table(identifier)
+    stages.append(_kept_as_dropped(io, loaded))
+    return _deleted(io, own, stages, identifier)
+
+
+def _deleted(
+    io: FileIO, own: OwnFolders, stages: list[list[str]], identifier: TableIdentifier
+) -> PurgedFiles:
+    outcomes: Counter[str] = Counter()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for files in stages:
+            outcomes.update(pool.map(partial(_delete, io, own), files))
+    done = PurgedFiles(**{name: outcomes[name] for name in ("deleted", "outside", "failed")})
+    if done.outside or done.failed:
+        _log.warning(
+            "table %s was dropped and %d of its files deleted; %d outside its own folders (%s) "
+            "stay, %d could not be deleted",
+            identifier,
+            done.deleted,
+            done.outside,
+            ", ".join(own.folders) or "none that its catalog knows",
+            done.failed,
+        )
+    return done
+
+
+def _reachable_files(io: FileIO, own: OwnFolders, loaded: LoadedTable) -> list[list[str]]:
+    """In the order in which to delete them: what names a file outlives it."""
+    metadata = loaded.metadata
+    lists = [s.manifest_list for s in metadata.snapshots if s.manifest_list is not None]
+    manifests: dict[str, ManifestFile] = {}
+    for snapshot in metadata.snapshots:
+        if snapshot.manifest_list is None or _may_read(io, snapshot.manifest_list):
+            for manifest in read_snapshot_manifests(io, snapshot):
+                manifests.setdefault(manifest.manifest_path, manifest)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        known = [m for m in manifests.values() if _may_read(io, m.manifest_path)]
+        content = {path for paths in pool.map(partial(_files_of, io), known) for path in paths}
+    statistics = [s.statistics_path for s in metadata.statistics]
+    statistics += [s.statistics_path for s in metadata.partition_statistics]
+    log = list(_metadata_log(io, own, loaded))
+    return [
+        sorted(content),
+        list(manifests),
+        [*lists, *statistics],
+        log,
+        [loaded.metadata_location],
+    ]
+
+
+def _files_of(io: FileIO, manifest: ManifestFile) -> list[str]:
+    paths: list[str] = read_entries(io, manifest, StructType(()))["file_path"].to_pylist()
+    return paths
+
+
+def _metadata_log(io: FileIO, own: OwnFolders, loaded: LoadedTable) -> Iterator[str]:
+    """Older metadata files, also those that only an older one still names."""
+    metadata = loaded.metadata
+    seen = {loaded.metadata_location}
+    while True:
+        older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in seen]
+        yield from older
+        seen.update(older)
+        if not older or not own.owns(older[0]):
+            return
+        try:
+            metadata = read_table_metadata(io, older[0])
+        except IcebergError as e:
+            # removed long ago, and with it what it named
+            _log.info("an older metadata file cannot be read: %s", e)
+            return
+
+
+def _kept_as_dropped(io: FileIO, loaded: LoadedTable) -> list[str]:
+    """What a catalog in a file system keeps of the table it has just dropped."""
+    folder = loaded.metadata_location.rpartition("/")[0]
+    end = f"-{loaded.metadata.table_uuid}.metadata.json"
+    try:
+        found = [info.location for info in io.list_files(folder)]
+    except StorageError as e:
+        _log.info("the metadata folder cannot be listed: %s", e)
+        return []
+    return [f for f in found if f.startswith(f"{folder}/dropped-v") and f.endswith(end)]
+
+
+def _may_read(io: FileIO, location: str) -> bool:
+    try:
+        check_read(io, location)
+    except StorageError:
+        return False
+    return True
+
+
+def _delete(io: FileIO, own: OwnFolders, location: str) -> str:
+    if not own.owns(location):
+        return "outside"
+    try:
+        io.delete(location)
+    except StorageError as e:
+        _log.warning("a file of a dropped table could not be deleted: %s", e)
+        return "failed"
+    return "deleted"

@@ -1,0 +1,201 @@
+"""Rows of data files deleted by position, as the files that say so.
+
+Specification, "Deletion Vectors" and "Position Delete Files". Version 3 gets one Puffin file with
+one vector per data file, which replaces the vector and the position deletes that were there
+(conformance 32, 33); version 2 position delete files. A data file all of whose rows are gone is
+dropped instead (39).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from pyroaring import BitMap64
+
+from iceberg_pyspark.arrow.read.position_deletes import is_only_of, read_deleted_rows
+from iceberg_pyspark.arrow.write.position_delete_files import write_position_deletes
+from iceberg_pyspark.commits.manifest_changes import DeleteFileId
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
+from iceberg_pyspark.spec.manifests import DataFile, FileContent
+from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key, partition_path
+from iceberg_pyspark.spec.properties import DELETE_GRANULARITY, VERIFY_CHECKSUMS
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.locations import data_file_name, location_provider
+from iceberg_pyspark.table.changes.new_data import delete_format
+
+_FILES_AT_ONCE = 8
+"""Delete files read or written at once: small ones, and stores answer slowly."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowDeletes:
+    """What a commit adds and removes so that the rows are gone."""
+
+    delete_files: tuple[DataFile, ...] = ()
+    removed_data_paths: frozenset[str] = frozenset()
+    removed_deletes: frozenset[DeleteFileId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Deleted:
+    """All deleted rows of one data file, and the delete files that are no longer needed."""
+
+    task: ScanTask
+    rows: BitMap64
+    replaced: tuple[DeleteFileRef, ...]
+    goes: bool = False
+    """Whether no row is left."""
+
+
+def write_row_deletes(
+    table: str,
+    metadata: TableMetadata,
+    io: FileIO,
+    removed: Mapping[str, BitMap64],
+    files: Mapping[str, ScanTask],
+    *,
+    write_id: str,
+) -> RowDeletes:
+    """Write what deletes these rows of these data files, besides those deleted before."""
+    if not removed:
+        return RowDeletes()
+    if metadata.format_version < 2:
+        raise InvalidRequestError(
+            f"table {table} is of version 1, which has no delete files; its files are rewritten"
+        )
+    verify = VERIFY_CHECKSUMS.of(metadata.properties)
+    per_file = metadata.format_version >= 3 or DELETE_GRANULARITY.of(metadata.properties) == "file"
+
+    def with_earlier(path: str) -> _Deleted:
+        task, rows = files[path], removed[path]
+        whole = _united(table, io, task, rows, verify)
+        if len(whole) == task.record_count:
+            return _Deleted(task, whole, _replaced(io, task, verify), goes=True)
+        replaced = _replaced(io, task, verify) if per_file else ()
+        if metadata.format_version < 3:
+            # what a file for several data files says is said there still
+            whole = _united(table, io, replace(task, deletes=replaced), rows, verify)
+        return _Deleted(task, whole, replaced)
+
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        found = list(pool.map(with_earlier, sorted(removed)))
+    deleted = [d for d in found if not d.goes]
+    if not deleted:
+        delete_files: tuple[DataFile, ...] = ()
+    elif metadata.format_version >= 3:
+        delete_files = _vectors(metadata, io, deleted, write_id)
+    else:
+        delete_files = _position_deletes(metadata, io, deleted, write_id, per_file=per_file)
+    return RowDeletes(
+        delete_files=delete_files,
+        removed_data_paths=frozenset(d.task.file_path for d in found if d.goes),
+        removed_deletes=frozenset(
+            (ref.file_path, ref.content_offset) for d in found for ref in d.replaced
+        ),
+    )
+
+
+def _united(table: str, io: FileIO, task: ScanTask, rows: BitMap64, verify: bool) -> BitMap64:
+    earlier = read_deleted_rows(io, task, table, verify_checksums=verify)
+    return rows if earlier is None else rows | earlier.bitmap()
+
+
+def deleted_before(
+    io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = False
+) -> int:
+    """How many rows of a data file are deleted by position already."""
+    rows = read_deleted_rows(io, task, table, verify_checksums=verify_checksums)
+    if rows is None or not task.record_count:
+        return 0
+    if task.record_count < 0:
+        return len(rows.bitmap())
+    return int(rows.bitmap().rank(task.record_count - 1))
+
+
+def _replaced(io: FileIO, task: ScanTask, verify: bool) -> tuple[DeleteFileRef, ...]:
+    """The delete files of a data file that delete from nothing else."""
+    return tuple(
+        d
+        for d in task.deletes
+        if d.content is FileContent.POSITION_DELETES
+        and (d.is_deletion_vector or is_only_of(io, d, task.file_path, verify_checksums=verify))
+    )
+
+
+def _vectors(
+    metadata: TableMetadata, io: FileIO, deleted: Sequence[_Deleted], write_id: str
+) -> tuple[DataFile, ...]:
+    location = _location(metadata, write_id, 1, "puffin", None)
+    written = write_deletion_vectors(io, location, {d.task.file_path: d.rows for d in deleted})
+    size = io.size(location)
+    return tuple(
+        DataFile(
+            content=FileContent.POSITION_DELETES,
+            file_path=location,
+            file_format="puffin",
+            spec_id=d.task.spec_id,
+            partition=d.task.partition,
+            record_count=blob.cardinality,
+            file_size_in_bytes=size,
+            referenced_data_file=d.task.file_path,
+            content_offset=blob.content_offset,
+            content_size_in_bytes=blob.content_size_in_bytes,
+        )
+        for d, blob in ((d, written[d.task.file_path]) for d in deleted)
+    )
+
+
+def _position_deletes(
+    metadata: TableMetadata,
+    io: FileIO,
+    deleted: Sequence[_Deleted],
+    write_id: str,
+    *,
+    per_file: bool,
+) -> tuple[DataFile, ...]:
+    file_format = delete_format(metadata.properties)
+    groups: dict[tuple[int, PartitionKey, str], list[_Deleted]] = {}
+    for d in deleted:
+        task = d.task
+        only = task.file_path if per_file else ""
+        groups.setdefault((task.spec_id, partition_key(task.partition), only), []).append(d)
+
+    def write(numbered: tuple[int, list[_Deleted]]) -> DataFile:
+        number, group = numbered
+        task = group[0].task
+        spec = metadata.spec_by_id[task.spec_id]
+        path = None
+        if not spec.is_unpartitioned:
+            path = partition_path(spec, metadata.schemas_newest_first, task.partition)
+        location = _location(metadata, write_id, number, file_format, path)
+        return write_position_deletes(
+            io,
+            location,
+            {d.task.file_path: d.rows for d in group},
+            spec_id=task.spec_id,
+            partition=task.partition,
+            file_format=file_format,
+            properties=metadata.properties,
+        )
+
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        return tuple(pool.map(write, enumerate(groups.values(), start=1)))
+
+
+def _location(
+    metadata: TableMetadata, write_id: str, number: int, extension: str, path: str | None
+) -> str:
+    name = data_file_name(
+        partition_id=0,
+        task_id=0,
+        operation_id=write_id,
+        file_count=number,
+        extension=extension,
+        suffix="deletes",
+    )
+    return location_provider(metadata.location, metadata.properties).new_data_location(name, path)

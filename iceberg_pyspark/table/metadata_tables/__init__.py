@@ -1,0 +1,1 @@
+"""Metadata tables, `db.t.files` and its kind."""

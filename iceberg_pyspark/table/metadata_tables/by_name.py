@@ -1,0 +1,181 @@
+"""Metadata tables by name: `files`, `snapshots`, `partitions` and the others Java has.
+
+`db.events.files` names one in Spark SQL and in the data source, `/path/to/events#files` where the
+table is a path. A table of that very name wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.path_tables import path_identifier
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.manifests import ManifestContent
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.metadata_tables.files import (
+    EntryRows,
+    entries_schema,
+    files_schema,
+    plan_manifests,
+)
+from iceberg_pyspark.table.metadata_tables.manifests import ManifestRows, manifests_schema
+from iceberg_pyspark.table.metadata_tables.partitions import PartitionRows, partitions_schema
+from iceberg_pyspark.table.metadata_tables.position_deletes import (
+    PositionDeleteRows,
+    plan_position_deletes,
+    position_deletes_schema,
+)
+from iceberg_pyspark.table.metadata_tables.rows import (
+    KnownRows,
+    MetadataTable,
+    MetadataTableReader,
+    arrow_of_rows,
+)
+from iceberg_pyspark.table.metadata_tables.snapshots import (
+    HISTORY,
+    METADATA_LOG_ENTRIES,
+    REFS,
+    SNAPSHOTS,
+    history_rows,
+    metadata_log_rows,
+    ref_rows,
+    snapshot_rows,
+)
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
+
+_OF_ONE_SNAPSHOT = (
+    "entries",
+    "files",
+    "data_files",
+    "delete_files",
+    "manifests",
+    "partitions",
+    "position_deletes",
+)
+_OF_ALL_SNAPSHOTS = (
+    "all_entries",
+    "all_files",
+    "all_data_files",
+    "all_delete_files",
+    "all_manifests",
+    "history",
+    "metadata_log_entries",
+    "refs",
+    "snapshots",
+)
+METADATA_TABLES = (*_OF_ONE_SNAPSHOT, *_OF_ALL_SNAPSHOTS)
+"""The names, in lower case; a name is accepted in any case."""
+
+_CONTENT_OF_FILES = {
+    "files": None,
+    "data_files": ManifestContent.DATA,
+    "delete_files": ManifestContent.DELETES,
+}
+
+
+def table_of_metadata_table(identifier: TableIdentifier) -> tuple[TableIdentifier, str] | None:
+    """For the name of a metadata table: the table it is of, and which one; None for other names.
+
+    To be asked only where there is no table of that name.
+    """
+    if not identifier.namespace:
+        path, mark, name = identifier.name.rpartition("#")
+        found = _known(name)
+        return (path_identifier(path), found) if mark and path and found else None
+    found = _known(identifier.name)
+    if found is None or len(identifier.namespace) < 2:
+        return None
+    *levels, table = identifier.namespace
+    return TableIdentifier(namespace=tuple(levels), name=table), found
+
+
+def _known(name: str) -> str | None:
+    return name.lower() if name.lower() in METADATA_TABLES else None
+
+
+def metadata_table(
+    loaded: LoadedTable, io: FileIO, name: str, *, selector: SnapshotSelector | None = None
+) -> MetadataTable:
+    """A metadata table of a table; `selector` chooses the snapshot of those that show one."""
+    known = _known(name)
+    if known is None:
+        raise InvalidRequestError(
+            f"table {loaded.identifier} has no metadata table '{name}'; there are: "
+            f"{', '.join(sorted(METADATA_TABLES))}"
+        )
+    full_name = f"{loaded.identifier}.{known}"
+    metadata = loaded.metadata
+    if known in _OF_ALL_SNAPSHOTS:
+        if selector not in (None, SnapshotSelector()):
+            raise InvalidRequestError(
+                f"{full_name} shows the whole table and takes no snapshot, branch, tag or time; "
+                f"leave it out, or read one of {', '.join(_OF_ONE_SNAPSHOT)}"
+            )
+        snapshots: tuple[Snapshot, ...] = metadata.snapshots
+    else:
+        snapshot = select_snapshot(metadata, selector or SnapshotSelector()).snapshot
+        snapshots = () if snapshot is None else (snapshot,)
+    schema, reader, plan = _parts(known, loaded, io, snapshots)
+    return MetadataTable(name=full_name, schema=schema, reader=reader, io=io, plan=plan)
+
+
+_Parts: TypeAlias = tuple[Schema, MetadataTableReader, Callable[[], Sequence[Any]]]
+
+
+def _parts(name: str, loaded: LoadedTable, io: FileIO, snapshots: Sequence[Snapshot]) -> _Parts:
+    metadata = loaded.metadata
+    specs, schemas = metadata.spec_by_id, metadata.schemas_newest_first
+    match name.removeprefix("all_"):
+        case "files" | "data_files" | "delete_files" | "entries" as kind:
+            as_entries = kind == "entries"
+            schema = entries_schema(metadata) if as_entries else files_schema(metadata)
+            entry_rows = EntryRows(
+                schema=schema,
+                table_schema=metadata.current_schema,
+                specs=specs,
+                schemas=schemas,
+                as_entries=as_entries,
+            )
+            return (
+                schema,
+                entry_rows,
+                partial(plan_manifests, io, snapshots, _CONTENT_OF_FILES.get(kind)),
+            )
+        case "manifests":
+            schema = manifests_schema(of_all_snapshots=name.startswith("all_"))
+            manifest_rows = ManifestRows(schema=schema, specs=specs, schemas=schemas)
+            return schema, manifest_rows, partial(list, snapshots)
+        case "partitions":
+            schema = partitions_schema(metadata)
+            committed = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
+            partition_rows = PartitionRows(
+                schema=schema, specs=specs, schemas=schemas, committed_at_ms=committed
+            )
+            return schema, partition_rows, partial(list, snapshots)
+        case "position_deletes":
+            delete_rows = PositionDeleteRows(
+                table=str(loaded.identifier), specs=specs, schemas=schemas
+            )
+            return (
+                position_deletes_schema(metadata),
+                delete_rows,
+                partial(plan_position_deletes, io, metadata, snapshots),
+            )
+        case "snapshots":
+            return _known_rows(SNAPSHOTS, snapshot_rows(metadata))
+        case "history":
+            return _known_rows(HISTORY, history_rows(metadata))
+        case "refs":
+            return _known_rows(REFS, ref_rows(metadata))
+        case _:
+            return _known_rows(METADATA_LOG_ENTRIES, metadata_log_rows(loaded))
+
+
+def _known_rows(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> _Parts:
+    known = arrow_of_rows(schema, rows)
+    return schema, KnownRows(schema=schema), lambda: [known]

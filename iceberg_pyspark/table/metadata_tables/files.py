@@ -1,0 +1,293 @@
+"""Metadata tables of manifest entries: `files`, `entries` and their narrower and wider kin.
+
+One task per manifest. Specification, "Manifest Entry Fields" and "Data File Fields"; column order
+and the readable form of metrics are those of Java's tables, which users know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.spec.entry_columns import METRIC_MAPS, MetricMap
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.partitioning import (
+    PartitionSpec,
+    partition_type,
+    unified_partition_type,
+)
+from iceberg_pyspark.spec.schema import Schema, is_primitive
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    Type,
+    VariantType,
+    walk_fields,
+)
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+from iceberg_pyspark.table.metadata_tables.rows import batch_of, shaped, struct_of
+from iceberg_pyspark.table.metadata_tables.values import (
+    MetricValues,
+    bound_values,
+    partition_values,
+    shown_type,
+)
+
+PARTITION_DOC = "Partition data tuple, schema based on the partition spec"
+_ROWS_AT_ONCE = 4096
+_DATA_FILE_ID, _PARTITION_ID = 2, 102
+
+_METRICS: Mapping[str, tuple[MetricMap, str]] = {
+    "column_size": ("column_sizes", "Total size on disk"),
+    "value_count": ("value_counts", "Total count, including null and NaN"),
+    "null_value_count": ("null_value_counts", "Null value count"),
+    "nan_value_count": ("nan_value_counts", "NaN value count"),
+    "lower_bound": ("lower_bounds", "Lower bound"),
+    "upper_bound": ("upper_bounds", "Upper bound"),
+}
+
+
+def _column(
+    field_id: int, name: str, type_: Type, doc: str | None = None, required: bool = False
+) -> NestedField:
+    return NestedField(field_id=field_id, name=name, type=type_, doc=doc, required=required)
+
+
+def _metric_map(first_id: int, value: PrimitiveType) -> MapType:
+    return MapType(
+        key_id=first_id,
+        key_type=IntegerType(),
+        value_id=first_id + 1,
+        value_type=value,
+        value_required=True,
+    )
+
+
+def _list_of(element_id: int, element: PrimitiveType) -> ListType:
+    return ListType(element_id=element_id, element_type=element, element_required=True)
+
+
+_FILE_COLUMNS = (
+    _column(
+        134,
+        "content",
+        IntegerType(),
+        "Contents of the file: 0=data, 1=position deletes, 2=equality deletes",
+    ),
+    _column(100, "file_path", StringType(), "Location URI with FS scheme", True),
+    _column(101, "file_format", StringType(), "File format name: avro, orc, or parquet", True),
+    _column(141, "spec_id", IntegerType(), "Partition spec ID"),
+    _column(_PARTITION_ID, "partition", StructType(()), PARTITION_DOC, True),
+    _column(103, "record_count", LongType(), "Number of records in the file", True),
+    _column(104, "file_size_in_bytes", LongType(), "Total file size in bytes", True),
+    _column(
+        108, "column_sizes", _metric_map(117, LongType()), "Map of column id to total size on disk"
+    ),
+    _column(
+        109,
+        "value_counts",
+        _metric_map(119, LongType()),
+        "Map of column id to total count, including null and NaN",
+    ),
+    _column(
+        110,
+        "null_value_counts",
+        _metric_map(121, LongType()),
+        "Map of column id to null value count",
+    ),
+    _column(
+        137,
+        "nan_value_counts",
+        _metric_map(138, LongType()),
+        "Map of column id to number of NaN values in the column",
+    ),
+    _column(125, "lower_bounds", _metric_map(126, BinaryType()), "Map of column id to lower bound"),
+    _column(128, "upper_bounds", _metric_map(129, BinaryType()), "Map of column id to upper bound"),
+    _column(131, "key_metadata", BinaryType(), "Encryption key metadata blob"),
+    _column(132, "split_offsets", _list_of(133, LongType()), "Splittable offsets"),
+    _column(135, "equality_ids", _list_of(136, IntegerType()), "Equality comparison field IDs"),
+    _column(140, "sort_order_id", IntegerType(), "Sort order ID"),
+    _column(
+        142,
+        "first_row_id",
+        LongType(),
+        "The first row ID assigned to the first row in the data file",
+    ),
+    _column(
+        143,
+        "referenced_data_file",
+        StringType(),
+        "Fully qualified location (URI with FS scheme) of a data file that all deletes reference",
+    ),
+    _column(144, "content_offset", LongType(), "The offset in the file where the content starts"),
+    _column(
+        145,
+        "content_size_in_bytes",
+        LongType(),
+        "The length of referenced content stored in the file",
+    ),
+)
+_EVERY_FILE_COLUMN = StructType(_FILE_COLUMNS)
+_ENTRY_COLUMNS = (
+    _column(0, "status", IntegerType(), required=True),
+    _column(1, "snapshot_id", LongType()),
+    _column(3, "sequence_number", LongType()),
+    _column(4, "file_sequence_number", LongType()),
+)
+
+
+def files_schema(metadata: TableMetadata) -> Schema:
+    """The columns of `files` and the tables like it."""
+    return _with_readable_metrics(metadata.current_schema, _file_fields(metadata))
+
+
+def entries_schema(metadata: TableMetadata) -> Schema:
+    """The columns of `entries` and `all_entries`."""
+    data_file = _column(
+        _DATA_FILE_ID, "data_file", StructType(_file_fields(metadata)), required=True
+    )
+    return _with_readable_metrics(metadata.current_schema, (*_ENTRY_COLUMNS, data_file))
+
+
+def _file_fields(metadata: TableMetadata) -> tuple[NestedField, ...]:
+    of_all_specs = unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
+    return tuple(
+        replace(f, type=of_all_specs) if f.field_id == _PARTITION_ID else f
+        for f in _FILE_COLUMNS
+        # not every engine knows a struct without fields
+        if f.field_id != _PARTITION_ID or of_all_specs.fields
+    )
+
+
+def _with_readable_metrics(table_schema: Schema, fields: tuple[NestedField, ...]) -> Schema:
+    next_id = max(f.field_id for f in walk_fields(StructType(fields))) + 1
+    shown = []
+    for source in _measured_fields(table_schema):
+        name = table_schema.name_by_id[source.field_id]
+        struct_id, next_id = next_id, next_id + 1
+        metrics = []
+        for metric, (_, doc) in _METRICS.items():
+            type_ = shown_type(source.type) if metric.endswith("bound") else LongType()
+            metrics.append(_column(next_id, metric, type_, doc))
+            next_id += 1
+        shown.append(
+            _column(struct_id, name, StructType(tuple(metrics)), f"Metrics for column {name}")
+        )
+    shown.sort(key=lambda f: f.name)
+    readable = _column(
+        next_id, "readable_metrics", StructType(tuple(shown)), "Column metrics in readable form"
+    )
+    return Schema(fields=(*fields, readable))
+
+
+def _measured_fields(schema: Schema) -> list[NestedField]:
+    return [
+        f
+        for f in walk_fields(schema.as_struct)
+        if is_primitive(f.type) and not isinstance(f.type, VariantType)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryRows:
+    """Reads tasks that are manifests: their live files, or with `as_entries` all their entries."""
+
+    schema: Schema
+    table_schema: Schema
+    specs: Mapping[int, PartitionSpec]
+    schemas: Sequence[Schema]
+    as_entries: bool
+
+    def read(self, io: FileIO, task: ManifestFile, wanted: Schema) -> Iterator[pa.RecordBatch]:
+        """The entries of one manifest."""
+        spec = self.specs[task.partition_spec_id]
+        entries = read_entries(
+            io,
+            task,
+            partition_type(spec, self.schemas),
+            drop_deleted=not self.as_entries,
+            metrics="all" if _needs_metrics(wanted) else (),
+        )
+        for batch in entries.to_batches(max_chunksize=_ROWS_AT_ONCE):
+            yield batch_of(wanted, batch.num_rows, partial(self._column, batch))
+
+    def _column(self, batch: pa.RecordBatch, wanted: NestedField) -> pa.Array:
+        known = _child(self.schema.as_struct, wanted)
+        if known.name == "readable_metrics":
+            return self._readable_metrics(batch, known, wanted)
+        if known.name == "data_file":
+            children = [self._file_column(batch, f) for f in _struct(wanted).fields]
+            return struct_of(_struct(wanted), children, batch.num_rows)
+        if self.as_entries:
+            return batch.column(known.name)
+        return self._file_column(batch, wanted)
+
+    def _file_column(self, batch: pa.RecordBatch, wanted: NestedField) -> pa.Array:
+        known = _child(_EVERY_FILE_COLUMN, wanted)
+        array = batch.column(known.name)
+        if known.name == "partition":
+            return partition_values(array, _struct(wanted))
+        if known.name == "file_format":
+            return pc.utf8_upper(array)
+        return shaped(array, _EVERY_FILE_COLUMN, wanted)
+
+    def _readable_metrics(
+        self, batch: pa.RecordBatch, known: NestedField, wanted: NestedField
+    ) -> pa.Array:
+        values = {metric: MetricValues(batch.column(metric)) for metric in METRIC_MAPS}
+        columns = []
+        for shown in _struct(wanted).fields:
+            of_column = _child(_struct(known), shown)
+            source = self.table_schema.find(of_column.name)
+            metrics = []
+            for f in _struct(shown).fields:
+                metric = _child(_struct(of_column), f).name
+                found = values[_METRICS[metric][0]].of_field(source.field_id)
+                is_bound = metric.endswith("bound")
+                metrics.append(bound_values(found, shown_type(source.type)) if is_bound else found)
+            columns.append(struct_of(_struct(shown), metrics, batch.num_rows))
+        return struct_of(_struct(wanted), columns, batch.num_rows)
+
+
+def _child(parent: StructType, wanted: NestedField) -> NestedField:
+    """The field as the metadata table has it, whatever a reader calls it."""
+    found = parent.field(wanted.field_id)
+    assert found is not None, "what is wanted is of the schema"
+    return found
+
+
+def _struct(f: NestedField) -> StructType:
+    assert isinstance(f.type, StructType), "only structs have children"
+    return f.type
+
+
+def _needs_metrics(wanted: Schema) -> bool:
+    names = {f.name.lower() for f in walk_fields(wanted.as_struct)}
+    return bool(names & {*METRIC_MAPS, "readable_metrics"})
+
+
+def plan_manifests(
+    io: FileIO, snapshots: Sequence[Snapshot], content: ManifestContent | None
+) -> list[ManifestFile]:
+    """The manifests of those snapshots, each once, of all contents or of one."""
+    found: dict[str, ManifestFile] = {}
+    for snapshot in snapshots:
+        for manifest in read_snapshot_manifests(io, snapshot):
+            if content is None or manifest.content is content:
+                found.setdefault(manifest.manifest_path, manifest)
+    return list(found.values())

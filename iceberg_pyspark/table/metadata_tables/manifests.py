@@ -1,0 +1,153 @@
+"""Metadata tables of manifests: `manifests` of one snapshot, `all_manifests` of every one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, source_type
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.transforms import human_value
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    Type,
+    UnknownType,
+)
+from iceberg_pyspark.spec.values import value_from_bytes
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+from iceberg_pyspark.table.metadata_tables.rows import KnownRows, arrow_of_rows
+
+_COUNTS = (
+    (5, "added_data_files_count"),
+    (6, "existing_data_files_count"),
+    (7, "deleted_data_files_count"),
+    (15, "added_delete_files_count"),
+    (16, "existing_delete_files_count"),
+    (17, "deleted_delete_files_count"),
+)
+
+
+def manifests_schema(*, of_all_snapshots: bool) -> Schema:
+    """The columns of `manifests`, or with `of_all_snapshots` of `all_manifests`.
+
+    They differ in what may be null, as they do in Java.
+    """
+    strict = not of_all_snapshots
+
+    def column(
+        field_id: int, name: str, type_: PrimitiveType, required: bool = True
+    ) -> NestedField:
+        return NestedField(field_id=field_id, name=name, type=type_, required=required)
+
+    summary = StructType(
+        (
+            column(10, "contains_null", BooleanType()),
+            column(11, "contains_nan", BooleanType(), of_all_snapshots),
+            column(12, "lower_bound", StringType(), False),
+            column(13, "upper_bound", StringType(), False),
+        )
+    )
+    fields = (
+        column(14, "content", IntegerType()),
+        column(1, "path", StringType()),
+        column(2, "length", LongType()),
+        column(3, "partition_spec_id", IntegerType(), strict),
+        column(4, "added_snapshot_id", LongType(), strict),
+        *(column(i, name, IntegerType(), strict or i > 7) for i, name in _COUNTS),
+        NestedField(
+            field_id=8,
+            name="partition_summaries",
+            type=ListType(element_id=9, element_type=summary, element_required=True),
+            required=strict,
+        ),
+    )
+    if of_all_snapshots:
+        fields += (
+            column(18, "reference_snapshot_id", LongType()),
+            column(19, "key_metadata", BinaryType(), False),
+        )
+    return Schema(fields=fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifestRows:
+    """Reads tasks that are snapshots: one row per manifest in its list."""
+
+    schema: Schema
+    specs: Mapping[int, PartitionSpec]
+    schemas: Sequence[Schema]
+
+    def read(self, io: FileIO, task: Snapshot, wanted: Schema) -> Iterator[pa.RecordBatch]:
+        """The manifests of one snapshot."""
+        manifests = read_snapshot_manifests(io, task)
+        rows = arrow_of_rows(self.schema, (self._row(m, task) for m in manifests))
+        yield from KnownRows(schema=self.schema).read(io, rows, wanted)
+
+    def _row(self, m: ManifestFile, snapshot: Snapshot) -> dict[str, Any]:
+        counts = (m.added_files_count, m.existing_files_count, m.deleted_files_count)
+        none = (0, 0, 0)
+        shown = counts + none if m.content is ManifestContent.DATA else none + counts
+        row = {
+            "content": int(m.content),
+            "path": m.manifest_path,
+            "length": m.manifest_length,
+            "partition_spec_id": m.partition_spec_id,
+            "added_snapshot_id": m.added_snapshot_id,
+            **dict(zip((name for _, name in _COUNTS), shown, strict=True)),
+            "partition_summaries": self._summaries(m),
+            "reference_snapshot_id": snapshot.snapshot_id,
+            "key_metadata": m.key_metadata,
+        }
+        return {f.name: row[f.name] for f in self.schema.fields}
+
+    def _summaries(self, m: ManifestFile) -> list[dict[str, Any]] | None:
+        if m.partitions is None:
+            required = self.schema.find("partition_summaries").required
+            return [] if required else None
+        spec = self.specs[m.partition_spec_id]
+        if len(spec.fields) != len(m.partitions):
+            raise InvalidMetadataError(
+                f"{m.manifest_path}: its manifest list has {len(m.partitions)} partition summaries "
+                f"for it, which do not fit partition spec {m.partition_spec_id} of the table"
+            )
+        types = partition_type(spec, self.schemas)
+        shown = []
+        for field, result, summary in zip(spec.fields, types.fields, m.partitions, strict=True):
+            source = source_type(field, self.schemas)
+            bounds = [
+                human_value(
+                    field.transform,
+                    source,
+                    None if bound is None else _bound_value(result.type, bound),
+                )
+                for bound in (summary.lower_bound, summary.upper_bound)
+            ]
+            shown.append(
+                {
+                    "contains_null": summary.contains_null,
+                    "contains_nan": summary.contains_nan,
+                    "lower_bound": bounds[0],
+                    "upper_bound": bounds[1],
+                }
+            )
+        return shown
+
+
+def _bound_value(type_: Type, bound: bytes) -> Any:
+    """What the bound is; its bytes where no type is known."""
+    return bound if isinstance(type_, UnknownType) else value_from_bytes(type_, bound)

@@ -1,0 +1,203 @@
+"""The metadata table `partitions`: what lies in each partition of one snapshot, specs merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
+from iceberg_pyspark.spec.partitioning import (
+    PartitionKey,
+    PartitionSpec,
+    partition_key,
+    partition_type,
+    unified_partition_type,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import (
+    IntegerType,
+    LongType,
+    NestedField,
+    StructType,
+    TimestamptzType,
+    Type,
+)
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+from iceberg_pyspark.table.metadata_tables.rows import KnownRows
+from iceberg_pyspark.table.metadata_tables.values import partition_of_values, partition_values
+
+_COUNTED = (
+    "spec_id",
+    "snapshot_id",
+    "content",
+    "record_count",
+    "file_size_in_bytes",
+)
+
+
+def partitions_schema(metadata: TableMetadata) -> Schema:
+    """The columns of `partitions`; an unpartitioned table has no partition and spec to show."""
+
+    def column(field_id: int, name: str, type_: Type, doc: str) -> NestedField:
+        return NestedField(field_id=field_id, name=name, type=type_, required=True, doc=doc)
+
+    of_all_specs = unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
+    where = (
+        NestedField(field_id=1, name="partition", type=of_all_specs, required=True),
+        NestedField(field_id=4, name="spec_id", type=IntegerType(), required=True),
+    )
+    updated_at = column(
+        9,
+        "last_updated_at",
+        TimestamptzType(),
+        "Commit time of snapshot that last updated this partition",
+    )
+    updated_by = column(
+        10,
+        "last_updated_snapshot_id",
+        LongType(),
+        "Id of snapshot that last updated this partition",
+    )
+    return Schema(
+        fields=(
+            *(where if of_all_specs.fields else ()),
+            column(2, "record_count", LongType(), "Count of records in data files"),
+            column(3, "file_count", IntegerType(), "Count of data files"),
+            column(
+                11, "total_data_file_size_in_bytes", LongType(), "Total size in bytes of data files"
+            ),
+            column(
+                5,
+                "position_delete_record_count",
+                LongType(),
+                "Count of records in position delete files",
+            ),
+            column(
+                6, "position_delete_file_count", IntegerType(), "Count of position delete files"
+            ),
+            column(
+                7,
+                "equality_delete_record_count",
+                LongType(),
+                "Count of records in equality delete files",
+            ),
+            column(
+                8, "equality_delete_file_count", IntegerType(), "Count of equality delete files"
+            ),
+            replace(updated_at, required=False),
+            replace(updated_by, required=False),
+        )
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Partition:
+    values: tuple[Any, ...]
+    spec_id: int
+    records: dict[int, int] = field(default_factory=lambda: dict.fromkeys(FileContent, 0))
+    files: dict[int, int] = field(default_factory=lambda: dict.fromkeys(FileContent, 0))
+    data_bytes: int = 0
+    updated_at_ms: int | None = None
+    updated_by: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionRows:
+    """Reads a task that is a snapshot; memory is bounded by the number of partitions."""
+
+    schema: Schema
+    specs: Mapping[int, PartitionSpec]
+    schemas: Sequence[Schema]
+    committed_at_ms: Mapping[int, int]
+    """When each known snapshot was committed."""
+
+    def read(self, io: FileIO, task: Snapshot, wanted: Schema) -> Iterator[pa.RecordBatch]:
+        """The partitions of one snapshot, in the order they first appear."""
+        found: dict[PartitionKey, _Partition] = {}
+        for manifest in read_snapshot_manifests(io, task):
+            self._add(io, manifest, found)
+        if found:
+            table = self._table(list(found.values()))
+            yield from KnownRows(schema=self.schema).read(io, table, wanted)
+
+    @property
+    def _partition_type(self) -> StructType:
+        shown = self.schema.as_struct.field_named("partition")
+        if shown is None:
+            return StructType(())
+        assert isinstance(shown.type, StructType), "partition is a struct"
+        return shown.type
+
+    def _add(
+        self, io: FileIO, manifest: ManifestFile, found: dict[PartitionKey, _Partition]
+    ) -> None:
+        own = partition_type(self.specs[manifest.partition_spec_id], self.schemas)
+        place = {f.field_id: i for i, f in enumerate(own.fields)}
+        places = [place.get(f.field_id) for f in self._partition_type.fields]
+        entries = read_entries(io, manifest, own)
+        for batch in entries.to_batches():
+            parts = [part.to_pylist() for part in batch.column("partition").flatten()]
+            tuples = zip(*parts, strict=True) if parts else [()] * batch.num_rows
+            counted = zip(*(batch.column(c).to_pylist() for c in _COUNTED), strict=True)
+            for own_values, counts in zip(tuples, counted, strict=True):
+                values = tuple(None if i is None else own_values[i] for i in places)
+                key = partition_key(values)
+                partition = found.get(key)
+                if partition is None:
+                    partition = found[key] = _Partition(values=values, spec_id=0)
+                self._count(partition, *counts)
+
+    def _count(
+        self,
+        partition: _Partition,
+        spec_id: int,
+        snapshot_id: int,
+        content: int,
+        record_count: int,
+        size: int,
+    ) -> None:
+        committed = self.committed_at_ms.get(snapshot_id)
+        latest = partition.updated_at_ms
+        if committed is not None and (latest is None or committed > latest):
+            partition.updated_at_ms, partition.updated_by = committed, snapshot_id
+            partition.spec_id = spec_id
+        partition.records[content] += record_count
+        partition.files[content] += 1
+        if content == FileContent.DATA:
+            partition.data_bytes += size
+
+    def _table(self, partitions: Sequence[_Partition]) -> pa.Table:
+        columns = {
+            "spec_id": [p.spec_id for p in partitions],
+            "record_count": [p.records[0] for p in partitions],
+            "file_count": [p.files[0] for p in partitions],
+            "total_data_file_size_in_bytes": [p.data_bytes for p in partitions],
+            "position_delete_record_count": [p.records[1] for p in partitions],
+            "position_delete_file_count": [p.files[1] for p in partitions],
+            "equality_delete_record_count": [p.records[2] for p in partitions],
+            "equality_delete_file_count": [p.files[2] for p in partitions],
+            "last_updated_at": [
+                None if p.updated_at_ms is None else p.updated_at_ms * 1000 for p in partitions
+            ],
+            "last_updated_snapshot_id": [p.updated_by for p in partitions],
+        }
+        schema = to_arrow_schema(self.schema)
+        arrays = [
+            self._partitions(partitions)
+            if f.name == "partition"
+            else pa.array(columns[f.name], f.type)
+            for f in schema
+        ]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _partitions(self, partitions: Sequence[_Partition]) -> pa.Array:
+        tuples = partition_of_values(self._partition_type, [p.values for p in partitions])
+        return partition_values(tuples, self._partition_type)

@@ -1,0 +1,165 @@
+"""Values of manifest entries as the columns that metadata tables show: partitions, bounds, maps.
+
+Entry tables hold values physically (a date is an integer) and metrics as maps by field id; see
+`spec/entry_columns.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.planning.bound_values import decode_bounds
+from iceberg_pyspark.planning.partition_codes import as_texts
+from iceberg_pyspark.spec.transforms import untyped_text
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    DateType,
+    FixedType,
+    GeographyType,
+    GeometryType,
+    ListType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    TimeType,
+    Type,
+    UnknownType,
+    UUIDType,
+)
+from iceberg_pyspark.storage.physical_types import physical_type
+from iceberg_pyspark.table.metadata_tables.rows import struct_of
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def shown_type(type_: Type) -> Type:
+    """The type in which values of a type are shown.
+
+    Geometry and geography, which neither Arrow nor older releases of Spark have, are shown as the
+    bytes that are stored: WKB, or a point in bounds (specification, Appendix D and G).
+    """
+    match type_:
+        case GeometryType() | GeographyType():
+            return BinaryType()
+        case StructType(fields=fields):
+            return StructType(tuple(replace(f, type=shown_type(f.type)) for f in fields))
+        case ListType():
+            return replace(type_, element_type=shown_type(type_.element_type))
+        case MapType():
+            return replace(
+                type_,
+                key_type=shown_type(type_.key_type),
+                value_type=shown_type(type_.value_type),
+            )
+        case _:
+            return type_
+
+
+def logical_values(array: pa.Array, type_: Type) -> pa.Array:
+    """Physical values of a type, or of one that was promoted to it, as `arrow_type(type_)`."""
+    target = arrow_type(type_)
+    if array.type == target:
+        return array
+    match type_:
+        case UnknownType():
+            return pa.nulls(len(array), target)
+        case StringType():
+            # of an unknown transform, whatever it gave
+            return as_texts(array)
+        case DateType():
+            return array.cast(pa.int32()).cast(target)
+        case TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
+            return array.cast(pa.int64()).cast(target)
+        case TimeType():
+            return array.cast(pa.int64()).cast(target)
+        case FixedType() | UUIDType():
+            fits = pc.equal(pc.binary_length(array), target.byte_width)
+            return pc.if_else(fits, array, None).cast(target)
+        case _:
+            return array.cast(target)
+
+
+def bound_values(bounds: pa.Array, type_: Type) -> pa.Array:
+    """Binary bounds as values; what cannot be read is null."""
+    if isinstance(type_, UnknownType):
+        return pa.nulls(len(bounds), arrow_type(type_))
+    return logical_values(decode_bounds(bounds, type_), type_)
+
+
+def partition_of_values(type_: StructType, tuples: Sequence[Sequence[Any]]) -> pa.Array:
+    """Tuples of physical values as a struct that names its children by field id."""
+    if not type_.fields:
+        return pa.array([{}] * len(tuples), pa.struct([]))
+    columns = zip(*tuples, strict=True) if tuples else [()] * len(type_.fields)
+    arrays = [
+        _physical_array(f.type, values) for f, values in zip(type_.fields, columns, strict=True)
+    ]
+    return pa.StructArray.from_arrays(arrays, [str(f.field_id) for f in type_.fields])
+
+
+def _physical_array(type_: Type, values: Sequence[Any]) -> pa.Array:
+    match type_:
+        case UnknownType() | StringType():
+            texts = [None if v is None else untyped_text(v) for v in values]
+            return pa.array(texts, pa.string())
+        case _:
+            return pa.array(values, physical_type(type_))
+
+
+def partition_values(partition: pa.Array, wanted: StructType) -> pa.Array:
+    """Partition tuples of one spec as a struct over all specs; fields of others are null.
+
+    `partition` names its children by field id.
+    """
+    rows = len(partition)
+    at = {f.name: i for i, f in enumerate(partition.type)}
+    children = []
+    for f in wanted.fields:
+        i = at.get(str(f.field_id))
+        child = None if i is None else partition.field(i)
+        if child is None or child.null_count == rows:
+            children.append(pa.nulls(rows, arrow_type(f.type)))
+        else:
+            children.append(logical_values(child, f.type))
+    return struct_of(wanted, children, rows)
+
+
+class MetricValues:
+    """One metric of every file, a map by field id, taken apart into columns of single fields."""
+
+    def __init__(self, maps: pa.MapArray) -> None:
+        self._rows = len(maps)
+        self._items = maps.items
+        offsets = maps.offsets.to_numpy()
+        first, last = int(offsets[0]), int(offsets[-1])
+        rows = np.repeat(np.arange(self._rows), np.diff(offsets))
+        keys = maps.keys.slice(first, last - first).to_numpy(zero_copy_only=False)
+        if maps.null_count:
+            # what lies under a null map belongs to no file
+            valid = maps.is_valid().to_numpy(zero_copy_only=False)[rows]
+            rows, keys = rows[valid], keys[valid]
+            places = np.arange(first, last)[valid]
+        else:
+            places = np.arange(first, last)
+        order = np.argsort(keys, kind="stable")
+        self._keys: Numbers = keys[order]
+        self._file_of: Numbers = rows[order]
+        self._places: Numbers = places[order]
+
+    def of_field(self, field_id: int) -> pa.Array:
+        """The metric of one field, null for files that have none."""
+        start, end = np.searchsorted(self._keys, [field_id, field_id + 1])
+        at = np.full(self._rows, -1, np.int64)
+        at[self._file_of[start:end]] = self._places[start:end]
+        return self._items.take(pa.array(at, mask=at < 0))

@@ -1,0 +1,161 @@
+"""What a snapshot is known to hold in its columns: distinct values, nulls, least and greatest.
+
+Distinct values are counted by whoever writes a statistics file; table metadata repeat the counts of
+its theta sketches (Puffin specification, `apache-datasketches-theta-v1`), so that the file itself
+is not opened. The others are of manifests. All of it is for estimates alone: deleted rows are
+counted, and bounds may be wider than the values.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.planning.bound_values import decode_bounds
+from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.spec.counts import count_in
+from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    FixedType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+    UUIDType,
+)
+from iceberg_pyspark.table.reading.scan import TableScan
+
+_log = logging.getLogger(__name__)
+
+_THETA_SKETCH = "apache-datasketches-theta-v1"
+_DISTINCT_COUNT = "ndv"
+
+_UNBOUNDED_TYPES = (StringType, BinaryType, FixedType, UUIDType)
+"""No estimate asks for the least and greatest of these."""
+
+_BOUNDED_TYPES = (IntegerType, LongType, DecimalType, DateType, TimestamptzType, BooleanType)
+
+_MOST_FILES = 100_000
+"""Of a larger table the manifests are not read for an estimate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnStatistics:
+    """One column; `least` and `greatest` in the physical form of `spec/values.py`.
+
+    They are None where all values are null, and of types whose order no estimate asks for.
+    """
+
+    distinct_count: int
+    null_count: int
+    least: Any = None
+    greatest: Any = None
+
+
+def distinct_counts(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, int]:
+    """How many values the statistics file of a snapshot counts, by the id of the column."""
+    found: dict[int, int] = {}
+    for file in metadata.statistics:
+        if snapshot is None or file.snapshot_id != snapshot.snapshot_id:
+            continue
+        for blob in file.blob_metadata:
+            if blob.type != _THETA_SKETCH or len(blob.fields) != 1:
+                continue
+            text = blob.properties.get(_DISTINCT_COUNT, "")
+            count = count_in(text)
+            if count is None:
+                _log.info(
+                    "%s does not say how many values column %d has (%s=%.40r): it is left out of "
+                    "estimates; compute the statistics again",
+                    file.statistics_path,
+                    blob.fields[0],
+                    _DISTINCT_COUNT,
+                    text,
+                )
+            else:
+                found[blob.fields[0]] = count
+    return found
+
+
+def column_statistics(
+    scan: TableScan, columns: Iterable[NestedField]
+) -> Mapping[int, ColumnStatistics]:
+    """What is known of columns in full, by their ids; of the snapshot, whatever the scan selects.
+
+    Without nulls and bounds a count of values is worse than none: Spark 4.1 takes a column with
+    nothing else known for one of nulls alone.
+    """
+    counts = distinct_counts(scan.metadata, scan.snapshot)
+    asked = {
+        c.field_id: _Known(c)
+        for c in columns
+        if c.field_id in counts and isinstance(c.type, _BOUNDED_TYPES + _UNBOUNDED_TYPES)
+    }
+    files = 0 if scan.snapshot is None else scan.snapshot.number("total-data-files")
+    if not asked or files is None or files > _MOST_FILES:
+        return {}
+    for planned in scan.plan(metrics=list(asked)).files():
+        for known in asked.values():
+            known.add(planned)
+    return {
+        i: ColumnStatistics(
+            distinct_count=counts[i],
+            null_count=known.nulls,
+            least=known.least,
+            greatest=known.greatest,
+        )
+        for i, known in asked.items()
+        if known.complete
+    }
+
+
+class _Known:
+    """Of one column, what the manifests seen so far say."""
+
+    def __init__(self, column: NestedField) -> None:
+        self._column = column
+        self.complete = True
+        self.nulls = 0
+        self.least: Any = None
+        self.greatest: Any = None
+
+    def add(self, planned: PlannedFiles) -> None:
+        rows = planned.entries["record_count"].combine_chunks()
+        nulls = self._metric(planned, "null_value_counts")
+        if self._column.required:
+            nulls = pc.fill_null(nulls, 0)
+        if nulls.null_count:
+            self.complete = False
+            return
+        self.nulls += pc.sum(nulls).as_py() or 0
+        if isinstance(self._column.type, _UNBOUNDED_TYPES):
+            return
+        has_values = pc.less(nulls, rows)
+        least = self._bounds(planned, "lower_bounds")
+        greatest = self._bounds(planned, "upper_bounds")
+        known = pc.and_(pc.is_valid(least), pc.is_valid(greatest))
+        if pc.any(pc.and_not(has_values, known)).as_py():
+            self.complete = False
+            return
+        found = [self.least, pc.min(least).as_py()]
+        self.least = min((v for v in found if v is not None), default=None)
+        found = [self.greatest, pc.max(greatest).as_py()]
+        self.greatest = max((v for v in found if v is not None), default=None)
+
+    def _bounds(self, planned: PlannedFiles, metric: MetricMap) -> pa.Array:
+        return decode_bounds(self._metric(planned, metric), self._column.type)
+
+    def _metric(self, planned: PlannedFiles, metric: MetricMap) -> pa.Array:
+        return planned.entries[metric_column(metric, self._column.field_id)].combine_chunks()

@@ -1,0 +1,189 @@
+"""Counts, least and greatest values of a scan as manifests know them: no data file is opened.
+
+They are known where every row of the files planned is live and fulfils the predicate, and where
+bounds are values: of strings and bytes they may be cut short, of floats NaN is outside of them, so
+that of those only partition values count. One file that does not tell makes all unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.planning.bound_values import decode_bounds
+from iceberg_pyspark.planning.entry_filter import proven_by_metrics
+from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
+from iceberg_pyspark.spec.partitioning import identity_source_ids
+from iceberg_pyspark.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+    Type,
+)
+from iceberg_pyspark.table.reading.scan import TableScan
+
+AggregateKind: TypeAlias = Literal["rows", "count", "min", "max"]
+
+_BOUNDED_TYPES = (
+    BooleanType,
+    IntegerType,
+    LongType,
+    DateType,
+    TimestampType,
+    TimestamptzType,
+    DecimalType,
+)
+_GROUPED_TYPES = (*_BOUNDED_TYPES, StringType)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """`rows` counts rows and has no column, `count` counts those where the column is not null."""
+
+    kind: AggregateKind
+    column: NestedField | None = None
+
+
+class _UnknownError(Exception):
+    """Some file does not tell."""
+
+
+def known_aggregates(
+    scan: TableScan, groups: Sequence[NestedField], aggregates: Sequence[Aggregate]
+) -> list[tuple[Any, ...]] | None:
+    """A row for each group: its values, then its aggregates; None where data must be read.
+
+    Columns are top-level ones of the schema that the scan selects. Values are in the physical form
+    of `spec/values.py`. Without groups there is one row.
+    """
+    columns = [*groups, *(a.column for a in aggregates if a.column is not None)]
+    if scan.only_files is not None or not all(isinstance(c.type, _GROUPED_TYPES) for c in columns):
+        return None
+    plan = scan.plan(metrics=[c.field_id for c in columns])
+    try:
+        tables = [
+            _of_files(scan, planned, groups, aggregates)
+            for planned in plan.files()
+            if planned.entries.num_rows
+        ]
+    except _UnknownError:
+        return None
+    return list(_combined(tables, groups, aggregates))
+
+
+def _of_files(
+    scan: TableScan,
+    planned: PlannedFiles,
+    groups: Sequence[NestedField],
+    aggregates: Sequence[Aggregate],
+) -> pa.Table:
+    """One row for each file of a manifest that has rows."""
+    files = _File(scan, planned)
+    made = {f"g{i}": files.partition_values(g) for i, g in enumerate(groups)}
+    made |= {f"a{i}": files.aggregate(a) for i, a in enumerate(aggregates)}
+    made["rows"] = files.rows
+    table = pa.table(made)
+    return table.filter(pc.greater(table["rows"], 0))
+
+
+class _File:
+    """What the entries of one manifest know, a value for each file."""
+
+    def __init__(self, scan: TableScan, planned: PlannedFiles) -> None:
+        self._entries = planned.entries
+        self._identity = identity_source_ids(planned.spec)
+        self._partition = planned.entries["partition"].combine_chunks()
+        self.rows = planned.entries["record_count"].combine_chunks().cast(pa.int64())
+        # a negative count, of old writers' imported files, is unknown
+        if planned.deletes or pc.any(pc.less(self.rows, 0)).as_py():
+            raise _UnknownError
+        proven = planned.filter_satisfied | proven_by_metrics(
+            planned.entries, scan.context.predicate
+        )
+        if not proven.all():
+            raise _UnknownError
+
+    def partition_values(self, column: NestedField) -> pa.Array:
+        position = self._identity.get(column.field_id)
+        if position is None:
+            raise _UnknownError
+        return _as_values(self._partition.field(position), column.type)
+
+    def aggregate(self, wanted: Aggregate) -> pa.Array:
+        column = wanted.column
+        if column is None:
+            return self.rows
+        if column.field_id in self._identity:
+            values = self.partition_values(column)
+            if wanted.kind == "count":
+                return pc.if_else(pc.is_null(values), 0, self.rows)
+            return values
+        nulls = self._nulls(column)
+        if wanted.kind == "count":
+            return pc.subtract(self.rows, nulls)
+        if not isinstance(column.type, _BOUNDED_TYPES):
+            raise _UnknownError
+        bounds = self._metric("lower_bounds" if wanted.kind == "min" else "upper_bounds", column)
+        values = _as_values(decode_bounds(bounds, column.type), column.type)
+        if pc.any(pc.and_(pc.is_null(values), pc.less(nulls, self.rows))).as_py():
+            raise _UnknownError
+        return pc.if_else(pc.less(nulls, self.rows), values, None)
+
+    def _nulls(self, column: NestedField) -> pa.Array:
+        """How many rows have a null, where that and the count of all values are told."""
+        nulls = self._metric("null_value_counts", column)
+        told = pc.equal(self._metric("value_counts", column), self.rows)
+        told = pc.and_(told, pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, self.rows)))
+        told = pc.or_(pc.fill_null(told, False), pc.equal(self.rows, 0))
+        if not pc.all(told).as_py():
+            raise _UnknownError
+        return pc.fill_null(nulls, 0)
+
+    def _metric(self, metric: MetricMap, column: NestedField) -> pa.Array:
+        return self._entries[metric_column(metric, column.field_id)].combine_chunks()
+
+
+def _as_values(array: pa.Array, type_: Type) -> pa.Array:
+    """The same type from every manifest, whatever the column was promoted from."""
+    match type_:
+        case DecimalType(scale=scale):
+            return array.cast(pa.decimal128(38, scale))
+        case StringType():
+            return array.cast(pa.string())
+        case BooleanType():
+            return array.cast(pa.bool_())
+        case _:
+            return array.cast(pa.int64())
+
+
+_COMBINED = {"rows": "sum", "count": "sum", "min": "min", "max": "max"}
+
+
+def _combined(
+    tables: Sequence[pa.Table], groups: Sequence[NestedField], aggregates: Sequence[Aggregate]
+) -> Iterator[tuple[Any, ...]]:
+    if not tables:
+        if not groups:
+            yield tuple(0 if _COMBINED[a.kind] == "sum" else None for a in aggregates)
+        return
+    by = [f"g{i}" for i in range(len(groups))]
+    combined = [(f"a{i}", _COMBINED[a.kind]) for i, a in enumerate(aggregates)]
+    found = pa.concat_tables(tables).group_by(by).aggregate(combined)
+    names = [*by, *(f"{name}_{how}" for name, how in combined)]
+    for row in zip(*(found[name].to_pylist() for name in names), strict=True):
+        sums = zip(row[len(by) :], aggregates, strict=True)
+        yield (
+            *row[: len(by)],
+            *(0 if v is None and _COMBINED[a.kind] == "sum" else v for v, a in sums),
+        )

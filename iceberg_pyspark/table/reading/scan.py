@@ -1,0 +1,285 @@
+"""One read of one snapshot: what it returns, of which rows, planned and carried out.
+
+Joins the parts (design section 5): the snapshot is pinned when the scan is made; `context` is
+complete then and is all that readers elsewhere need besides the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.read.read_task import read_task
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.catalogs.identifiers import parse_levels
+from iceberg_pyspark.errors import InvalidMetadataError, LocationRefusedError, StorageError
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.expressions.rewriting import and_
+from iceberg_pyspark.planning.in_order import in_order
+from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan
+from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
+from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
+from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
+from iceberg_pyspark.spec.metadata_columns import (
+    PARTITION_NAME,
+    PLAIN_METADATA_COLUMNS,
+    partition_column,
+)
+from iceberg_pyspark.spec.name_mapping import name_mapping_from_text
+from iceberg_pyspark.spec.partitioning import unified_partition_type
+from iceberg_pyspark.spec.properties import NAME_MAPPING, VERIFY_CHECKSUMS
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import NestedField, StructType
+from iceberg_pyspark.sql_text.given_filter import predicate_of
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+from iceberg_pyspark.table.changes.row_deletes import deleted_before
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
+
+
+@contextmanager
+def _damage_of(table: str) -> Iterator[None]:
+    """Have errors about files of metadata say which table they are of, and what may be done."""
+    try:
+        yield
+    except LocationRefusedError as e:
+        # no file is damaged, and the message has its remedy
+        raise LocationRefusedError(f"table {table}: {e}") from e
+    except (InvalidMetadataError, StorageError) as e:
+        raise type(e)(
+            f"table {table}: {e}; if the file cannot be restored, an older snapshot may still be "
+            "read by its id"
+        ) from e
+
+
+def _read_entries(
+    table: str,
+    io: FileIO,
+    manifest: ManifestFile,
+    partition_type: StructType,
+    *,
+    metrics: Collection[int],
+) -> pa.Table:
+    with _damage_of(table):
+        return read_entries(io, manifest, partition_type, metrics=metrics)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanDescription:
+    """What a scan will read, in numbers; printing it says how much was skipped."""
+
+    table: str
+    snapshot_id: int | None
+    statistics: PlanStatistics
+
+    def __str__(self) -> str:
+        s = self.statistics
+        return (
+            f"{s.data_files_kept:,} of {s.data_files:,} files ({s.bytes_kept / 1e6:,.1f} MB), "
+            f"{s.manifests_kept:,} of {s.manifests:,} manifests, {s.delete_files:,} delete files"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableScan:
+    """A read of one snapshot; made by `scan_table`."""
+
+    context: ScanContext
+    metadata: TableMetadata
+    snapshot: Snapshot | None
+    split: SplitOptions
+    io: FileIO = field(repr=False)
+    only_files: frozenset[str] | None = None
+    """The only data files to read; None: whichever may hold rows."""
+
+    def pruned_by(self, predicate: Predicate) -> TableScan:
+        """The scan with a further bound predicate, which keeps files and rows that may match."""
+        both = and_(self.context.predicate, predicate)
+        return replace(self, context=replace(self.context, predicate=both))
+
+    def of_files(self, paths: frozenset[str]) -> TableScan:
+        """The scan of these data files alone."""
+        return replace(self, only_files=paths)
+
+    def plan(self, metrics: Collection[int] = ()) -> ScanPlan:
+        """The plan over the snapshot's manifests, worked out as it is iterated.
+
+        Its entries have the metrics of the columns with those ids, besides the predicate's.
+        """
+        manifests: list[ManifestFile] = []
+        if self.snapshot is not None:
+            with _damage_of(self.context.table):
+                manifests = read_snapshot_manifests(self.io, self.snapshot)
+        return ScanPlan(
+            metadata=self.metadata,
+            manifests=manifests,
+            predicate=self.context.predicate,
+            read_entries=partial(_read_entries, self.context.table, self.io),
+            only_files=self.only_files,
+            metrics=metrics,
+        )
+
+    def plan_files(self) -> Iterator[ScanTask]:
+        """One task per data file that must be read, or several for a large one."""
+        return self.plan().tasks(self.split)
+
+    def plan_groups(self) -> list[ScanTaskGroup]:
+        """Tasks packed into groups of about the target split size."""
+        return pack_tasks(self.plan_files(), self.split)
+
+    def describe(self) -> ScanDescription:
+        """Plan without reading and say what is left."""
+        plan = self.plan()
+        for _ in plan.files():
+            pass
+        return ScanDescription(
+            table=self.context.table,
+            snapshot_id=None if self.snapshot is None else self.snapshot.snapshot_id,
+            statistics=plan.statistics,
+        )
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, file by file, in bounded memory."""
+        for task in self.plan_files():
+            yield from read_task(self.context, task, self.io)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as one table, in memory."""
+        return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.context.projection))
+
+    def count(self) -> int:
+        """How many rows there are; data files are read only where values must be looked at."""
+        counting = replace(self.context, projection=Schema(fields=()))
+        rows = 0
+        for task in self.plan().tasks(split=None):
+            if self._is_countable(task):
+                rows += task.record_count - self._deleted(task)
+            else:
+                rows += sum(b.num_rows for b in read_task(counting, task, self.io))
+        return rows
+
+    def known_count(self) -> int | None:
+        """How many rows there are, or None where values of data files must be looked at."""
+        rows = 0
+        with_deletes = []
+        for task in self.plan().tasks(split=None):
+            if not self._is_countable(task):
+                return None
+            rows += task.record_count
+            if task.deletes:
+                with_deletes.append(task)
+        # only now: a table that cannot be counted so has its deletes read when it is scanned
+        return rows - sum(in_order(self._deleted, with_deletes))
+
+    def _is_countable(self, task: ScanTask) -> bool:
+        selected = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied
+        # old writers' imported files have a count of -1
+        counted = selected and task.record_count >= 0
+        return counted and all(d.content is not FileContent.EQUALITY_DELETES for d in task.deletes)
+
+    def _deleted(self, task: ScanTask) -> int:
+        return (
+            deleted_before(
+                self.io,
+                task,
+                self.context.table,
+                verify_checksums=self.context.verify_checksums,
+            )
+            if task.deletes
+            else 0
+        )
+
+
+def scan_table(
+    table: str,
+    metadata: TableMetadata,
+    io: FileIO,
+    *,
+    selector: SnapshotSelector | None = None,
+    columns: Sequence[str] | None = None,
+    projection: Callable[[Schema], Schema] | None = None,
+    filter: str | Predicate | None = None,
+    case_sensitive: bool = True,
+    overrides: Mapping[str, str] | None = None,
+) -> TableScan:
+    """Pin a snapshot and bind columns and filter to its schema.
+
+    `columns` are names; `projection` instead derives the columns from the schema.
+    `overrides` are `read.*` properties for this scan. Raises `InvalidRequestError` or
+    `NoSuchSnapshotError`.
+    """
+    selected = select_snapshot(metadata, selector or SnapshotSelector())
+    schema = selected.schema
+    projected = schema
+    if projection is not None:
+        projected = projection(schema)
+    elif columns is not None:
+        projected = projection_of(schema, metadata, columns, case_sensitive=case_sensitive)
+    mapping = metadata.properties.get(NAME_MAPPING)
+    properties = {**metadata.properties, **(overrides or {})}
+    return TableScan(
+        context=ScanContext(
+            table=table,
+            table_location=metadata.location,
+            projection=projected,
+            schemas=(schema, *(s for s in metadata.schemas_newest_first if s is not schema)),
+            specs=metadata.spec_by_id,
+            predicate=AlwaysTrue()
+            if filter is None
+            else bind(predicate_of(filter), schema, case_sensitive=case_sensitive),
+            name_mapping=None if mapping is None else name_mapping_from_text(mapping),
+            verify_checksums=VERIFY_CHECKSUMS.of(properties),
+        ),
+        metadata=metadata,
+        snapshot=selected.snapshot,
+        io=io,
+        split=split_options(properties),
+    )
+
+
+def projection_of(
+    schema: Schema, metadata: TableMetadata, columns: Sequence[str], *, case_sensitive: bool
+) -> Schema:
+    """The columns asked for, in that order; metadata columns by their names, children by path."""
+    by_name = {f.name: f for f in schema.fields}
+    selected: list[NestedField] = []
+    for column in columns:
+        reserved = _metadata_column(column, metadata)
+        if reserved is not None and column not in by_name:
+            selected.append(reserved)
+            continue
+        name = ".".join(parse_levels(column))
+        selected.extend(schema.select([name], case_sensitive=case_sensitive).fields)
+    merged: dict[int, NestedField] = {}
+    for f in selected:
+        if f.field_id in merged and merged[f.field_id] != f:
+            # two children of one struct: select both at once
+            names = [".".join(parse_levels(c)) for c in columns if c not in PLAIN_METADATA_COLUMNS]
+            both = schema.select(names, case_sensitive=case_sensitive)
+            f = both.as_struct.field(f.field_id) or f
+        merged[f.field_id] = f
+    return Schema(fields=tuple(merged.values()), schema_id=schema.schema_id)
+
+
+def _metadata_column(name: str, metadata: TableMetadata) -> NestedField | None:
+    if name == PARTITION_NAME:
+        return partition_column(_partition_type(metadata))
+    return PLAIN_METADATA_COLUMNS.get(name)
+
+
+def partition_of(metadata: TableMetadata) -> NestedField | None:
+    """The column `_partition` of a table, or None if no spec of it has a field."""
+    type_ = _partition_type(metadata)
+    return partition_column(type_) if type_.fields else None
+
+
+def _partition_type(metadata: TableMetadata) -> StructType:
+    return unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)

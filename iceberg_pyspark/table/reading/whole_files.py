@@ -1,0 +1,66 @@
+"""Which files a filter selects with all their rows, and which with some: told without reading any.
+
+Specification, "Scan Planning": a file all of whose rows match is one that may hold no row for which
+the filter is false or unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from iceberg_pyspark.expressions.predicates import (
+    And,
+    BoundLiteral,
+    BoundSet,
+    BoundUnary,
+    Or,
+    Predicate,
+)
+from iceberg_pyspark.expressions.rewriting import and_, not_, or_, push_not
+from iceberg_pyspark.planning.entry_filter import matching_metrics
+from iceberg_pyspark.planning.scan_plan import tasks_of
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.table.reading.scan import TableScan
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSelection:
+    """Files by location, of which a predicate selects every row (`whole`) or may select some."""
+
+    predicate: Predicate
+    whole: Mapping[str, ScanTask]
+    partial: Mapping[str, ScanTask]
+
+
+def select_files(scan: TableScan) -> FileSelection:
+    """The files of a scan by what its predicate selects of them."""
+    predicate = scan.context.predicate
+    left_over = _left_over(push_not(predicate))
+    whole: dict[str, ScanTask] = {}
+    partial: dict[str, ScanTask] = {}
+    for planned in scan.plan().files():
+        may_leave = matching_metrics(planned.entries, left_over)
+        for task, leaves in zip(tasks_of(planned), may_leave, strict=True):
+            goes = task.filter_satisfied or not leaves
+            (whole if goes else partial)[task.file_path] = task
+    return FileSelection(predicate=predicate, whole=whole, partial=partial)
+
+
+def _left_over(predicate: Predicate) -> Predicate:
+    """What is true for every row for which a predicate without `Not` is false or unknown."""
+    match predicate:
+        case And(left, right):
+            return or_(_left_over(left), _left_over(right))
+        case Or(left, right):
+            return and_(_left_over(left), _left_over(right))
+        case BoundLiteral(op="eq", column=column):
+            # bounds tell what is less or greater, and never that something differs
+            others = (replace(predicate, op="lt"), replace(predicate, op="gt"))
+            return or_(*others, BoundUnary("is_null", column))
+        case BoundUnary(op="is_null" | "not_null"):
+            return push_not(not_(predicate))
+        case BoundUnary(column=column) | BoundLiteral(column=column) | BoundSet(column=column):
+            return or_(push_not(not_(predicate)), BoundUnary("is_null", column))
+        case _:
+            return push_not(not_(predicate))
