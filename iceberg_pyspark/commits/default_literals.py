@@ -88,4 +88,4 @@ def _primitive(type_: Type, literal: Any) -> Any:
     placed = place_literal(type_, literal)
     if placed.where != "at":
         raise ValueError(f"{literal!r} is no value of type {type_}")
-    return placed.at
+    return placed.value

@@ -124,7 +124,7 @@ def delete_file_id(f: DataFile) -> DeleteFileId:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filtered:
+class FilteredManifests:
     """The parent's manifests after a removal."""
 
     rewritten: tuple[NewManifest, ...]
@@ -132,14 +132,14 @@ class Filtered:
     removed: tuple[DataFile, ...]
 
 
-def remove_files(base: SnapshotBase, removal: Removal, snapshot_id: int) -> Filtered:
+def remove_files(base: SnapshotBase, removal: Removal, snapshot_id: int) -> FilteredManifests:
     """Mark the files to remove as DELETED; manifests without any of them stay as they are.
 
     Deletion vectors and file-scoped position deletes go with their data file.
     """
     if isinstance(removal, RemoveNothing):
         live = tuple(m for m in base.manifests if m.has_live_files)
-        return Filtered(rewritten=(), kept=live, removed=())
+        return FilteredManifests(rewritten=(), kept=live, removed=())
     data = [m for m in base.manifests if m.content is ManifestContent.DATA]
     deletes = [m for m in base.manifests if m.content is ManifestContent.DELETES]
     exactly = removal.data_paths if isinstance(removal, RemoveFiles) else None
@@ -154,7 +154,7 @@ def remove_files(base: SnapshotBase, removal: Removal, snapshot_id: int) -> Filt
     )
     if isinstance(removal, RemoveFiles):
         _check_all_found(removal, data_result.removed, delete_result.removed)
-    return Filtered(
+    return FilteredManifests(
         rewritten=data_result.rewritten + delete_result.rewritten,
         kept=data_result.kept + delete_result.kept,
         removed=data_result.removed + delete_result.removed,
@@ -217,7 +217,7 @@ def _filter(
     goes: Callable[[DataFile], bool],
     snapshot_id: int,
     paths: frozenset[str] | None,
-) -> Filtered:
+) -> FilteredManifests:
     """Entries for which `goes` holds go; they have one of `paths`, unless that is None."""
     rewritten: list[NewManifest] = []
     kept: list[ManifestFile] = []
@@ -251,7 +251,7 @@ def _filter(
                 ),
             )
         )
-    return Filtered(
+    return FilteredManifests(
         rewritten=tuple(rewritten),
         kept=tuple(kept),
         removed=tuple(removed),

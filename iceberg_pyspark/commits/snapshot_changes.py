@@ -14,7 +14,7 @@ from typing import TypeAlias
 from iceberg_pyspark.commits.conflicts import ConflictChecks, check_conflicts
 from iceberg_pyspark.commits.manifest_changes import (
     DeleteFileId,
-    Filtered,
+    FilteredManifests,
     Operation,
     Removal,
     RemoveAll,
@@ -215,7 +215,7 @@ def check_added_files(files: Iterable[DataFile], metadata: TableMetadata) -> Non
             _check_delete_file(f, metadata, vectors)
 
 
-def _check_not_live(added: Iterable[DataFile], base: SnapshotBase, left: Filtered) -> None:
+def _check_not_live(added: Iterable[DataFile], base: SnapshotBase, left: FilteredManifests) -> None:
     """Refuse data files that the branch has already: their rows would be there twice.
 
     Only files that the commit's writer did not make are looked for, in every manifest.
@@ -274,7 +274,7 @@ def _check_delete_file(f: DataFile, metadata: TableMetadata, vectors: set[str]) 
 
 
 def _check_one_vector_per_file(
-    added: Sequence[DataFile], base: SnapshotBase, filtered: Filtered
+    added: Sequence[DataFile], base: SnapshotBase, filtered: FilteredManifests
 ) -> None:
     """A data file has at most one vector (specification, "Deletion Vectors")."""
     targets = {f.referenced_data_file for f in added if f.is_deletion_vector}

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.literals import Placed, place_literal
+from iceberg_pyspark.expressions.literals import BoundLiteralValue, place_literal
 from iceberg_pyspark.expressions.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -140,13 +140,13 @@ def _bind_literal(op: Comparison, column: BoundColumn, literal: Any) -> Predicat
     return _ordered(op, column, placed)
 
 
-def _ordered(op: Comparison, column: BoundColumn, placed: Placed) -> Predicate:
+def _ordered(op: Comparison, column: BoundColumn, placed: BoundLiteralValue) -> Predicate:
     less = op in ("lt", "lt_eq")
     match placed.where:
         case "at":
-            return BoundLiteral(op, column, placed.at)
+            return BoundLiteral(op, column, placed.value)
         case "after":
-            return BoundLiteral("lt_eq" if less else "gt", column, placed.at)
+            return BoundLiteral("lt_eq" if less else "gt", column, placed.value)
         case "nan":
             # the greatest value: everything but itself is less
             if op == "lt":
@@ -160,19 +160,19 @@ def _ordered(op: Comparison, column: BoundColumn, placed: Placed) -> Predicate:
             return AlwaysFalse() if less else not_null(column)
 
 
-def _equal_to(column: BoundColumn, *places: Placed) -> Predicate:
+def _equal_to(column: BoundColumn, *places: BoundLiteralValue) -> Predicate:
     nan = any(p.where == "nan" for p in places)
     return or_(
-        one_of(column, [p.at for p in places if p.where == "at"]),
+        one_of(column, [p.value for p in places if p.where == "at"]),
         BoundUnary("is_nan", column) if nan else AlwaysFalse(),
     )
 
 
-def _different_from(column: BoundColumn, *places: Placed) -> Predicate:
+def _different_from(column: BoundColumn, *places: BoundLiteralValue) -> Predicate:
     nan = any(p.where == "nan" for p in places)
     # not_nan selects null, none_of does not: together they are exact
     return and_(
-        none_of(column, [p.at for p in places if p.where == "at"]),
+        none_of(column, [p.value for p in places if p.where == "at"]),
         BoundUnary("not_nan", column) if nan else AlwaysTrue(),
     )
 
@@ -182,7 +182,7 @@ def _bind_prefix(op: Comparison, column: BoundColumn, literal: Any) -> Predicate
         raise InvalidRequestError(
             f"{op}: column '{column.name}' is {column.type}, only string and binary have prefixes"
         )
-    prefix = _place(column, literal).at
+    prefix = _place(column, literal).value
     if not prefix:
         return not_null(column) if op == "starts_with" else AlwaysFalse()
     return BoundLiteral(op, column, prefix)
@@ -207,7 +207,7 @@ def _check_comparable(column: BoundColumn) -> None:
         )
 
 
-def _place(column: BoundColumn, literal: Any) -> Placed:
+def _place(column: BoundColumn, literal: Any) -> BoundLiteralValue:
     try:
         return place_literal(column.type, literal)
     except (TypeError, ValueError, OverflowError) as e:

@@ -57,32 +57,32 @@ _TEXT_TIMESTAMP = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A literal's place: at a value, just after the value `at` and before the next, or outside.
+class BoundLiteralValue:
+    """A literal's place: at a value, just after the `value` and before the next, or outside.
 
     `below` and `above` mean less or greater than every value of the type; `nan` only with float and
     double, where it is the greatest value.
     """
 
     where: Literal["at", "after", "below", "above", "nan"]
-    at: Any = None
+    value: Any = None
 
 
-_BELOW = Placed("below")
-_ABOVE = Placed("above")
+_BELOW = BoundLiteralValue("below")
+_ABOVE = BoundLiteralValue("above")
 
 
-def place_literal(type_: Type, literal: Any) -> Placed:
+def place_literal(type_: Type, literal: Any) -> BoundLiteralValue:
     """Find a non-null literal's place among the values of a primitive type.
 
     >>> place_literal(IntegerType(), 1.5)
-    Placed(where='after', at=1)
+    BoundLiteralValue(where='after', value=1)
     >>> place_literal(DateType(), datetime(1970, 1, 2, 12))
-    Placed(where='after', at=1)
+    BoundLiteralValue(where='after', value=1)
     """
     match type_:
         case BooleanType() if isinstance(literal, bool):
-            return Placed("at", literal)
+            return BoundLiteralValue("at", literal)
         case IntegerType() | LongType():
             return _place_number(_number(literal), 1, integer_range(type_))
         case DecimalType(precision=precision, scale=scale):
@@ -90,7 +90,9 @@ def place_literal(type_: Type, literal: Any) -> Placed:
             limit = 10**precision - 1
             placed = _place_number(number, 10**scale, (-limit, limit))
             return (
-                placed if placed.at is None else Placed(placed.where, decimal_of(placed.at, scale))
+                placed
+                if placed.value is None
+                else BoundLiteralValue(placed.where, decimal_of(placed.value, scale))
             )
         case DoubleType():
             return _place_double(_number(literal))
@@ -107,16 +109,16 @@ def place_literal(type_: Type, literal: Any) -> Placed:
         case TimestamptzNsType():
             return _place_nanos(_nanos(literal, text=_ANY_ZONE), 1, _LONG_RANGE)
         case TimeType() if isinstance(literal, str | clock_time):
-            return Placed("at", _micros_of_day(literal))
+            return BoundLiteralValue("at", _micros_of_day(literal))
         case StringType() if isinstance(literal, str):
-            return Placed("at", literal)
+            return BoundLiteralValue("at", literal)
         case UUIDType() if isinstance(literal, uuid.UUID | str):
             parsed = uuid.UUID(literal) if isinstance(literal, str) else literal
-            return Placed("at", parsed.bytes)
+            return BoundLiteralValue("at", parsed.bytes)
         case BinaryType() | FixedType() | UUIDType() if isinstance(
             literal, bytes | bytearray | memoryview
         ):
-            return Placed("at", _sized(type_, bytes(literal)))
+            return BoundLiteralValue("at", _sized(type_, bytes(literal)))
         case _:
             raise TypeError(f"{type(literal).__name__} cannot be compared with {type_}")
 
@@ -152,7 +154,9 @@ def _decimal(literal: Any) -> int | float | Decimal:
     return Decimal(repr(number)) if isinstance(number, float) and math.isfinite(number) else number
 
 
-def _place_number(number: int | float | Decimal, per_unit: int, limits: tuple[int, int]) -> Placed:
+def _place_number(
+    number: int | float | Decimal, per_unit: int, limits: tuple[int, int]
+) -> BoundLiteralValue:
     """Place a number on the grid of multiples of 1/per_unit; `at` is the multiple."""
     if number != number or number == math.inf:
         return _ABOVE  # Spark compares with NaN as double, where it is the greatest
@@ -169,30 +173,30 @@ def _place_number(number: int | float | Decimal, per_unit: int, limits: tuple[in
         return _ABOVE
     if exact < low:
         return _BELOW
-    return Placed("at" if exact == floor else "after", floor)
+    return BoundLiteralValue("at" if exact == floor else "after", floor)
 
 
-def _place_double(number: int | float | Decimal) -> Placed:
+def _place_double(number: int | float | Decimal) -> BoundLiteralValue:
     """Place a number among doubles as Spark casts it: to the nearest one."""
     try:
         value = float(number)
     except OverflowError:
         value = math.inf if number > 0 else -math.inf
-    return Placed("nan") if math.isnan(value) else Placed("at", value)
+    return BoundLiteralValue("nan") if math.isnan(value) else BoundLiteralValue("at", value)
 
 
-def _place_float(double: Placed) -> Placed:
+def _place_float(double: BoundLiteralValue) -> BoundLiteralValue:
     """Place a double among floats; Spark compares the two as doubles, so nothing is rounded."""
     if double.where == "nan":
         return double
-    value: float = double.at
+    value: float = double.value
     try:
         nearest: float = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
         nearest = math.copysign(math.inf, value)
     if nearest == value:
-        return Placed("at", nearest)
-    return Placed("after", nearest if nearest < value else _float_before(nearest))
+        return BoundLiteralValue("at", nearest)
+    return BoundLiteralValue("after", nearest if nearest < value else _float_before(nearest))
 
 
 def _float_before(value: float) -> float:
@@ -250,14 +254,14 @@ def parse_timestamp(text: str) -> tuple[int, bool, bool]:
     return nanos, m["clock"] is not None, zone is not None
 
 
-def _place_nanos(nanos: int, per_unit: int, limits: tuple[int, int]) -> Placed:
+def _place_nanos(nanos: int, per_unit: int, limits: tuple[int, int]) -> BoundLiteralValue:
     floor, rest = divmod(nanos, per_unit)
     low, high = limits
     if floor > high or (floor == high and rest):
         return _ABOVE
     if floor < low:
         return _BELOW
-    return Placed("after" if rest else "at", floor)
+    return BoundLiteralValue("after" if rest else "at", floor)
 
 
 def _micros_of_day(literal: str | clock_time) -> int:

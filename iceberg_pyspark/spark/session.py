@@ -24,7 +24,7 @@ from iceberg_pyspark.spark.bridge.hidden_secrets import hide_secrets, show_as_be
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.sessions import Sessions
 from iceberg_pyspark.spark.spark_table import SparkTable, catalog_and_levels, spark_table
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement
 from iceberg_pyspark.sql_text.extensions import extension_statement
 
@@ -48,7 +48,7 @@ def install(spark: SparkSession) -> IcebergSession:
     return _sessions.install(bridge)
 
 
-def _begin(bridge: Bridge, catalogs: CatalogAnswers) -> IcebergSession:
+def _begin(bridge: Bridge, catalogs: CatalogCallbacks) -> IcebergSession:
     """Put everything into a session."""
     # before there are sessions made of it
     hide_secrets(bridge)
@@ -99,14 +99,14 @@ class IcebergSession:
         spark: SparkSession,
         bridge: Bridge | None,
         *,
-        catalogs: CatalogAnswers | None = None,
+        catalogs: CatalogCallbacks | None = None,
         portable_because: str = "",
     ) -> None:
         """`catalogs` are those it has opened, `portable_because` says why there is no bridge."""
         self.spark = spark
         self.bridge = bridge
         self._portable_because = portable_because
-        self.catalogs = CatalogAnswers() if catalogs is None else catalogs
+        self.catalogs = CatalogCallbacks() if catalogs is None else catalogs
 
     @property
     def is_native(self) -> bool:

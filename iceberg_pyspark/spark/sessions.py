@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge
@@ -33,7 +33,7 @@ class Installed(Protocol):
     """A session with Iceberg."""
 
     @property
-    def catalogs(self) -> CatalogAnswers:
+    def catalogs(self) -> CatalogCallbacks:
         """What it has opened."""
 
 
@@ -45,7 +45,7 @@ class _Place(Generic[Session]):
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.catalogs = CatalogAnswers()
+        self.catalogs = CatalogCallbacks()
         self.session: Callable[[], Session | None] = lambda: None
 
 
@@ -55,7 +55,7 @@ class Sessions(Generic[Session]):
     def __init__(
         self,
         install: Callable[[SparkSession], Session],
-        begin: Callable[[Bridge, CatalogAnswers], Session],
+        begin: Callable[[Bridge, CatalogCallbacks], Session],
         end: Callable[[Bridge], None],
     ) -> None:
         """`install` is for sessions that ask and are not known, `begin` puts all into one.
@@ -121,7 +121,7 @@ class Sessions(Generic[Session]):
             )
         return self._install(spark)
 
-    def catalogs(self, handle: str) -> CatalogAnswers:
+    def catalogs(self, handle: str) -> CatalogCallbacks:
         """What a session has opened, which may be asked for when the session is not any more."""
         with self._lock:
             place = self._places.get(handle)

@@ -30,7 +30,7 @@ class TargetReads:
     only_files: frozenset[str] | None = None
     scans: list[TableScan] = field(default_factory=list)
 
-    def noted(self, scan: TableScan) -> TableScan:
+    def record_scan(self, scan: TableScan) -> TableScan:
         """The scan to carry out, remembered."""
         if self.only_files is not None:
             scan = scan.of_files(self.only_files)
@@ -66,7 +66,7 @@ class TableStates:
         self._states: OrderedDict[str, TableState] = OrderedDict()
         self._held: dict[str, TableState] = {}
 
-    def keep(self, state: TableState) -> str:
+    def cache(self, state: TableState) -> str:
         """Keep a state; its handle."""
         identifier = state.loaded.identifier
         handle = json.dumps(
@@ -86,7 +86,7 @@ class TableStates:
                 self._states.popitem(last=False)
         return handle
 
-    def hold(self, state: TableState) -> str:
+    def register(self, state: TableState) -> str:
         """Keep a state under a handle of its own until `release`."""
         handle = json.dumps([state.catalog, str(uuid.uuid4())])
         with self._lock:
@@ -109,7 +109,7 @@ class TableStates:
                 self._states.move_to_end(handle)
                 return found
         state = self._read(handle)
-        self.keep(state)
+        self.cache(state)
         return state
 
     def _read(self, handle: str) -> TableState:

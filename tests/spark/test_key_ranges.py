@@ -61,13 +61,13 @@ def session(
 def read(monkeypatch: pytest.MonkeyPatch) -> list[TableScan]:
     """The scans of a target that are carried out."""
     scans: list[TableScan] = []
-    note = TargetReads.noted
+    note = TargetReads.record_scan
 
     def noted(self: TargetReads, scan: TableScan) -> TableScan:
         scans.append(note(self, scan))
         return scans[-1]
 
-    monkeypatch.setattr(TargetReads, "noted", noted)
+    monkeypatch.setattr(TargetReads, "record_scan", noted)
     return scans
 
 

@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from iceberg_pyspark import install
+from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
 from iceberg_pyspark.arrow.write.column_transforms import transform_column
-from iceberg_pyspark.arrow.write.conform import compile_conform
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.write import native_writer
@@ -164,7 +164,7 @@ def test_rows_that_spark_puts_together_are_of_one_partition(
     assert parts is not None
     table = frame.select("*", *parts.values()).toArrow()
     rows = table.select([f.name for f in schema.fields]).combine_chunks().to_batches()[0]
-    rows = compile_conform(rows.schema, schema, table="t")(rows)
+    rows = compile_cast_to_table_schema(rows.schema, schema, table="t")(rows)
     for f, name in zip(spec.fields, parts, strict=True):
         source = schema.field_by_id[f.source_id]
         values = transform_column(f.transform, source.type, rows.column(source.name))

@@ -2,8 +2,8 @@
 
 Decides when a file begins and ends: one per partition, of about the target size on disk, with
 bounded memory and a bounded number of files open at once. How rows are checked is
-`arrow/write/conform.py`, how they are split `arrow/write/partition_batches.py`, how a file is laid
-out its format's writer (`arrow/formats/data_file_writer.py`).
+`arrow/write/cast_to_table_schema.py`, how they are split `arrow/write/partition_batches.py`, how a
+file is laid out its format's writer (`arrow/formats/data_file_writer.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.formats.data_file_writer import DataFileWriter, file_writers
-from iceberg_pyspark.arrow.write.conform import compile_conform
+from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
 from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partition_batch
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import StorageError
@@ -72,14 +72,14 @@ def _conformed(
     for batch in batches:
         if compiled is None or not batch.schema.equals(compiled):
             compiled = batch.schema
-            conform = compile_conform(
+            cast_to_table_schema = compile_cast_to_table_schema(
                 compiled,
                 context.schema,
                 table=context.table,
                 case_sensitive=context.case_sensitive,
             )
         for start in range(0, batch.num_rows, _LARGEST_PIECE):
-            yield conform(batch.slice(start, _LARGEST_PIECE))
+            yield cast_to_table_schema(batch.slice(start, _LARGEST_PIECE))
 
 
 @dataclass(slots=True)

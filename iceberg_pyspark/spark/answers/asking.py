@@ -12,7 +12,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.native_read.location_settings import as_session_reads
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.table_storage import table_io
@@ -24,7 +24,7 @@ class AskingSession:
 
     spark: SparkSession
     bridge: Bridge
-    catalogs: CatalogAnswers
+    catalogs: CatalogCallbacks
 
     def row_level(self) -> RowLevelSession:
         """What operations on rows need of it."""
@@ -44,7 +44,7 @@ class AskingSessions:
     def __init__(
         self,
         named: Callable[[str], AskingSession],
-        opened_by: Callable[[str], CatalogAnswers],
+        opened_by: Callable[[str], CatalogCallbacks],
     ) -> None:
         """`named` gives the session of a handle, `opened_by` what it has opened.
 
@@ -54,11 +54,11 @@ class AskingSessions:
         self.named = named
         self.opened_by = opened_by
 
-    def of_catalog(self, handle: str) -> CatalogAnswers:
+    def of_catalog(self, handle: str) -> CatalogCallbacks:
         """What the session that opened a catalog has opened."""
         return self.opened_by(handle.partition("/")[0])
 
-    def of_table(self, handle: str) -> CatalogAnswers:
+    def of_table(self, handle: str) -> CatalogCallbacks:
         """The same of a table: of the session that asks, or of one that it was cloned from."""
         return self.of_catalog(str(json.loads(handle)[0]))
 

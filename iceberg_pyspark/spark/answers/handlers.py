@@ -36,7 +36,7 @@ from iceberg_pyspark.spark.bridge.protocol import (
     question_in,
 )
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import statement_read
 
 Q = TypeVar("Q", bound=Question)
@@ -104,7 +104,7 @@ def _statement_read(_sessions: AskingSessions, q: StatementRead) -> ReadStatemen
     return statement_read(q)
 
 
-def _of_catalogs(method: Callable[[CatalogAnswers, C], A]) -> Callable[[AskingSessions, C], A]:
+def _of_catalogs(method: Callable[[CatalogCallbacks, C], A]) -> Callable[[AskingSessions, C], A]:
     def answered(sessions: AskingSessions, q: C) -> A:
         return method(sessions.of_catalog(q.catalog), q)
 
@@ -120,23 +120,23 @@ def _row(
 HANDLERS: Mapping[str, Handler] = dict(
     (
         _row(Operations.catalog_open, _catalog_open),
-        _row(Operations.namespaces_list, _of_catalogs(CatalogAnswers.namespaces_list)),
-        _row(Operations.namespace_exists, _of_catalogs(CatalogAnswers.namespace_exists)),
-        _row(Operations.namespace_load, _of_catalogs(CatalogAnswers.namespace_load)),
-        _row(Operations.namespace_create, _of_catalogs(CatalogAnswers.namespace_create)),
-        _row(Operations.namespace_alter, _of_catalogs(CatalogAnswers.namespace_alter)),
-        _row(Operations.namespace_drop, _of_catalogs(CatalogAnswers.namespace_drop)),
-        _row(Operations.tables_list, _of_catalogs(CatalogAnswers.tables_list)),
-        _row(Operations.table_exists, _of_catalogs(CatalogAnswers.table_exists)),
-        _row(Operations.table_invalidate, _of_catalogs(CatalogAnswers.table_invalidate)),
-        _row(Operations.table_load, _of_catalogs(CatalogAnswers.table_load)),
-        _row(Operations.table_create, _of_catalogs(CatalogAnswers.table_create)),
-        _row(Operations.table_stage, _of_catalogs(CatalogAnswers.table_stage)),
-        _row(Operations.staged_commit, _of_catalogs(CatalogAnswers.staged_commit)),
-        _row(Operations.staged_abort, _of_catalogs(CatalogAnswers.staged_abort)),
-        _row(Operations.table_alter, _of_catalogs(CatalogAnswers.table_alter)),
-        _row(Operations.table_drop, _of_catalogs(CatalogAnswers.table_drop)),
-        _row(Operations.table_rename, _of_catalogs(CatalogAnswers.table_rename)),
+        _row(Operations.namespaces_list, _of_catalogs(CatalogCallbacks.namespaces_list)),
+        _row(Operations.namespace_exists, _of_catalogs(CatalogCallbacks.namespace_exists)),
+        _row(Operations.namespace_load, _of_catalogs(CatalogCallbacks.namespace_load)),
+        _row(Operations.namespace_create, _of_catalogs(CatalogCallbacks.namespace_create)),
+        _row(Operations.namespace_alter, _of_catalogs(CatalogCallbacks.namespace_alter)),
+        _row(Operations.namespace_drop, _of_catalogs(CatalogCallbacks.namespace_drop)),
+        _row(Operations.tables_list, _of_catalogs(CatalogCallbacks.tables_list)),
+        _row(Operations.table_exists, _of_catalogs(CatalogCallbacks.table_exists)),
+        _row(Operations.table_invalidate, _of_catalogs(CatalogCallbacks.table_invalidate)),
+        _row(Operations.table_load, _of_catalogs(CatalogCallbacks.table_load)),
+        _row(Operations.table_create, _of_catalogs(CatalogCallbacks.table_create)),
+        _row(Operations.table_stage, _of_catalogs(CatalogCallbacks.table_stage)),
+        _row(Operations.staged_commit, _of_catalogs(CatalogCallbacks.staged_commit)),
+        _row(Operations.staged_abort, _of_catalogs(CatalogCallbacks.staged_abort)),
+        _row(Operations.table_alter, _of_catalogs(CatalogCallbacks.table_alter)),
+        _row(Operations.table_drop, _of_catalogs(CatalogCallbacks.table_drop)),
+        _row(Operations.table_rename, _of_catalogs(CatalogCallbacks.table_rename)),
         _row(Operations.scan_plan, scan_plan),
         _row(Operations.scan_runtime_filter, scan_runtime_filter),
         _row(Operations.scan_aggregate, scan_aggregate),

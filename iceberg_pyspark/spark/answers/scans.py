@@ -130,7 +130,7 @@ def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> P
         return _planned(session, [Part(plan=session.bridge.analysed(frame))], ())
     scan = _pruned(_whole_scan(session, state, struct, q.table.locations), _all_of(q))
     if state.reads is not None:
-        scan = state.reads.noted(scan)
+        scan = state.reads.record_scan(scan)
     native = NativeScan(
         session.spark,
         session.bridge,

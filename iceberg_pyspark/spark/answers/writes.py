@@ -28,7 +28,7 @@ from iceberg_pyspark.spark.write.command import (
     run_write,
     write_laid_out,
 )
-from iceberg_pyspark.spark.write.distribution import write_layout
+from iceberg_pyspark.spark.write.distribution import write_distribution
 
 _DONE = Done()
 
@@ -41,7 +41,7 @@ def write_run(sessions: AskingSessions, q: WriteRun) -> Done:
         frame=DataFrame(q.plan, session.spark),
         options=q.options,
         condition=q.condition,
-        surroundings=q.surroundings,
+        environment=q.environment,
     )
     staged = sessions.of_table(q.handle).staged.get(q.handle)
     if staged is not None:
@@ -64,7 +64,9 @@ def source_write(sessions: AskingSessions, q: SourceWrite) -> Done:
             "written; choose another mode or name"
         )
     context = prepared.context
-    layout = write_layout(context.schema, context.spec, prepared.sort_order, context.properties)
+    layout = write_distribution(
+        context.schema, context.spec, prepared.sort_order, context.properties
+    )
     context = replace(context, sort_order_id=layout.sort_order.order_id)
     commit_write(prepared, write_laid_out(session.bridge, frame, context, layout, prepared.io))
     return _DONE
@@ -73,7 +75,7 @@ def source_write(sessions: AskingSessions, q: SourceWrite) -> Done:
 def table_truncate(sessions: AskingSessions, q: TableTruncate) -> Done:
     """TRUNCATE TABLE."""
     state = sessions.state(q.handle)
-    run_truncate(sessions.catalog_of(state), state, q.surroundings)
+    run_truncate(sessions.catalog_of(state), state, q.environment)
     return _DONE
 
 
@@ -89,7 +91,7 @@ def dml_run(sessions: AskingSessions, q: DmlRun) -> Done:
         catalog=sessions.catalog_of(state),
         table=state.loaded,
         branch=branch_to_change(state),
-        like=statement.known,
+        statement_columns=statement.known,
         schema_id=state.loaded.metadata.current_schema_id,
     )
     run(request, statement.operation)

@@ -42,7 +42,7 @@ class ParquetRelation:
 
     table: str
     key: str
-    """Equal for equal files, columns and facts."""
+    """Equal for equal files, columns and constants."""
 
     file_format: FileFormat
     columns: str
@@ -52,7 +52,7 @@ class ParquetRelation:
     never_null: tuple[str, ...]
     """Those that no row has a null in: Spark's code asks for none then."""
 
-    facts: tuple[str, ...]
+    file_constants: tuple[str, ...]
     """The columns of the table of files that each row of a file has."""
 
     keys: tuple[str, ...] | None

@@ -45,8 +45,8 @@ from iceberg_pyspark.spark.bridge.lots import source_of_threads, source_on_execu
 from iceberg_pyspark.spark.bridge.protocol import (
     Expression,
     StatedChange,
-    Surroundings,
     TableFacts,
+    WriteEnvironment,
     text_of,
 )
 from iceberg_pyspark.spark.bridge.values import Stated, Value
@@ -290,9 +290,9 @@ class Bridge:
         """The analysed plan of a frame."""
         return self._plans.analysed(frame._jdf)
 
-    def sized(self, plan: Any, rows: int) -> Any:
+    def with_statistics(self, plan: Any, rows: int) -> Any:
         """The plan over shipped tasks with its size said, for Spark to choose joins by."""
-        return self._sizes.sized(plan, rows)
+        return self._sizes.withStatistics(plan, rows)
 
     def live_rows(self, plan: Any, packed: bytes, wide: bool) -> Any:
         """The condition on a plan's rows that no bitmap of their file holds them."""
@@ -319,12 +319,12 @@ class Bridge:
         """The condition that two conditions hold."""
         return self._vectors.both(one, other)
 
-    def table_frame(self, facts: TableFacts, like: Any = None) -> DataFrame:
+    def table_frame(self, facts: TableFacts, statement_columns: Any = None) -> DataFrame:
         """The rows of the table that facts name; columns have the ids that a statement knows."""
-        frame = self._rows.tableFrame(self._spark._jsparkSession, text_of(facts), like)
+        frame = self._rows.tableFrame(self._spark._jsparkSession, text_of(facts), statement_columns)
         return DataFrame(frame, self._spark)
 
-    def resolved(self, frame: DataFrame, values: Sequence[Value]) -> list[Column]:
+    def bind_columns(self, frame: DataFrame, values: Sequence[Value]) -> list[Column]:
         """Values of a frame's rows by ids instead of names: they mean the same after a join."""
         if not values:
             return []
@@ -366,20 +366,20 @@ class Bridge:
         )
         return DataFrame(made, self._spark)
 
-    def surroundings(self) -> Surroundings:
+    def environment(self) -> WriteEnvironment:
         """Where a statement of the session runs."""
-        return msgspec.json.decode(self._rows.surroundings(), type=Surroundings)
+        return msgspec.json.decode(self._rows.environment(), type=WriteEnvironment)
 
     def is_cheap(self, frame: DataFrame, most_bytes: int) -> bool:
         """Whether a frame gives the same rows each time, and Spark takes it for small."""
         return bool(self._joins.fits(frame._jdf, most_bytes))
 
-    def equated(
+    def equi_join_keys(
         self, rows: DataFrame, source: DataFrame, condition: Column
     ) -> list[tuple[str, Stated, Stated, DataType]]:
         """The equalities of a condition: a column's name, it, a value of the source, its type."""
         session = self._spark._jsparkSession
-        found = self._joins.equated(session, rows._jdf, source._jdf, condition._jc)
+        found = self._joins.equiJoinKeys(session, rows._jdf, source._jdf, condition._jc)
         return _equalities(found, json.loads(found.described()))
 
     def selecting(
@@ -393,7 +393,7 @@ class Bridge:
             for i, keys in enumerate(json.loads(found.described()))
         ]
 
-    def comes_out_even(
+    def needs_no_rebalance(
         self, source: DataFrame, *, records: int, least_bytes: int, most_bytes: int
     ) -> bool:
         """Whether a join with a table of so many records needs no rebalancing after it.
@@ -403,7 +403,7 @@ class Bridge:
         """
         session = self._spark._jsparkSession
         return bool(
-            self._joins.comesOutEven(session, source._jdf, records, least_bytes, most_bytes)
+            self._joins.needsNoRebalance(session, source._jdf, records, least_bytes, most_bytes)
         )
 
     def joined(self, rows: DataFrame, source: DataFrame, condition: Column, kind: str) -> DataFrame:
@@ -412,7 +412,7 @@ class Bridge:
         made = self._joins.joined(session, rows._jdf, source._jdf, condition._jc, kind)
         return DataFrame(made, self._spark)
 
-    def met(
+    def semi_join_on_keys(
         self,
         rows: DataFrame,
         source: DataFrame,
@@ -429,7 +429,7 @@ class Bridge:
         """
         if not equal:
             return rows
-        made = self._joins.met(
+        made = self._joins.semiJoinOnKeys(
             self._server,
             self._spark._jsparkSession,
             rows._jdf,

@@ -524,7 +524,7 @@ class KnownStatistics(Answer, frozen=True, kw_only=True):
 # --- writes --------------------------------------------------------------------------------------
 
 
-class Surroundings(Message, frozen=True, kw_only=True):
+class WriteEnvironment(Message, frozen=True, kw_only=True):
     """Where a statement runs: the session's settings for writes, and what a summary says of it."""
 
     session: Mapping[str, str]
@@ -544,7 +544,7 @@ class WriteRun(PlanQuestion, frozen=True, kw_only=True):
     condition: Expression | None
     """Which rows an overwrite replaces."""
 
-    surroundings: Surroundings
+    environment: WriteEnvironment
 
 
 class SourceWrite(PlanQuestion, frozen=True, kw_only=True):
@@ -567,7 +567,7 @@ class TableTruncate(Question, frozen=True, kw_only=True):
     """TRUNCATE TABLE."""
 
     handle: str
-    surroundings: Surroundings
+    environment: WriteEnvironment
 
 
 # --- the format and statements -------------------------------------------------------------------

@@ -16,7 +16,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.data_source.options import ReadOptions, TableOptions
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spark.rows.batches import compile_to_spark
-from iceberg_pyspark.spark.rows.python_tasks import shipped_tasks
+from iceberg_pyspark.spark.rows.python_tasks import python_tasks
 from iceberg_pyspark.spark.rows.types import project_like, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.file_io import FileIO
@@ -148,7 +148,7 @@ def metadata_table_frame(bridge: Bridge, table: MetadataTable, wanted: StructTyp
             return bridge.spark.createDataFrame(pa.Table.from_batches(known), schema)
     cores = bridge.spark.sparkContext.defaultParallelism
     partitions = min(max(len(tasks) // _TASKS_OF_A_PARTITION, cores), _MOST_PARTITIONS)
-    return shipped_tasks(bridge, tasks, read.rows, schema, most_partitions=partitions)
+    return python_tasks(bridge, tasks, read.rows, schema, most_partitions=partitions)
 
 
 # A task of Spark's takes a tenth of a second in Python before it reads, a small manifest 5 ms.

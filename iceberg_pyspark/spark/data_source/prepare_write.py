@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import StructType
 
-from iceberg_pyspark.arrow.write.conform import check_write_schema
+from iceberg_pyspark.arrow.write.cast_to_table_schema import check_write_schema
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.properties import storage_properties
 from iceberg_pyspark.commits.new_table import new_table_metadata

@@ -35,7 +35,7 @@ def hidden_name(field_id: int) -> str:
     return f"__ice_c{field_id}"
 
 
-def may_mislead(f: NestedField, metadata: TableMetadata) -> bool:
+def pruning_by_name_unsafe(f: NestedField, metadata: TableMetadata) -> bool:
     """Whether skipping row groups by the name of a top-level column may skip rows it has."""
     for i in (f, *walk_fields(f.type)):
         if isinstance(i.type, FloatType | DoubleType):
@@ -53,7 +53,7 @@ def may_mislead(f: NestedField, metadata: TableMetadata) -> bool:
     )
 
 
-def may_be_mistaken(f: NestedField, metadata: TableMetadata) -> bool:
+def nested_name_reused(f: NestedField, metadata: TableMetadata) -> bool:
     """Whether a struct in the column may have another field of the same name in some file."""
     inner = [i for i in (f, *walk_fields(f.type)) if isinstance(i.type, StructType)]
     if not inner:

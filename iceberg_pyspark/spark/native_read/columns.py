@@ -18,8 +18,8 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.spark.bridge.calls import SelectedColumn
 from iceberg_pyspark.spark.native_read.column_names import (
     hidden_name,
-    may_be_mistaken,
-    may_mislead,
+    nested_name_reused,
+    pruning_by_name_unsafe,
     quoted,
     type_text,
     with_hidden_names,
@@ -63,10 +63,10 @@ from iceberg_pyspark.table.reading.scan import TableScan
 
 _log = logging.getLogger(__name__)
 
-FACT_FILE = "__ice_file"
-FACT_SPEC_ID = "__ice_spec_id"
-FACT_FIRST_ROW_ID = "__ice_first_row_id"
-FACT_SEQUENCE = "__ice_seq"
+CONSTANT_FILE = "__ice_file"
+CONSTANT_SPEC_ID = "__ice_spec_id"
+CONSTANT_FIRST_ROW_ID = "__ice_first_row_id"
+CONSTANT_SEQUENCE = "__ice_seq"
 STORED_ROW_ID = "__ice_row_id"
 STORED_SEQUENCE = "__ice_last_seq"
 ROW_INDEX = "_tmp_metadata_row_index"
@@ -99,15 +99,15 @@ class Constant:
 
 @dataclass(frozen=True, kw_only=True)
 class NativeColumns:
-    """The relation's schema, the facts about files it needs, and how outputs come from both."""
+    """The relation's schema, the constants about files it needs, and how outputs come from both."""
 
     read_schema: spark_types.StructType
-    facts: tuple[str, ...]
+    file_constants: tuple[str, ...]
     outputs: tuple[SelectedColumn, ...]
     """One per column of the projection, of its name."""
 
     constants: Mapping[str, Constant] = field(default_factory=dict)
-    """Those of the facts that are columns of the table."""
+    """Those of the constants that are columns of the table."""
 
     hidden: Mapping[int, str] = field(default_factory=dict)
     """What each column beyond the projection is called in the relation, by field id."""
@@ -142,7 +142,7 @@ def native_columns(
     """How Spark reads the scan's projection, or None where the portable reader must.
 
     `hidden` are ids of further top-level columns, for conditions: also ones that the table no
-    longer has. `constants` are ids of columns that the files hold one value of, which is a fact.
+    longer has. `constants` are ids of columns that the files hold one value of.
     Of ORC files only those with no old dates in the columns with the ids `bounded_dates` are read.
     """
     by_name = file_format == "orc"
@@ -161,7 +161,7 @@ def native_columns(
     assert further is not None, "that was a reason"
     read: list[spark_types.StructField] = []
     names: dict[int, str] = {}
-    facts: list[str] = []
+    file_constants: list[str] = []
     outputs: list[SelectedColumn] = []
     known: dict[str, Constant] = {}
     for f in (*scan.context.projection.fields, *further.values()):
@@ -172,36 +172,36 @@ def native_columns(
         column, expression = None, ""
         match f.field_id:
             case FILE.field_id:
-                facts.append(FACT_FILE)
-                column = FACT_FILE
+                file_constants.append(CONSTANT_FILE)
+                column = CONSTANT_FILE
             case SPEC_ID.field_id:
-                facts.append(FACT_SPEC_ID)
-                column = FACT_SPEC_ID
+                file_constants.append(CONSTANT_SPEC_ID)
+                column = CONSTANT_SPEC_ID
             case DELETED.field_id:
                 # files with deletes are read portably, which tells their rows apart
                 expression = "false"
             case POS.field_id:
                 column = ROW_INDEX
             case ROW_ID.field_id:
-                facts.append(FACT_FIRST_ROW_ID)
+                file_constants.append(CONSTANT_FIRST_ROW_ID)
                 read.append(_stored(STORED_ROW_ID, f.field_id))
                 expression = (
-                    f"CASE WHEN {FACT_FIRST_ROW_ID} IS NOT NULL THEN "
-                    f"coalesce({STORED_ROW_ID}, {FACT_FIRST_ROW_ID} + {ROW_INDEX}) END"
+                    f"CASE WHEN {CONSTANT_FIRST_ROW_ID} IS NOT NULL THEN "
+                    f"coalesce({STORED_ROW_ID}, {CONSTANT_FIRST_ROW_ID} + {ROW_INDEX}) END"
                 )
             case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
-                facts += [FACT_FIRST_ROW_ID, FACT_SEQUENCE]
+                file_constants += [CONSTANT_FIRST_ROW_ID, CONSTANT_SEQUENCE]
                 read.append(_stored(STORED_SEQUENCE, f.field_id))
                 expression = (
-                    f"CASE WHEN {FACT_FIRST_ROW_ID} IS NOT NULL THEN "
-                    f"coalesce({STORED_SEQUENCE}, {FACT_SEQUENCE}) END"
+                    f"CASE WHEN {CONSTANT_FIRST_ROW_ID} IS NOT NULL THEN "
+                    f"coalesce({STORED_SEQUENCE}, {CONSTANT_SEQUENCE}) END"
                 )
             case field_id if field_id in constants:
                 column = names[field_id]
             case _:
                 column = name = f.name if by_name else _read_name(f, scan)
                 names[f.field_id] = name
-                if not by_name and may_be_mistaken(f, scan.metadata):
+                if not by_name and nested_name_reused(f, scan.metadata):
                     expression = f"CAST({quoted(name)} AS {type_text(_read_type(f.type, f.name))})"
                     column = None
                     f = replace(f, type=with_hidden_names(f.type))
@@ -227,7 +227,7 @@ def native_columns(
             read.append(_read_field(f, names[field_id]))
     return NativeColumns(
         read_schema=spark_types.StructType(read),
-        facts=tuple(dict.fromkeys((*facts, *known))),
+        file_constants=tuple(dict.fromkeys((*file_constants, *known))),
         outputs=tuple(outputs),
         constants=known,
         hidden={field_id: names[field_id] for field_id in further},
@@ -307,7 +307,7 @@ def _only_widened(f: NestedField, schemas: tuple[Schema, ...]) -> bool:
 
 
 def _read_name(f: NestedField, scan: TableScan) -> str:
-    return hidden_name(f.field_id) if may_mislead(f, scan.metadata) else f.name
+    return hidden_name(f.field_id) if pruning_by_name_unsafe(f, scan.metadata) else f.name
 
 
 def _read_field(f: NestedField, name: str) -> spark_types.StructField:

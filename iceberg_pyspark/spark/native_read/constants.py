@@ -38,12 +38,12 @@ CONSTANT_TYPES = (
 
 
 def constant_name(field_id: int) -> str:
-    """What the fact is called."""
+    """The column of the table of files that holds it."""
     return f"__ice_id_{field_id}"
 
 
 def why_not_constant(fields: Iterable[NestedField], specs: Iterable[PartitionSpec]) -> str | None:
-    """Why files may lack values of the fields that cannot be given to Spark as facts."""
+    """Why files may lack values of the fields that cannot be given to Spark as constants."""
     partitioned = {i for spec in specs for i in identity_source_ids(spec)}
     for f in fields:
         if f.field_id in partitioned and not isinstance(f.type, CONSTANT_TYPES):

@@ -30,16 +30,16 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import BinaryType
 from iceberg_pyspark.table.reading.scan import TableScan
 
-SCOPE = "__ice_scope"
-AGE = "__ice_age"
+PARTITION_ORDINAL = "__ice_partition_ordinal"
+DATA_SEQUENCE_NUMBER = "__ice_data_sequence_number"
 MAX_KEY_BYTES = 64 * 1024 * 1024
 """Beyond this, keys do not travel in one broadcast: their files are read portably."""
 
 _COMPARED_TYPES = (*COMPARED_TYPES, BinaryType)
 """Bytes too: it is their order that is not compared."""
 
-_DELETED_SCOPE = "__ice_deleted_scope"
-_DELETED_AGE = "__ice_deleted_age"
+_DELETED_PARTITION = "__ice_deleted_scope"
+_DELETED_SEQUENCE_NUMBER = "__ice_deleted_age"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class DeletedKeys:
 
 
 @dataclass(kw_only=True)
-class PartitionScopes:
+class PartitionOrdinals:
     """A number for every partition of a spec."""
 
     ordinals: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -81,7 +81,7 @@ def key_ids(tasks: Sequence[ScanTask]) -> tuple[int, ...]:
 
 
 def read_deleted_keys(
-    scan: TableScan, tasks: Sequence[ScanTask], scopes: PartitionScopes
+    scan: TableScan, tasks: Sequence[ScanTask], scopes: PartitionOrdinals
 ) -> list[DeletedKeys] | None:
     """The keys that the tasks' equality deletes hold, or None where a plan cannot have them."""
     fields = further_columns(scan, key_ids(tasks))
@@ -140,14 +140,19 @@ def _keys_of(
             ages = pa.repeat(pa.scalar(ref.data_sequence_number, pa.int64()), rows)
             within = pa.repeat(pa.scalar(scope, pa.int32()), rows)
             tables.append(
-                pa.table([*columns, within, ages], [*names, _DELETED_SCOPE, _DELETED_AGE])
+                pa.table(
+                    [*columns, within, ages], [*names, _DELETED_PARTITION, _DELETED_SEQUENCE_NUMBER]
+                )
             )
     if not tables:
         return None
-    by = [*names, _DELETED_SCOPE] if scoped else names
-    found = pa.concat_tables(tables).group_by(by).aggregate([(_DELETED_AGE, "max")])
+    by = [*names, _DELETED_PARTITION] if scoped else names
+    found = pa.concat_tables(tables).group_by(by).aggregate([(_DELETED_SEQUENCE_NUMBER, "max")])
     return found.rename_columns(
-        [_DELETED_AGE if n == f"{_DELETED_AGE}_max" else n for n in found.column_names]
+        [
+            _DELETED_SEQUENCE_NUMBER if n == f"{_DELETED_SEQUENCE_NUMBER}_max" else n
+            for n in found.column_names
+        ]
     )
 
 
@@ -164,9 +169,9 @@ def kept_name(field_id: int) -> str:
 def anti_join(spark: SparkSession, rows: DataFrame, deleted: DeletedKeys) -> DataFrame:
     """The anti-join of rows with deleted keys; rows have `kept_name` columns."""
     table = deleted.keys
-    shipped = [spark_types.StructField(_DELETED_AGE, spark_types.LongType())]
-    if _DELETED_SCOPE in table.column_names:
-        shipped.append(spark_types.StructField(_DELETED_SCOPE, spark_types.IntegerType()))
+    shipped = [spark_types.StructField(_DELETED_SEQUENCE_NUMBER, spark_types.LongType())]
+    if _DELETED_PARTITION in table.column_names:
+        shipped.append(spark_types.StructField(_DELETED_PARTITION, spark_types.IntegerType()))
     ids = [f.field_id for f in deleted.schema.fields]
     types = to_spark_schema(deleted.schema)
     shipped += [
@@ -187,6 +192,6 @@ def _matching(deleted: DeletedKeys, ids: Sequence[int]) -> Iterator[Column]:
         kept, gone = sql.col(kept_name(i)), sql.col(deleted_name(i))
         yield kept.eqNullSafe(gone) if nulls[deleted_name(i)] else kept == gone
     if deleted.scoped:
-        yield sql.col(SCOPE) == sql.col(_DELETED_SCOPE)
+        yield sql.col(PARTITION_ORDINAL) == sql.col(_DELETED_PARTITION)
     if not deleted.any_age:
-        yield sql.col(AGE) < sql.col(_DELETED_AGE)
+        yield sql.col(DATA_SEQUENCE_NUMBER) < sql.col(_DELETED_SEQUENCE_NUMBER)

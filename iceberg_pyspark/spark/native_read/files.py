@@ -1,8 +1,8 @@
-"""The files of a part as one table: where they are, how large, and the facts about each.
+"""The files of a part as one table: where they are, how large, and the constants of each.
 
-A fact is the same for all rows of its file, and Spark's reader gives it as a column beside those
-that it reads. Facts have Arrow types here and Spark's types in the JVM, as Spark itself relates
-the two.
+A constant is the same for all rows of its file, and Spark's reader gives it as a column beside
+those that it reads. Constants have Arrow types here and Spark's types in the JVM, as Spark itself
+relates the two.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.native_read.columns import (
-    FACT_FILE,
-    FACT_FIRST_ROW_ID,
-    FACT_SEQUENCE,
-    FACT_SPEC_ID,
+    CONSTANT_FILE,
+    CONSTANT_FIRST_ROW_ID,
+    CONSTANT_SEQUENCE,
+    CONSTANT_SPEC_ID,
     Constant,
 )
 from iceberg_pyspark.spark.native_read.constants import constant_values
-from iceberg_pyspark.spark.native_read.equality_deletes import SCOPE, PartitionScopes
+from iceberg_pyspark.spark.native_read.equality_deletes import PARTITION_ORDINAL, PartitionOrdinals
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 
 LOCATION = "location"
 FILE_SIZE = "file_size_in_bytes"
 ORDINAL = "__ice_ord"
-"""The fact where in the table a file is: in that order lie the bitmaps of its part."""
+"""The constant that says which file of the table it is: in that order lie a part's bitmaps."""
 
 
 class FileFacts:
@@ -36,47 +36,47 @@ class FileFacts:
     def __init__(
         self,
         specs: Mapping[int, PartitionSpec],
-        scopes: PartitionScopes,
+        scopes: PartitionOrdinals,
         constants: Mapping[str, Constant],
     ) -> None:
-        """`constants` are facts that are columns of the table."""
+        """`constants` are constants that are columns of the table."""
         self._specs = specs
         self._scopes = scopes
         self._constants = constants
 
     def column(self, name: str, tasks: Sequence[ScanTask]) -> pa.Array:
-        """A fact about each file."""
+        """The constant of each file."""
         constant = self._constants.get(name)
         if constant is not None:
             return pa.array(
                 constant_values(self._specs, tasks, constant.field_id), arrow_type(constant.type)
             )
-        type_, values = _FACTS[name]
+        type_, values = _CONSTANTS[name]
         return pa.array(values(self._scopes, tasks), type_)
 
 
-_Values = Callable[[PartitionScopes, Sequence[ScanTask]], Sequence[object]]
-_FACTS: Mapping[str, tuple[pa.DataType, _Values]] = {
+_Values = Callable[[PartitionOrdinals, Sequence[ScanTask]], Sequence[object]]
+_CONSTANTS: Mapping[str, tuple[pa.DataType, _Values]] = {
     ORDINAL: (pa.int32(), lambda _, tasks: range(len(tasks))),
-    FACT_FILE: (pa.string(), lambda _, tasks: [t.file_path for t in tasks]),
-    FACT_SPEC_ID: (pa.int32(), lambda _, tasks: [t.spec_id for t in tasks]),
-    FACT_FIRST_ROW_ID: (pa.int64(), lambda _, tasks: [t.first_row_id for t in tasks]),
-    FACT_SEQUENCE: (pa.int64(), lambda _, tasks: [t.data_sequence_number for t in tasks]),
-    SCOPE: (pa.int32(), lambda scopes, tasks: [scopes.of(t) for t in tasks]),
+    CONSTANT_FILE: (pa.string(), lambda _, tasks: [t.file_path for t in tasks]),
+    CONSTANT_SPEC_ID: (pa.int32(), lambda _, tasks: [t.spec_id for t in tasks]),
+    CONSTANT_FIRST_ROW_ID: (pa.int64(), lambda _, tasks: [t.first_row_id for t in tasks]),
+    CONSTANT_SEQUENCE: (pa.int64(), lambda _, tasks: [t.data_sequence_number for t in tasks]),
+    PARTITION_ORDINAL: (pa.int32(), lambda scopes, tasks: [scopes.of(t) for t in tasks]),
 }
 
 
 def files_table(
     tasks: Sequence[ScanTask],
     locations: Sequence[str],
-    facts: Mapping[str, pa.Array],
+    file_constants: Mapping[str, pa.Array],
     keys: Mapping[str, pa.Array],
 ) -> pa.RecordBatch:
-    """The files, each with where the JVM finds it; the names of facts and keys are distinct."""
+    """The files, each with where the JVM finds it; the names of constants and keys are distinct."""
     columns = {
         LOCATION: pa.array(locations, pa.string()),
         FILE_SIZE: pa.array([t.file_size_in_bytes for t in tasks], pa.int64()),
-        **facts,
+        **file_constants,
         **keys,
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -42,7 +42,7 @@ from iceberg_pyspark.spec.types import (
 
 _FIRST_DATE = (date(1600, 1, 1) - date(1970, 1, 1)).days
 """No calendar shifts it: bounds in ORC files may be days of the older one too."""
-_FACTS = {f.field_id for f in (DELETED, FILE, SPEC_ID)}
+_CONSTANTS = {f.field_id for f in (DELETED, FILE, SPEC_ID)}
 _POSITIONAL = {f.field_id for f in (POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
 _BY_PLACE = "_col"
 """Where all columns of a file are called so, Spark takes them by their places."""
@@ -59,7 +59,7 @@ def why_not_by_name(
     reason = _why_no_file(schemas)
     if reason is not None:
         return reason
-    fields = [f for f in fields if f.field_id not in _FACTS]
+    fields = [f for f in fields if f.field_id not in _CONSTANTS]
     for f in fields:
         if f.field_id in _POSITIONAL:
             return f"{f.name} takes positions in ORC files"

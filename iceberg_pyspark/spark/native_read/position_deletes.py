@@ -1,7 +1,7 @@
 """Deleted rows on their way into a plan of Spark's: bitmaps, one for each data file, in broadcasts.
 
 A broadcast costs the driver 35 ms for each MiB (measured), and 1 MiB marks 5 % of 10 million rows,
-whose scan takes seconds. What it costs in truth is memory: bitmaps travel in portions, of which the
+whose scan takes seconds. What it costs in truth is memory: bitmaps travel in chunks, of which the
 executors hold those they are at, and beyond `MAX_TOTAL_BYTES` in sum they are not made here at all.
 """
 
@@ -45,22 +45,22 @@ def bitmap_bytes(bitmap: object) -> int:
     return len(bitmap.serialize()) if isinstance(bitmap, BitMap64) else 0
 
 
-def portions(files: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iterator[list[_T]]:
-    """The files in order, in portions of at most so many bytes or of one file."""
-    portion: list[_T] = []
+def chunks(files: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iterator[list[_T]]:
+    """The files in order, in chunks of at most so many bytes or of one file."""
+    chunk: list[_T] = []
     held = 0
     for file in files:
         size = size_of(file)
-        if portion and held + size > most:
-            yield portion
-            portion, held = [], 0
-        portion.append(file)
+        if chunk and held + size > most:
+            yield chunk
+            chunk, held = [], 0
+        chunk.append(file)
         held += size
-    if portion:
-        yield portion
+    if chunk:
+        yield chunk
 
 
-def packed_bitmaps(bitmaps: Iterable[BitMap64]) -> tuple[bytes, bool]:
+def serialized_bitmaps(bitmaps: Iterable[BitMap64]) -> tuple[bytes, bool]:
     """All bitmaps as one blob of (length, bytes), and whether they are of the 64-bit form.
 
     The 32-bit form is probed faster; it is what the portable 64-bit form holds for key 0.

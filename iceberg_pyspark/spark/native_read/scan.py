@@ -33,7 +33,7 @@ from iceberg_pyspark.spark.bridge.features import EXECUTOR_VECTORS, NATIVE_SCAN,
 from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.native_read.column_names import quoted
 from iceberg_pyspark.spark.native_read.columns import (
-    FACT_SEQUENCE,
+    CONSTANT_SEQUENCE,
     ROW_INDEX,
     NativeColumns,
     native_columns,
@@ -42,9 +42,9 @@ from iceberg_pyspark.spark.native_read.columns import (
 from iceberg_pyspark.spark.native_read.constants import constant_ids
 from iceberg_pyspark.spark.native_read.deletion_vectors import large_vectors, vector_places
 from iceberg_pyspark.spark.native_read.equality_deletes import (
-    AGE,
-    SCOPE,
-    PartitionScopes,
+    DATA_SEQUENCE_NUMBER,
+    PARTITION_ORDINAL,
+    PartitionOrdinals,
     anti_join,
     equality_deletes,
     kept_name,
@@ -59,14 +59,14 @@ from iceberg_pyspark.spark.native_read.misread_orc import files_with_old_dates, 
 from iceberg_pyspark.spark.native_read.ordering import sort_fields, sorted_by
 from iceberg_pyspark.spark.native_read.position_deletes import (
     bitmap_bytes,
-    packed_bitmaps,
-    portions,
+    chunks,
     read_bitmaps,
+    serialized_bitmaps,
 )
 from iceberg_pyspark.spark.native_read.runtime_filters import telling_columns
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.rows.batches import compile_to_spark
-from iceberg_pyspark.spark.rows.python_tasks import shipped_tasks
+from iceberg_pyspark.spark.rows.python_tasks import python_tasks
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETED
@@ -170,7 +170,7 @@ class NativeScan:
         self._dates = self._bounded_dates()
         self._columns = self._columns_of(frozenset())
         self._orc_columns: dict[int, NativeColumns | None] = {}
-        self._scopes = PartitionScopes()
+        self._scopes = PartitionOrdinals()
         self._planned: Mapping[str, int] = {}
         self._keys: Mapping[str, pa.Array] | None = None
         self._sort_orders: set[int | None] = set()
@@ -191,13 +191,13 @@ class NativeScan:
             ("bitmaps", files.with_positions, self._with_bitmaps),
         ):
             for constants, alike in self._by_constants(files_with, lambda file: file[0]):
-                portioned = portions(
+                chunked = chunks(
                     alike,
                     lambda file: bitmap_bytes(file[1]),
                     position_deletes.MAX_BROADCAST_BYTES,
                 )
-                for number, portion in enumerate(portioned):
-                    parts.append(part_of(portion, constants, f"{name}{number}"))
+                for number, chunk in enumerate(chunked):
+                    parts.append(part_of(chunk, constants, f"{name}{number}"))
         if files.portable:
             parts.append(self._portable(files.portable))
         for constants, plain in self._by_constants(files.plain, lambda task: task):
@@ -396,7 +396,7 @@ class NativeScan:
         vectors = [d if isinstance(d, DeletionVector) else None for d in deleted]
         conditions = []
         if any(bitmaps):
-            blob, wide = packed_bitmaps(bitmaps)
+            blob, wide = serialized_bitmaps(bitmaps)
             conditions.append(self._bridge.live_rows(plan, blob, wide))
         if any(vectors):
             locations = {v.file_path: self._storage.location(v.file_path) for v in vectors if v}
@@ -422,17 +422,17 @@ class NativeScan:
         if columns is None or deleted is None:
             return self._portable(tasks)
         extras = [renamed(columns.hidden[i], kept_name(i)) for i in ids]
-        facts: list[str] = []
+        file_constants: list[str] = []
         if any(not d.any_age for d in deleted):
-            facts.append(FACT_SEQUENCE)
-            extras.append(renamed(FACT_SEQUENCE, AGE))
+            file_constants.append(CONSTANT_SEQUENCE)
+            extras.append(renamed(CONSTANT_SEQUENCE, DATA_SEQUENCE_NUMBER))
         if any(d.scoped for d in deleted):
-            facts.append(SCOPE)
-            extras.append(renamed(SCOPE, SCOPE))
+            file_constants.append(PARTITION_ORDINAL)
+            extras.append(renamed(PARTITION_ORDINAL, PARTITION_ORDINAL))
         if any(deleted_rows):
-            facts.append(ORDINAL)
+            file_constants.append(ORDINAL)
             extras += _AT
-        described, files = self._described(columns, tasks, facts, name)
+        described, files = self._described(columns, tasks, file_constants, name)
         made = self._frame(columns, described, files, (*columns.outputs, *extras))
         plan = self._bridge.analysed(made)
         return Part(
@@ -447,12 +447,12 @@ class NativeScan:
         self,
         columns: NativeColumns,
         tasks: Sequence[ScanTask],
-        facts: Sequence[str],
+        file_constants: Sequence[str],
         part: str,
         outputs: Sequence[SelectedColumn],
     ) -> Any:
         """The plan of the tasks' rows before deletes, those that the row filter selects."""
-        described, files = self._described(columns, tasks, facts, part)
+        described, files = self._described(columns, tasks, file_constants, part)
         if isinstance(self._filter, AlwaysTrue):
             return self._bridge.parquet_plan(described, files, outputs)
         return self._bridge.analysed(self._frame(columns, described, files, outputs))
@@ -473,16 +473,20 @@ class NativeScan:
         return selected
 
     def _described(
-        self, columns: NativeColumns, tasks: Sequence[ScanTask], facts: Sequence[str], part: str
+        self,
+        columns: NativeColumns,
+        tasks: Sequence[ScanTask],
+        file_constants: Sequence[str],
+        part: str,
     ) -> tuple[ParquetRelation, pa.RecordBatch]:
         """The relation over the tasks' files, and the table of them."""
-        facts = tuple(dict.fromkeys((*facts, *columns.facts)))
+        file_constants = tuple(dict.fromkeys((*file_constants, *columns.file_constants)))
         known = FileFacts(self._scan.context.specs, self._scopes, columns.constants)
         self._check_locations(tasks)
         files = files_table(
             tasks,
             [self._storage.location(t.file_path) or t.file_path for t in tasks],
-            {name: known.column(name, tasks) for name in facts},
+            {name: known.column(name, tasks) for name in file_constants},
             self._keys or {},
         )
         file_format = _format_of(tasks)
@@ -491,9 +495,9 @@ class NativeScan:
             table=self._scan.context.table,
             key=f"{self._key}#{file_format}#{part}#{of_constants}#{self._keys is not None}",
             file_format=file_format,
-            columns=columns.schema(positions=ORDINAL in facts).json(),
+            columns=columns.schema(positions=ORDINAL in file_constants).json(),
             never_null=columns.told(self._never_null),
-            facts=facts,
+            file_constants=file_constants,
             keys=None if self._keys is None else tuple(self._keys),
             options={**self._storage.options, **self._verification()},
             rows=_rows_said(tasks),
@@ -544,8 +548,8 @@ class NativeScan:
         schema = to_spark_schema(context.projection)
         groups = pack_tasks(tasks, self._scan.split)
         read = _GroupRows(context, self._scan.io)
-        plan = self._bridge.analysed(shipped_tasks(self._bridge, groups, read, schema))
-        return Part(plan=self._bridge.sized(plan, _rows_said(tasks)))
+        plan = self._bridge.analysed(python_tasks(self._bridge, groups, read, schema))
+        return Part(plan=self._bridge.with_statistics(plan, _rows_said(tasks)))
 
 
 def _format_of(tasks: Sequence[ScanTask]) -> FileFormat:

@@ -22,7 +22,7 @@ class Op(IntEnum):
     INSERT = 2
     COPY = 3
     """Written again as it is, because its file is rewritten."""
-    STAY = 4
+    KEEP_UNCHANGED = 4
     """Met by a source row that changes nothing; a second one would be an error all the same."""
 
 

@@ -179,7 +179,7 @@ def _value(
             return _kept(f)
         case Op.INSERT:
             return assigned.get(f.name, defaults[f.name])
-        case Op.STAY:
+        case Op.KEEP_UNCHANGED:
             # not written, and rare: not worth an expression of its own
             return Unread()
         case _:

@@ -25,14 +25,14 @@ from iceberg_pyspark.storage.file_io import FileIO
 class TaskChanges:
     """What one task did; bitmaps are in their portable form, by data file.
 
-    `removed` are the target rows that go, `staying` those that were met and stay. `met_twice` is a
-    data file of which one row was met twice.
+    `removed` are the target rows that go, `staying` those that were matched and stay.
+    `duplicate_match` is a data file of which one row was matched twice.
     """
 
     data_files: tuple[DataFile, ...]
     removed: Mapping[str, bytes]
     staying: Mapping[str, bytes]
-    met_twice: str | None
+    duplicate_match: str | None
     counts: Mapping[Op, int]
 
 
@@ -84,7 +84,7 @@ class _Noted:
     removed: dict[str, BitMap64] = field(default_factory=dict)
     staying: dict[str, BitMap64] = field(default_factory=dict)
     counts: dict[Op, int] = field(default_factory=dict)
-    met_twice: str | None = None
+    duplicate_match: str | None = None
 
     def rows_of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows to write of each batch, everything else about it noted."""
@@ -127,7 +127,7 @@ class _Noted:
             bitmap |= BitMap64(array("Q", here.astype(np.uint64).tobytes()))
             into[path] = bitmap
             if len(bitmap) - before < len(here):
-                self.met_twice = path
+                self.duplicate_match = path
 
     def changes(self, files: list[DataFile]) -> TaskChanges:
         """What the task has to say."""
@@ -135,7 +135,7 @@ class _Noted:
             data_files=tuple(files),
             removed=_serialized(self.removed),
             staying=_serialized(self.staying),
-            met_twice=self.met_twice,
+            duplicate_match=self.duplicate_match,
             counts=dict(self.counts),
         )
 

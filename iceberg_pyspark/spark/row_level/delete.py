@@ -30,7 +30,7 @@ class Delete:
     condition: Column
     may_run_again: bool = True
     name: ClassVar[OperationName] = "delete"
-    meets_once: ClassVar[bool] = False
+    requires_single_match: ClassVar[bool] = False
     source: ClassVar[None] = None
 
     def selection(self, target: Target) -> FileSelection | None:
@@ -50,7 +50,7 @@ class Delete:
         """See `Operation`."""
         return mode == "copy-on-write"
 
-    def comes_out_even(self, target: Target) -> bool:
+    def needs_no_rebalance(self, target: Target) -> bool:
         """See `Operation`: few rows of many files."""
         del target
         return False

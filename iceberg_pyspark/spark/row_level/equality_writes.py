@@ -27,7 +27,7 @@ from iceberg_pyspark.spark.row_level.run import Request, settings_of
 from iceberg_pyspark.spark.row_level.store_assignment import Rows, ToStore, stored_values
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spark.write.command import context_and_layout
-from iceberg_pyspark.spark.write.distribution import lay_out, write_layout
+from iceberg_pyspark.spark.write.distribution import distribute_and_sort, write_distribution
 from iceberg_pyspark.spark.write.python_writer import write_frame
 from iceberg_pyspark.spark.write.settings import WriteSettings
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
@@ -82,8 +82,8 @@ def write_equality_deletes(
                     file_format=delete_format(context.properties),
                     properties=delete_properties(context.properties),
                 )
-                layout = write_layout(schema, spec, UNSORTED, settings.properties)
-                new = write_frame(lay_out(bridge, rows, layout), context, io)
+                layout = write_distribution(schema, spec, UNSORTED, settings.properties)
+                new = write_frame(distribute_and_sort(bridge, rows, layout), context, io)
                 written.add(new)
                 files += new
         if not files:

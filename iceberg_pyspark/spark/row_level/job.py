@@ -13,7 +13,7 @@ from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows, unite
 from iceberg_pyspark.spark.write.command import context_and_layout
-from iceberg_pyspark.spark.write.distribution import lay_out
+from iceberg_pyspark.spark.write.distribution import distribute_and_sort
 from iceberg_pyspark.spark.write.job import run_writing_job
 from iceberg_pyspark.spark.write.settings import WriteSettings
 from iceberg_pyspark.spec.properties import DISTRIBUTION_MODE, ROW_LEVEL_DISTRIBUTION
@@ -30,11 +30,11 @@ def run_job(
     operation: OperationName,
     mode: Mode,
     writes_rows: bool,
-    comes_out_even: Callable[[], bool],
+    needs_no_rebalance: Callable[[], bool],
 ) -> TouchedRows:
     """Carry out the changes of a frame (`change_columns.py`).
 
-    `comes_out_even` tells whether they need no rebalancing; it is asked where that is a question.
+    `needs_no_rebalance` tells whether they need no rebalancing, asked where that is a question.
     """
     context = None
     if writes_rows:
@@ -47,10 +47,10 @@ def run_job(
         # what cannot be written is refused here, not by every task
         stored_schema(context.schema)
         bridge = target.session.bridge
-        if mode == "merge-on-read" and layout.mode == "none" and not comes_out_even():
+        if mode == "merge-on-read" and layout.mode == "none" and not needs_no_rebalance():
             # few rows of many files: not a file for each task that has one
             frame = bridge.rebalanced(frame, [], layout.partition_bytes or _ADVISORY_BYTES)
-        frame = lay_out(bridge, frame, layout)
+        frame = distribute_and_sort(bridge, frame, layout)
     task = ChangeTask(context=context, io=target.io)
     return unite(run_writing_job(frame, task, target.io))
 

@@ -51,7 +51,7 @@ class Key:
 
 def keys_of(target: Target, rows: DataFrame, source: DataFrame, condition: Column) -> Sequence[Key]:
     """What the condition asks to be equal; `rows` are the target's."""
-    return [Key(*found) for found in target.session.bridge.equated(rows, source, condition)]
+    return [Key(*found) for found in target.session.bridge.equi_join_keys(rows, source, condition)]
 
 
 def rows_in_range(
@@ -98,7 +98,7 @@ def rows_met(
     `outer`: the join to come keeps source rows that meet none.
     """
     bridge = target.session.bridge
-    found: DataFrame = bridge.met(
+    found: DataFrame = bridge.semi_join_on_keys(
         rows,
         source,
         [(k.column, k.value) for k in keys],

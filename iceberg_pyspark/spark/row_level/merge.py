@@ -57,7 +57,7 @@ class Merge:
     name: ClassVar[OperationName] = "merge"
 
     @property
-    def meets_once(self) -> bool:
+    def requires_single_match(self) -> bool:
         """See `Operation`: to delete a row twice is to delete it."""
         match self.matched:
             case ():
@@ -76,7 +76,7 @@ class Merge:
         clauses = (*self.matched, *self.not_matched, *self.not_matched_by_source)
         return mode == "copy-on-write" or any(c.op is not Op.DELETE for c in clauses)
 
-    def comes_out_even(self, target: Target) -> bool:
+    def needs_no_rebalance(self, target: Target) -> bool:
         """See `Operation`: where every row of the source is written, that is known beforehand."""
         clauses = (self.matched, self.not_matched)
         every_row = all(
@@ -86,7 +86,7 @@ class Merge:
         return (
             every_row
             and not self.not_matched_by_source
-            and target.session.bridge.comes_out_even(
+            and target.session.bridge.needs_no_rebalance(
                 self.source,
                 records=target.record_count,
                 least_bytes=LEAST_TASK_BYTES,
@@ -130,7 +130,7 @@ class Merge:
         conditions = [
             Sql("true") if c.condition is None else c.condition for c in self.not_matched_by_source
         ]
-        changed = bridge.resolved(rows, conditions)
+        changed = bridge.bind_columns(rows, conditions)
         joined: DataFrame = bridge.joined(rows, self.source, self.condition, "left")
         changed.append(sql.col(_FROM_SOURCE).isNotNull())
         return joined.where(reduce(lambda a, b: a | b, changed)).select(rows[FILE.name])
@@ -162,8 +162,8 @@ class Merge:
         if all(c.condition is not None for c in self.matched):
             if rewriting:
                 changes.append(Change(where="both", op=Op.COPY))
-            elif self.meets_once:
-                changes.append(Change(where="both", op=Op.STAY))
+            elif self.requires_single_match:
+                changes.append(Change(where="both", op=Op.KEEP_UNCHANGED))
         # these know one side only, so its names need no prefix
         changes += [_change(c, "source", "source") for c in self.not_matched]
         changes += [_change(c, "target", "target") for c in self.not_matched_by_source]

@@ -35,7 +35,7 @@ class Operation(Protocol):
         ...
 
     @property
-    def meets_once(self) -> bool:
+    def requires_single_match(self) -> bool:
         """Whether one row of the table may be met by one row of the source only."""
         ...
 
@@ -57,7 +57,7 @@ class Operation(Protocol):
         """Whether it may write rows."""
         ...
 
-    def comes_out_even(self, target: Target) -> bool:
+    def needs_no_rebalance(self, target: Target) -> bool:
         """Whether tasks get as many rows to write each as if the changes were rebalanced."""
         ...
 

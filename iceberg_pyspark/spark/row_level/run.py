@@ -59,7 +59,7 @@ class Request:
     table: LoadedTable
     branch: str | None = None
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
-    like: Any = None
+    statement_columns: Any = None
     """The statement of Spark's, by whose ids the columns of the table are known."""
 
     schema_id: int | None = None
@@ -84,7 +84,7 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
         settings, options = settings_of(request, loaded)
         session = session_settings(request.session.spark)
         io = table_io(as_session_reads(loaded, session), request.catalog)
-        with pinned(request.session, loaded, io, settings, request.like) as target:
+        with pinned(request.session, loaded, io, settings, request.statement_columns) as target:
             try:
                 return _Run(request.catalog, operation, target, settings, options).carry_out()
             except ConcurrentChangeError as e:
@@ -105,7 +105,7 @@ def _check_schema(request: Request, loaded: LoadedTable) -> None:
 
 def settings_of(request: Request, loaded: LoadedTable) -> tuple[WriteSettings, CommitOptions]:
     """What session, table and request say of the write, and of its snapshot."""
-    said = request.session.bridge.surroundings()
+    said = request.session.bridge.environment()
     given = {f"snapshot-property.{k}": v for k, v in request.snapshot_properties.items()}
     settings = write_settings(
         given, said.session, loaded.metadata.properties, branch=request.branch
@@ -161,9 +161,9 @@ class _Run:
             operation=operation.name,
             mode=mode,
             writes_rows=operation.writes_rows(mode),
-            comes_out_even=partial(operation.comes_out_even, target),
+            needs_no_rebalance=partial(operation.needs_no_rebalance, target),
         )
-        if operation.meets_once:
+        if operation.requires_single_match:
             # nothing is committed yet: an error here removes the files
             with WrittenFiles(target.io, rows.data_files):
                 rows.check_met_once(target.name)

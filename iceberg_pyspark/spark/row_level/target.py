@@ -68,7 +68,7 @@ class Target:
     loaded: LoadedTable
     io: FileIO
     branch: str
-    like: Any = None
+    statement_columns: Any = None
     _selection: FileSelection | None = None
     _handles: list[str] = field(default_factory=list)
     _reads: list[TargetReads] = field(default_factory=list)
@@ -129,7 +129,7 @@ class Target:
         reads = TargetReads(only_files=None if only_files is None else frozenset(only_files))
         self._reads.append(reads)
         states = self.session.states
-        handle = states.hold(
+        handle = states.register(
             TableState(
                 catalog=f"{self.session.bridge.session_handle}/{self.loaded.identifier}",
                 loaded=self.loaded,
@@ -152,8 +152,8 @@ class Target:
             partitioning=(),
             size_in_bytes=self.size_in_bytes,
         )
-        frame: DataFrame = self.session.bridge.table_frame(facts, self.like)
-        return frame if self.like is not None else frame.alias(ALIAS)
+        frame: DataFrame = self.session.bridge.table_frame(facts, self.statement_columns)
+        return frame if self.statement_columns is not None else frame.alias(ALIAS)
 
     def narrow(self, selection: FileSelection) -> None:
         """From now on, read only the files of which some rows are selected."""
@@ -207,7 +207,7 @@ def pinned(
     loaded: LoadedTable,
     io: FileIO,
     settings: WriteSettings,
-    like: Any = None,
+    statement_columns: Any = None,
 ) -> Iterator[Target]:
     """The table as a target, until the end of the operation."""
     branch = settings.branch
@@ -224,7 +224,9 @@ def pinned(
         branch = MAIN
     if branch != MAIN:
         metadata.ref_snapshot(branch)
-    target = Target(session=session, loaded=loaded, io=io, branch=branch, like=like)
+    target = Target(
+        session=session, loaded=loaded, io=io, branch=branch, statement_columns=statement_columns
+    )
     try:
         yield target
     finally:

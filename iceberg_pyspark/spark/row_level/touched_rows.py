@@ -23,16 +23,16 @@ class TouchedRows:
 
     data_files: tuple[DataFile, ...] = ()
     removed: Mapping[str, BitMap64] = field(default_factory=dict)
-    met_twice: str | None = None
+    duplicate_match: str | None = None
     counts: Mapping[Op, int] = field(default_factory=dict)
 
     def check_met_once(self, table: str) -> None:
         """Raise `InvalidRequestError` if one target row was met by several source rows."""
-        if self.met_twice is not None:
+        if self.duplicate_match is not None:
             raise InvalidRequestError(
                 f"MERGE into {table}: several rows of the source match one row of the table (in "
-                f"{self.met_twice}), so which of them changes it is open; make the source's keys "
-                "unique, or the condition more precise"
+                f"{self.duplicate_match}), so which of them changes it is open; make the source's "
+                "keys unique, or the condition more precise"
             )
 
 
@@ -42,19 +42,21 @@ def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
     removed: dict[str, BitMap64] = {}
     staying: dict[str, BitMap64] = {}
     counts: dict[Op, int] = {}
-    met_twice: str | None = None
+    duplicate_match: str | None = None
     for task in tasks:
         files.extend(task.data_files)
         for op, count in task.counts.items():
             counts[op] = counts.get(op, 0) + count
-        met_twice = met_twice or task.met_twice
+        duplicate_match = duplicate_match or task.duplicate_match
         for found, bitmaps in ((task.removed, removed), (task.staying, staying)):
             for path, data in found.items():
-                met_twice = _add(bitmaps, path, data) or met_twice
+                duplicate_match = _add(bitmaps, path, data) or duplicate_match
     for path, bitmap in staying.items():
         if path in removed and removed[path].intersect(bitmap):
-            met_twice = path
-    return TouchedRows(data_files=tuple(files), removed=removed, met_twice=met_twice, counts=counts)
+            duplicate_match = path
+    return TouchedRows(
+        data_files=tuple(files), removed=removed, duplicate_match=duplicate_match, counts=counts
+    )
 
 
 def _add(bitmaps: dict[str, BitMap64], path: str, data: bytes) -> str | None:

@@ -25,7 +25,7 @@ class Update:
     condition: Column
     may_run_again: bool = True
     name: ClassVar[OperationName] = "update"
-    meets_once: ClassVar[bool] = False
+    requires_single_match: ClassVar[bool] = False
     source: ClassVar[None] = None
 
     def selection(self, target: Target) -> None:
@@ -37,7 +37,7 @@ class Update:
         del mode
         return True
 
-    def comes_out_even(self, target: Target) -> bool:
+    def needs_no_rebalance(self, target: Target) -> bool:
         """See `Operation`: few rows of many files."""
         del target
         return False

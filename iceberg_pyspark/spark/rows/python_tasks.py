@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge
 
 
-def shipped_tasks(
+def python_tasks(
     bridge: Bridge,
     tasks: Sequence[Any],
     rows: Callable[[Any], Iterator[pa.RecordBatch]],
@@ -31,11 +31,11 @@ def shipped_tasks(
         return bridge.spark.createDataFrame([], schema)
     partitions = min(len(tasks), most_partitions or len(tasks))
     shipped = bridge.binary_rows([(pickle.dumps(task),) for task in tasks], "task", partitions)
-    return shipped.mapInArrow(_ReadShipped(rows), schema)
+    return shipped.mapInArrow(_ReadPythonTasks(rows), schema)
 
 
 @dataclass(frozen=True)
-class _ReadShipped:
+class _ReadPythonTasks:
     rows: Callable[[Any], Iterator[pa.RecordBatch]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

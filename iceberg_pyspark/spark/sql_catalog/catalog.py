@@ -97,7 +97,7 @@ _UNKNOWN_SIZE = 2**40
 """Too large to broadcast."""
 
 
-class CatalogAnswers:
+class CatalogCallbacks:
     """The catalogs of one session, by handle, and the table states queries refer to."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class CatalogAnswers:
         metadata = loaded.metadata
         selected = select_snapshot(metadata, selector)
         state = TableState(catalog=handle, loaded=loaded, selector=selector)
-        return self._facts_of(self.states.keep(state), catalog, loaded, selected)
+        return self._facts_of(self.states.cache(state), catalog, loaded, selected)
 
     def _facts_of(
         self, key: str, catalog: Catalog, loaded: LoadedTable, selected: SelectedSnapshot
@@ -193,7 +193,7 @@ class CatalogAnswers:
     ) -> TableFacts:
         opened = metadata_table(loaded, table_io(loaded), name, selector=selector)
         state = TableState(catalog=handle, loaded=loaded, selector=selector, metadata_table=name)
-        key = self.states.keep(state)
+        key = self.states.cache(state)
         return TableFacts(
             handle=key,
             name=f"{catalog.name}.{opened.name}",

@@ -59,7 +59,7 @@ def default_value(column: str, type_: object, given: ColumnDefault | None) -> An
         raise _no_value(column, type_, given) from e
     if placed.where != "at":
         raise _no_value(column, type_, given)
-    return placed.at
+    return placed.value
 
 
 def _no_value(column: str, type_: object, given: ColumnDefault) -> InvalidRequestError:

@@ -137,7 +137,7 @@ def stage_replacement(
 def write_staged(bridge: Bridge, staged: StagedTable, command: WriteCommand) -> None:
     """Write the rows of the statement's query; they wait for the commit."""
     metadata = staged.planned.metadata
-    settings = write_settings(command.options, command.surroundings.session, metadata.properties)
+    settings = write_settings(command.options, command.environment.session, metadata.properties)
     if settings.wap_id is not None or settings.branch != "main":
         raise InvalidRequestError(
             f"the rows of {staged.name} go to branch main of the new table; unset spark.wap.id, "
@@ -149,7 +149,7 @@ def write_staged(bridge: Bridge, staged: StagedTable, command: WriteCommand) -> 
     if command.kind == "overwrite":
         # Spark replaces a table by overwriting all of the new one
         action = OverwriteFiles(removal=RemoveAll(), data_files=tuple(files))
-    staged.rows = (files, action, commit_options(command.surroundings, settings, metadata))
+    staged.rows = (files, action, commit_options(command.environment, settings, metadata))
 
 
 def commit_staged(staged: StagedTable) -> None:

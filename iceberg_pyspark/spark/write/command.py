@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from iceberg_pyspark.arrow.write.conform import check_write_schema
+from iceberg_pyspark.arrow.write.cast_to_table_schema import check_write_schema
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import Catalog
@@ -23,15 +23,15 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.bridge.features import NATIVE_WRITE, WRITE_LAYOUT
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.bridge.protocol import Expression, Surroundings, WriteKind
+from iceberg_pyspark.spark.bridge.protocol import Expression, WriteEnvironment, WriteKind
 from iceberg_pyspark.spark.native_read.location_settings import as_session_reads
 from iceberg_pyspark.spark.rows.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.write.distribution import (
-    WriteLayout,
-    as_they_come,
-    lay_out,
-    write_layout,
+    WriteDistribution,
+    distribute_and_sort,
+    no_distribution,
+    write_distribution,
 )
 from iceberg_pyspark.spark.write.local_rows import local_rows
 from iceberg_pyspark.spark.write.native_writer import write_natively
@@ -75,7 +75,7 @@ class WriteCommand:
     frame: DataFrame
     options: Mapping[str, str] = field(repr=False)
     condition: Expression | None
-    surroundings: Surroundings
+    environment: WriteEnvironment
 
 
 def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: WriteCommand) -> None:
@@ -84,7 +84,7 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
     table = f"{catalog.name}.{loaded.identifier}"
     settings = write_settings(
         command.options,
-        command.surroundings.session,
+        command.environment.session,
         loaded.metadata.properties,
         branch=_branch_of(state.selector, table),
     )
@@ -94,7 +94,7 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
         return
     mode = _overwrite_mode(command, settings, loaded.metadata)
     schema_change, metadata = _with_schema_of(command, settings, loaded.metadata, table)
-    io = table_io(as_session_reads(loaded, command.surroundings.session), catalog)
+    io = table_io(as_session_reads(loaded, command.environment.session), catalog)
     files = write_rows_of(bridge, command.frame, table, metadata, settings, io)
     with WrittenFiles(io, files) as written:
         if mode == "dynamic" and not files:
@@ -110,23 +110,23 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
                 settings.isolation,
                 validates_from=settings.validates_from,
             )
-        options = commit_options(command.surroundings, settings, metadata)
+        options = commit_options(command.environment, settings, metadata)
         commit_action(catalog, loaded, io, action, options, written=written, before=schema_change)
 
 
-def run_truncate(catalog: Catalog, state: TableState, surroundings: Surroundings) -> None:
+def run_truncate(catalog: Catalog, state: TableState, environment: WriteEnvironment) -> None:
     """Remove all rows of a table's branch."""
     loaded = state.loaded
     table = f"{catalog.name}.{loaded.identifier}"
     settings = write_settings(
         {},
-        surroundings.session,
+        environment.session,
         loaded.metadata.properties,
         branch=_branch_of(state.selector, table),
     )
     _check_branch(settings, loaded.metadata, table)
-    options = commit_options(surroundings, settings, loaded.metadata)
-    io = table_io(as_session_reads(loaded, surroundings.session), catalog)
+    options = commit_options(environment, settings, loaded.metadata)
+    io = table_io(as_session_reads(loaded, environment.session), catalog)
     commit_action(catalog, loaded, io, DeleteFiles(removal=RemoveAll()), options)
 
 
@@ -147,7 +147,7 @@ def write_rows_of(
 
 
 def write_laid_out(
-    bridge: Bridge, frame: DataFrame, context: WriteContext, layout: WriteLayout, io: FileIO
+    bridge: Bridge, frame: DataFrame, context: WriteContext, layout: WriteDistribution, io: FileIO
 ) -> list[DataFile]:
     """The rows as data files; where columns that `layout` needs are left out, as they come."""
     present = {name.lower() for name in frame.columns}
@@ -158,19 +158,23 @@ def write_laid_out(
     top = {f.field_id: f.name.lower() for f in schema.fields}
     if not (bridge.has(WRITE_LAYOUT) and {top[i] for i in needed if i in top} <= present):
         # columns that are left out are null in every row
-        layout = as_they_come(schema, layout.spec)
+        layout = no_distribution(schema, layout.spec)
         context = replace(context, sort_order_id=UNSORTED.order_id)
     if not layout.sorts_rows and (rows := local_rows(bridge, frame)) is not None:
         return write_data_files(context, rows.to_batches(), io, partition_id=0, task_id=0)
     files = None
     if bridge.has(NATIVE_WRITE):
         files = write_natively(bridge, frame, context, layout, io)
-    return write_frame(lay_out(bridge, frame, layout), context, io) if files is None else files
+    return (
+        write_frame(distribute_and_sort(bridge, frame, layout), context, io)
+        if files is None
+        else files
+    )
 
 
 def context_and_layout(
     table: str, metadata: TableMetadata, settings: WriteSettings
-) -> tuple[WriteContext, WriteLayout]:
+) -> tuple[WriteContext, WriteDistribution]:
     """What the tasks of a write need, and how rows come to them."""
     spec = metadata.default_spec
     if settings.spec_id is not None:
@@ -184,9 +188,9 @@ def context_and_layout(
     order = metadata.default_sort_order
     if settings.sort_order_id is not None:
         order = _sort_order(table, metadata, settings.sort_order_id)
-    layout = as_they_come(metadata.current_schema, spec)
+    layout = no_distribution(metadata.current_schema, spec)
     if settings.uses_layout:
-        layout = write_layout(metadata.current_schema, spec, order, settings.properties)
+        layout = write_distribution(metadata.current_schema, spec, order, settings.properties)
     context = write_context_of(
         table,
         metadata,
@@ -208,10 +212,10 @@ def _sort_order(table: str, metadata: TableMetadata, order_id: int) -> SortOrder
 
 
 def commit_options(
-    surroundings: Surroundings, settings: WriteSettings, metadata: TableMetadata
+    environment: WriteEnvironment, settings: WriteSettings, metadata: TableMetadata
 ) -> CommitOptions:
     """What the snapshot of a write says, and where it goes."""
-    said = {**surroundings.application, **settings.snapshot_properties}
+    said = {**environment.application, **settings.snapshot_properties}
     write_id = None
     if settings.transaction is not None:
         app, version = settings.transaction

@@ -47,7 +47,7 @@ _SHRINKS_BY_ELSE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteLayout:
+class WriteDistribution:
     """`sort_order` is what the rows of a task will be in, `UNSORTED` if they need not be.
 
     `ordering` begins with the partition, so that a task writes one partition after the other.
@@ -62,14 +62,14 @@ class WriteLayout:
     partition_bytes: int | None
 
 
-def write_layout(
+def write_distribution(
     schema: Schema,
     spec: PartitionSpec,
     sort_order: SortOrder,
     properties: Mapping[str, str],
     *,
     default_mode: DistributionMode | None = None,
-) -> WriteLayout:
+) -> WriteDistribution:
     """The layout that a table's properties, a write's own laid over them, ask for.
 
     Rows are not sorted by an order that cannot be computed.
@@ -82,7 +82,7 @@ def write_layout(
     fans_out = FANOUT.of(properties)
     size = ADVISORY_PARTITION_SIZE.of(properties)
     codec = PARQUET_COMPRESSION.of(properties)
-    return WriteLayout(
+    return WriteDistribution(
         mode=_mode(properties, spec, sort_order, default_mode),
         schema=schema,
         spec=spec,
@@ -93,9 +93,9 @@ def write_layout(
     )
 
 
-def as_they_come(schema: Schema, spec: PartitionSpec) -> WriteLayout:
+def no_distribution(schema: Schema, spec: PartitionSpec) -> WriteDistribution:
     """Rows stay in the tasks and the order they are in."""
-    return WriteLayout(
+    return WriteDistribution(
         mode="none",
         schema=schema,
         spec=spec,
@@ -106,13 +106,13 @@ def as_they_come(schema: Schema, spec: PartitionSpec) -> WriteLayout:
     )
 
 
-def lay_out(bridge: Bridge, frame: DataFrame, layout: WriteLayout) -> DataFrame:
+def distribute_and_sort(bridge: Bridge, frame: DataFrame, layout: WriteDistribution) -> DataFrame:
     """The rows, of whatever columns besides the table's, as `layout` says."""
     return in_order(bridge, distributed(bridge, frame, layout), layout)
 
 
 def distributed(
-    bridge: Bridge, frame: DataFrame, layout: WriteLayout, hash_by: Sequence[str] = ()
+    bridge: Bridge, frame: DataFrame, layout: WriteDistribution, hash_by: Sequence[str] = ()
 ) -> DataFrame:
     """The rows in the tasks that `layout` says; `hash_by` are columns of the partition's values."""
     by = [_ordered(bridge, f, layout.schema) for f in layout.ordering]
@@ -129,7 +129,7 @@ def distributed(
 
 
 def in_order(
-    bridge: Bridge, frame: DataFrame, layout: WriteLayout, first: Sequence[str] = ()
+    bridge: Bridge, frame: DataFrame, layout: WriteDistribution, first: Sequence[str] = ()
 ) -> DataFrame:
     """The rows of each task in the order that `layout` says, by the columns of `first` before."""
     if not layout.sorts_rows:

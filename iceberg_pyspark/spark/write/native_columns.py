@@ -154,7 +154,7 @@ def _with_ids(type_: spark_types.DataType, ours: ice.Type) -> spark_types.DataTy
     )
 
 
-def are_numbers(spec: PartitionSpec) -> bool:
+def are_numeric_transforms(spec: PartitionSpec) -> bool:
     """Whether `partition_columns` are small, whatever they are made of."""
     return all(
         not isinstance(f.transform, IdentityTransform | TruncateTransform) for f in spec.fields

@@ -22,9 +22,9 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.written_parquet import written_file
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.write.distribution import WriteLayout, distributed, in_order
+from iceberg_pyspark.spark.write.distribution import WriteDistribution, distributed, in_order
 from iceberg_pyspark.spark.write.native_columns import (
-    are_numbers,
+    are_numeric_transforms,
     columns_to_write,
     partition_columns,
 )
@@ -43,7 +43,7 @@ _FILE = re.compile(r"part-(\d+)-.*\.parquet")
 
 
 def write_natively(
-    bridge: Bridge, frame: DataFrame, context: WriteContext, layout: WriteLayout, io: FileIO
+    bridge: Bridge, frame: DataFrame, context: WriteContext, layout: WriteDistribution, io: FileIO
 ) -> list[DataFile] | None:
     """Write all rows in their layout; None where Spark's writer would not write the same files."""
     data = location_provider(context.table_location, context.properties).data_location
@@ -57,7 +57,7 @@ def write_natively(
     if options is None or columns is None or parts is None:
         return None
     rows = bridge.written_columns(frame, columns)
-    if parts and layout.mode == "hash" and are_numbers(context.spec):
+    if parts and layout.mode == "hash" and are_numeric_transforms(context.spec):
         # computed once: a number more costs less in a shuffle than computing it again
         rows = distributed(bridge, rows.select("*", *parts.values()), layout, list(parts))
     else:

@@ -11,7 +11,7 @@ from iceberg_pyspark import TableCatalog, load_catalog
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.bridge.protocol import CatalogOpen, TableLoad
 from iceberg_pyspark.spark.data_source.read_job import open_read_job
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 
 
 def properties(tmp_path: Path) -> dict[str, str]:
@@ -37,7 +37,7 @@ def columns_in_source(tmp_path: Path, name: str, **options: str) -> list[str]:
 
 
 def columns_in_sql(tmp_path: Path, *levels: str) -> list[str]:
-    answers = CatalogAnswers()
+    answers = CatalogCallbacks()
     opened = answers.open(CatalogOpen(session="s", name="c", options=properties(tmp_path)))
     question = TableLoad(catalog=opened.handle, namespace=levels[:-1], name=levels[-1])
     return [f["name"] for f in json.loads(answers.table_load(question).schema)["fields"]]

@@ -1,4 +1,4 @@
-"""Bitmaps of deleted rows on their way: portions, and the form they are packed in."""
+"""Bitmaps of deleted rows on their way: chunks, and the form they are packed in."""
 
 import struct
 from itertools import pairwise
@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from iceberg_pyspark.spark.native_read.position_deletes import packed_bitmaps, portions
+from iceberg_pyspark.spark.native_read.position_deletes import chunks, serialized_bitmaps
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 20))
 def test_portions_keep_order_and_are_no_larger_than_asked_but_for_one_file(
     sizes: list[int], most: int
 ) -> None:
-    made = list(portions(sizes, lambda size: size, most))
+    made = list(chunks(sizes, lambda size: size, most))
     assert [size for portion in made for size in portion] == sizes
     assert all(portion and (sum(portion) <= most or len(portion) == 1) for portion in made)
     for one, following in pairwise(made):
@@ -22,7 +22,7 @@ def test_portions_keep_order_and_are_no_larger_than_asked_but_for_one_file(
 
 
 def test_positions_of_small_files_are_packed_as_32_bit_bitmaps() -> None:
-    blob, wide = packed_bitmaps([BitMap64([1, 70_000]), BitMap64()])
+    blob, wide = serialized_bitmaps([BitMap64([1, 70_000]), BitMap64()])
     assert not wide
     (size,) = struct.unpack_from(">i", blob)
     assert BitMap.deserialize(blob[4 : 4 + size]) == BitMap([1, 70_000])
@@ -30,6 +30,6 @@ def test_positions_of_small_files_are_packed_as_32_bit_bitmaps() -> None:
 
 
 def test_one_far_position_makes_all_64_bit_bitmaps() -> None:
-    blob, wide = packed_bitmaps([BitMap64([2**40])])
+    blob, wide = serialized_bitmaps([BitMap64([2**40])])
     assert wide
     assert BitMap64.deserialize(blob[4:]) == BitMap64([2**40])

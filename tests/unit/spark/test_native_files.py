@@ -10,8 +10,8 @@ import pytest
 
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.arrow_stream import arrow_stream
-from iceberg_pyspark.spark.native_read.columns import FACT_FILE, FACT_FIRST_ROW_ID, Constant
-from iceberg_pyspark.spark.native_read.equality_deletes import SCOPE, PartitionScopes
+from iceberg_pyspark.spark.native_read.columns import CONSTANT_FILE, CONSTANT_FIRST_ROW_ID, Constant
+from iceberg_pyspark.spark.native_read.equality_deletes import PARTITION_ORDINAL, PartitionOrdinals
 from iceberg_pyspark.spark.native_read.files import ORDINAL, FileFacts, files_table
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform
@@ -58,7 +58,7 @@ def task(path: str, spec_id: int, *partition: Any, **changes: Any) -> ScanTask:
 
 
 def facts_of(type_: Type) -> FileFacts:
-    return FileFacts(SPECS, PartitionScopes(), {"p": Constant(field_id=1, type=type_)})
+    return FileFacts(SPECS, PartitionOrdinals(), {"p": Constant(field_id=1, type=type_)})
 
 
 def read(table: pa.RecordBatch) -> pa.RecordBatch:
@@ -101,16 +101,16 @@ def test_a_table_of_files_arrives_as_it_is() -> None:
         task("s3://b/\u00e9", 0, 1, "v"),
     ]
     facts = facts_of(StringType())
-    names = (ORDINAL, FACT_FILE, FACT_FIRST_ROW_ID, SCOPE, "p")
+    names = (ORDINAL, CONSTANT_FILE, CONSTANT_FIRST_ROW_ID, PARTITION_ORDINAL, "p")
     columns = {name: facts.column(name, tasks) for name in names}
     found = read(files_table(tasks, ["a", "b", "\\t"], columns, {"k0": pa.array([1, None, 2])}))
     assert found.to_pydict() == {
         "location": ["a", "b", "\\t"],
         "file_size_in_bytes": [7, 2**40, 7],
         ORDINAL: [0, 1, 2],
-        FACT_FILE: [t.file_path for t in tasks],
-        FACT_FIRST_ROW_ID: [40, None, None],
-        SCOPE: [0, 1, 0],
+        CONSTANT_FILE: [t.file_path for t in tasks],
+        CONSTANT_FIRST_ROW_ID: [40, None, None],
+        PARTITION_ORDINAL: [0, 1, 0],
         "p": ["v", "w", "v"],
         "k0": [1, None, 2],
     }

@@ -54,7 +54,7 @@ def test_rows_are_written_and_places_noted() -> None:
         (Op.INSERT, None, None),
         (Op.DELETE, "f", 3),
         (Op.UPDATE, "g", 0),
-        (Op.STAY, "g", 1),
+        (Op.KEEP_UNCHANGED, "g", 1),
         (Op.COPY, None, None),
     ]
     done = unite([carry_out(context, [batch(rows, values=True)], io, partition_id=1, task_id=2)])
@@ -71,9 +71,9 @@ def test_rows_are_written_and_places_noted() -> None:
         [[[(Op.UPDATE, "f", 1)], [(Op.DELETE, "f", 1)]]],
         [[[(Op.UPDATE, "f", 1)]], [[(Op.DELETE, "f", 1)]]],
         # rows that stay count: which of two sources leaves one as it is would be chance
-        [[[(Op.STAY, "f", 1), (Op.UPDATE, "f", 1)]]],
-        [[[(Op.STAY, "f", 1)]], [[(Op.STAY, "f", 1)]]],
-        [[[(Op.STAY, "f", 1)]], [[(Op.UPDATE, "f", 1)]]],
+        [[[(Op.KEEP_UNCHANGED, "f", 1), (Op.UPDATE, "f", 1)]]],
+        [[[(Op.KEEP_UNCHANGED, "f", 1)]], [[(Op.KEEP_UNCHANGED, "f", 1)]]],
+        [[[(Op.KEEP_UNCHANGED, "f", 1)]], [[(Op.UPDATE, "f", 1)]]],
     ],
 )
 def test_a_row_met_twice_is_found(tasks: list[list[list[Row]]]) -> None:
@@ -93,6 +93,6 @@ def test_however_rows_are_cut_into_tasks(places: list[tuple[str, int]], cuts: li
     bounds = [0, *sorted(cuts), len(rows)]
     tasks = [task(rows[a:b]) for a, b in itertools.pairwise(bounds)]
     found = unite(tasks)
-    assert found.met_twice is None
+    assert found.duplicate_match is None
     assert {(f, p) for f, bitmap in found.removed.items() for p in bitmap} == set(places)
     assert found.counts.get(Op.DELETE, 0) == len(rows)

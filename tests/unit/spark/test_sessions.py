@@ -12,7 +12,7 @@ import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.sessions import HELD, Sessions
-from iceberg_pyspark.spark.sql_catalog.catalog import CatalogAnswers
+from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 
 THREADS = 16
 
@@ -58,12 +58,12 @@ class Bridge:
 class Installed:
     """A session with Iceberg."""
 
-    def __init__(self, handle: str, catalogs: CatalogAnswers) -> None:
+    def __init__(self, handle: str, catalogs: CatalogCallbacks) -> None:
         self.handle = handle
         self._catalogs = catalogs
 
     @property
-    def catalogs(self) -> CatalogAnswers:
+    def catalogs(self) -> CatalogCallbacks:
         return self._catalogs
 
 
@@ -80,7 +80,7 @@ class Record:
     def install(self, bridge: Any) -> Installed:
         return self.sessions.install(bridge)
 
-    def begin(self, bridge: Any, catalogs: CatalogAnswers) -> Installed:
+    def begin(self, bridge: Any, catalogs: CatalogCallbacks) -> Installed:
         # others come meanwhile
         threading.Event().wait(0.01)
         self.began.append(bridge.session_handle)

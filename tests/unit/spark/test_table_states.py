@@ -26,16 +26,16 @@ def test_a_state_that_was_dropped_is_read_again_from_its_handle(tmp_path: Path) 
         selector=SnapshotSelector(tag="monday"),
         metadata_table="files",
     )
-    handle = states.keep(first)
-    assert states.keep(first) == handle
+    handle = states.cache(first)
+    assert states.cache(first) == handle
     table = Table(catalog, loaded)
     table.update_properties().set({"a": "b"}).commit()
     newer = TableState(
         catalog="s/lake", loaded=catalog.load_table(identifier), selector=SnapshotSelector()
     )
     others = [
-        states.keep(newer),
-        states.keep(replace(newer, selector=SnapshotSelector(branch="x"))),
+        states.cache(newer),
+        states.cache(replace(newer, selector=SnapshotSelector(branch="x"))),
     ]
     again = states.state(handle)
     assert again is not first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.write.distribution import WriteLayout, write_layout
+from iceberg_pyspark.spark.write.distribution import WriteDistribution, write_distribution
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED, SortField, SortOrder
@@ -20,7 +20,7 @@ SCHEMA = Schema(
 )
 
 
-def layout(partitioned: str = "", ordered: str = "", **properties: str) -> WriteLayout:
+def layout(partitioned: str = "", ordered: str = "", **properties: str) -> WriteDistribution:
     """`a:day b:identity` is a spec, or an order."""
     pairs = [p.split(":") for p in partitioned.split()]
     spec = PartitionSpec(
@@ -46,10 +46,10 @@ def layout(partitioned: str = "", ordered: str = "", **properties: str) -> Write
     )
     order = SortOrder(order_id=1, fields=fields) if fields else UNSORTED
     named = {k.replace("_", "."): v for k, v in properties.items()}
-    return write_layout(SCHEMA, spec, order, named)
+    return write_distribution(SCHEMA, spec, order, named)
 
 
-def of_ordering(made: WriteLayout) -> list[str]:
+def of_ordering(made: WriteDistribution) -> list[str]:
     return [f"{'ab'[f.source_id - 1]}:{f.transform}:{f.direction}" for f in made.ordering]
 
 
@@ -71,7 +71,9 @@ def test_defaults(partitioned: str, ordered: str, mode: str, sorts: bool) -> Non
 def test_a_mode_that_means_nothing_for_the_table_is_none() -> None:
     def asked(mode: str, **table: str) -> str:
         spec = PartitionSpec(spec_id=0)
-        return write_layout(SCHEMA, spec, UNSORTED, {**table, "write.distribution-mode": mode}).mode
+        return write_distribution(
+            SCHEMA, spec, UNSORTED, {**table, "write.distribution-mode": mode}
+        ).mode
 
     assert asked("hash") == asked("RANGE") == "none"
     with pytest.raises(InvalidRequestError, match="none of none, hash, range"):

@@ -65,7 +65,7 @@ public class IcebergPyCommand extends V2CommandExec {
     String session = IcebergPyBridge.session();
     if (relation.table() instanceof IcebergPyTable) {
       String handle = ((IcebergPyTable) relation.table()).handle;
-      IcebergPyQuestions.writeRun(session, handle, kind, options, condition, surroundings(), rows);
+      IcebergPyQuestions.writeRun(session, handle, kind, options, condition, environment(), rows);
       return;
     }
     // a view has the options of its inserts
@@ -77,7 +77,7 @@ public class IcebergPyCommand extends V2CommandExec {
    * The settings of the session that concern Iceberg's writes, and what a snapshot says of the
    * application.
    */
-  static Map surroundings() {
+  static Map environment() {
     org.apache.spark.sql.classic.SparkSession spark = IcebergPySessions.active();
     Map found = new HashMap();
     Iterator all = asJava(spark.conf().getAll()).entrySet().iterator();
@@ -88,7 +88,7 @@ public class IcebergPyCommand extends V2CommandExec {
         found.put(name, one.getValue());
     }
     String id = spark.sparkContext().applicationId();
-    return IcebergPyQuestions.surroundings(found,
+    return IcebergPyQuestions.writeEnvironment(found,
         IcebergPyBridge.arguments(new Object[] {"spark.app.id", id, "app-id", id, "app-name",
             spark.sparkContext().appName(), "engine-name", "spark", "engine-version",
             spark.version()}));

@@ -113,10 +113,10 @@ class IcebergPyQuestions {
         "scan.statistics", IcebergPyBridge.arguments(new Object[] {"table", table})));
   }
   static void writeRun(String session, String handle, String kind, Map options, Map condition,
-      Map surroundings, Object plan) {
+      Map environment, Object plan) {
     IcebergPyBridge.ask("write.run",
         IcebergPyBridge.arguments(new Object[] {"session", session, "handle", handle, "kind", kind,
-            "options", options, "condition", condition, "surroundings", surroundings}),
+            "options", options, "condition", condition, "environment", environment}),
         plan);
   }
   static void sourceWrite(
@@ -130,9 +130,9 @@ class IcebergPyQuestions {
     IcebergPyBridge.ask(
         "dml.run", IcebergPyBridge.arguments(new Object[] {"session", session}), plan);
   }
-  static void tableTruncate(String handle, Map surroundings) {
+  static void tableTruncate(String handle, Map environment) {
     IcebergPyBridge.ask("table.truncate",
-        IcebergPyBridge.arguments(new Object[] {"handle", handle, "surroundings", surroundings}));
+        IcebergPyBridge.arguments(new Object[] {"handle", handle, "environment", environment}));
   }
   static IcebergPySessionOptions sourceOptions(String session, Map options) {
     return new IcebergPySessionOptions(IcebergPyBridge.ask("source.options",
@@ -222,7 +222,7 @@ class IcebergPyQuestions {
   static Map askedAggregate(String kind, String column) {
     return IcebergPyBridge.arguments(new Object[] {"kind", kind, "column", column});
   }
-  static Map surroundings(Map session, Map application) {
+  static Map writeEnvironment(Map session, Map application) {
     return IcebergPyBridge.arguments(new Object[] {"session", session, "application", application});
   }
 }

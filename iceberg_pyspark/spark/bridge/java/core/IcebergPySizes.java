@@ -20,7 +20,7 @@ public class IcebergPySizes {
   }
 
   /** The plan with its size said, if it stands on an RDD. */
-  public Object sized(Object plan, long count) {
+  public Object withStatistics(Object plan, long count) {
     LogicalPlan top = (LogicalPlan) plan;
     if (top.children().size() != 1 || !(top.children().head() instanceof LogicalRDD)) return plan;
     LogicalRDD rows = (LogicalRDD) top.children().head();

@@ -90,7 +90,7 @@ public class IcebergPyTable
     return new IcebergPyWrite(this);
   }
   public boolean truncateTable() {
-    IcebergPyQuestions.tableTruncate(handle, IcebergPyCommand.surroundings());
+    IcebergPyQuestions.tableTruncate(handle, IcebergPyCommand.environment());
     return true;
   }
   public MetadataColumn[] metadataColumns() {

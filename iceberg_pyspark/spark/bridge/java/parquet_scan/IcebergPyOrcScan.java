@@ -22,7 +22,7 @@ public class IcebergPyOrcScan extends IcebergPyParquetScan {
     Broadcast broadcast = new JavaSparkContext(table.session.sparkContext())
                               .broadcast(new SerializableConfiguration(hadoop()));
     return (PartitionReaderFactory) IcebergPyInternals.orcReaders(
-        conf, broadcast, table.columns, table.files.factSchema);
+        conf, broadcast, table.columns, table.files.constantSchema);
   }
 
   /**

@@ -162,7 +162,7 @@ class IcebergPyParquetBatch implements Batch {
     SparkPath path = SparkPath.fromPath(new Path(files.paths[file]));
     for (long start = 0; start < size; start += most) {
       long length = Math.min(most, size - start);
-      pieces.add(new PartitionedFile(files.facts[file], path, start, length,
+      pieces.add(new PartitionedFile(files.constants[file], path, start, length,
           IcebergPyHosts.of(blocks, start, length), 0L, size,
           scala.collection.immutable.Map$.MODULE$.empty()));
     }

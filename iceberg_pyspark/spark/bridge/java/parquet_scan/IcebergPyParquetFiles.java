@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Parquet files that Python chose: a table of the columns to read and of the facts about each
+ * Parquet files that Python chose: a table of the columns to read and of the constants about each
  * file.
  */
 public class IcebergPyParquetFiles implements IcebergPyFiles {
@@ -21,7 +21,7 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
       "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources";
   final org.apache.spark.sql.classic.SparkSession session;
   final String table;
-  /** Equal for equal files, columns and facts. */
+  /** Equal for equal files, columns and constants. */
   final String key;
   final IcebergPyPlannedFiles files;
   /** What to read of the files, each column with its field id. */
@@ -53,11 +53,11 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     sortedBy = (List) said.get("sorted_by");
   }
   public String name() { return table; }
-  /** Spark's reader gives facts after all that it reads. */
+  /** Spark's reader gives constants after all that it reads. */
   public StructType schema() {
     StructType all = columns;
-    StructField[] facts = files.factSchema.fields();
-    for (int i = 0; i < facts.length; i++) all = all.add(facts[i]);
+    StructField[] constants = files.constantSchema.fields();
+    for (int i = 0; i < constants.length; i++) all = all.add(constants[i]);
     return all;
   }
   /** Without the metadata of fields, which is for the reader alone. */

@@ -62,7 +62,7 @@ public class IcebergPyParquetScan
   PartitionReaderFactory newReaders() {
     scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
     Batch sparks = (Batch) IcebergPyInternals.parquetScan(new Object[] {table.session, hadoop(),
-        null, table.columns, table.columns, table.files.factSchema, filters,
+        null, table.columns, table.columns, table.files.constantSchema, filters,
         CaseInsensitiveStringMap.empty(), scala.Option.empty(), none, none});
     return sparks.createReaderFactory();
   }
@@ -111,8 +111,9 @@ public class IcebergPyParquetScan
 
   public NamedReference[] filterAttributes() {
     List out = new ArrayList();
-    String[] facts = table.files.factSchema.fieldNames();
-    for (int i = 0; i < facts.length; i++) out.add(Expressions.column("`" + facts[i] + "`"));
+    String[] constants = table.files.constantSchema.fieldNames();
+    for (int i = 0; i < constants.length; i++)
+      out.add(Expressions.column("`" + constants[i] + "`"));
     String[] columns = table.columns.fieldNames();
     for (int i = 0; i < columns.length; i++)
       if (table.filtered.containsKey(columns[i]))
@@ -130,9 +131,9 @@ public class IcebergPyParquetScan
       List values = valuesOf(predicates[p]);
       if (values == null) continue;
       String column = ((NamedReference) predicates[p].children()[0]).fieldNames()[0];
-      scala.Option fact = planned.factSchema.getFieldIndex(column);
-      if (fact.isDefined())
-        keepFacts(planned, ((Integer) fact.get()).intValue(), values, kept);
+      scala.Option constant = planned.constantSchema.getFieldIndex(column);
+      if (constant.isDefined())
+        keepFacts(planned, ((Integer) constant.get()).intValue(), values, kept);
       else if (table.filtered.containsKey(column))
         asked.add(described((String) table.filtered.get(column), values));
     }
@@ -159,16 +160,16 @@ public class IcebergPyParquetScan
   }
 
   private static void keepFacts(
-      IcebergPyPlannedFiles planned, int fact, List literals, boolean[] kept) {
-    DataType type = planned.factSchema.fields()[fact].dataType();
+      IcebergPyPlannedFiles planned, int constant, List literals, boolean[] kept) {
+    DataType type = planned.constantSchema.fields()[constant].dataType();
     Set values = new HashSet();
     for (int i = 0; i < literals.size(); i++) {
       if (!((LiteralValue) literals.get(i)).dataType().equals(type)) return;
       values.add(((LiteralValue) literals.get(i)).value());
     }
     for (int i = 0; i < kept.length; i++) {
-      InternalRow facts = planned.facts[i];
-      kept[i] &= !facts.isNullAt(fact) && values.contains(facts.get(fact, type));
+      InternalRow constants = planned.constants[i];
+      kept[i] &= !constants.isNullAt(constant) && values.contains(constants.get(constant, type));
     }
   }
 

@@ -47,7 +47,7 @@ public class IcebergPyParquetScans {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
     IcebergPyPlannedFiles planned =
-        IcebergPyPlannedFiles.of(files, (List) said.get("facts"), (List) said.get("keys"));
+        IcebergPyPlannedFiles.of(files, (List) said.get("file_constants"), (List) said.get("keys"));
     IcebergPyParquetFiles made = said.get("file_format").equals("orc")
         ? new IcebergPyOrcFiles(spark, said, planned)
         : new IcebergPyParquetFiles(spark, said, planned);

@@ -2,32 +2,32 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
 
-/** Files chosen by Python, each with facts about it that are constants of all its rows. */
+/** Files chosen by Python, each with values that all its rows have. */
 class IcebergPyPlannedFiles {
-  final StructType factSchema;
+  final StructType constantSchema;
   final String[] paths;
   final long[] sizes;
-  final InternalRow[] facts;
+  final InternalRow[] constants;
   /** What files are grouped by, for each of them; null where they are not. */
   final InternalRow[] keys;
-  private IcebergPyPlannedFiles(StructType factSchema, String[] paths, long[] sizes,
-      InternalRow[] facts, InternalRow[] keys) {
-    this.factSchema = factSchema;
+  private IcebergPyPlannedFiles(StructType constantSchema, String[] paths, long[] sizes,
+      InternalRow[] constants, InternalRow[] keys) {
+    this.constantSchema = constantSchema;
     this.paths = paths;
     this.sizes = sizes;
-    this.facts = facts;
+    this.constants = constants;
     this.keys = keys;
   }
 
   /**
-   * Of a table of files, which has the facts about each and, where files are grouped, the keys;
+   * Of a table of files, which has the constants about each and, where files are grouped, the keys;
    * `keys` is null where they are not.
    */
-  static IcebergPyPlannedFiles of(byte[] stream, List facts, List keys) {
+  static IcebergPyPlannedFiles of(byte[] stream, List constants, List keys) {
     IcebergPyArrowTable table = IcebergPyArrowTable.of(stream);
     try {
-      return new IcebergPyPlannedFiles(table.schemaOf(facts), table.texts("location"),
-          table.longs("file_size_in_bytes"), table.rows(facts),
+      return new IcebergPyPlannedFiles(table.schemaOf(constants), table.texts("location"),
+          table.longs("file_size_in_bytes"), table.rows(constants),
           keys == null ? null : table.rows(keys));
     } finally {
       table.close();
@@ -38,14 +38,14 @@ class IcebergPyPlannedFiles {
   IcebergPyPlannedFiles only(boolean[] kept) {
     int count = 0;
     for (int i = 0; i < kept.length; i++) count += kept[i] ? 1 : 0;
-    IcebergPyPlannedFiles left = new IcebergPyPlannedFiles(factSchema, new String[count],
+    IcebergPyPlannedFiles left = new IcebergPyPlannedFiles(constantSchema, new String[count],
         new long[count], new InternalRow[count], keys == null ? null : new InternalRow[count]);
     int at = 0;
     for (int i = 0; i < kept.length; i++) {
       if (!kept[i]) continue;
       left.paths[at] = paths[i];
       left.sizes[at] = sizes[i];
-      left.facts[at] = facts[i];
+      left.constants[at] = constants[i];
       if (keys != null) left.keys[at] = keys[i];
       at++;
     }

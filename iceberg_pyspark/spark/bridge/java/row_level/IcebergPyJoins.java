@@ -45,7 +45,7 @@ public class IcebergPyJoins {
    * The equalities that a condition asks for: each a column of the table, its name, and a value of
    * the source, its type.
    */
-  public IcebergPyExpressions equated(
+  public IcebergPyExpressions equiJoinKeys(
       Object session, Object rows, Object source, Object condition) {
     IcebergPyExpressions out = new IcebergPyExpressions();
     List found = new ArrayList();
@@ -95,8 +95,8 @@ public class IcebergPyJoins {
    * An outer join can broadcast one side only, the wrong one: without this the whole table would be
    * shuffled. `described` has the keys: a column of the table and a value of the source each.
    */
-  public Object met(Object server, Object session, Object rows, Object source, String described,
-      boolean outer, long records, long bytes) {
+  public Object semiJoinOnKeys(Object server, Object session, Object rows, Object source,
+      String described, boolean outer, long records, long bytes) {
     long most = ((org.apache.spark.sql.classic.SparkSession) session)
                     .sessionState()
                     .conf()
@@ -139,7 +139,8 @@ public class IcebergPyJoins {
    * rebalancing would make them: Spark shuffles both sides, and so much of the source that no piece
    * is small and none beyond `most` bytes.
    */
-  public boolean comesOutEven(Object session, Object source, long records, long least, long most) {
+  public boolean needsNoRebalance(
+      Object session, Object source, long records, long least, long most) {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
     org.apache.spark.sql.internal.SQLConf conf = spark.sessionState().conf();

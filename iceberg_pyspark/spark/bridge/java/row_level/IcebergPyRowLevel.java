@@ -49,7 +49,7 @@ public class IcebergPyRowLevel {
   }
 
   /** The session's settings for writes, and what a snapshot says of the application. */
-  public String surroundings() { return IcebergPyBridge.json(IcebergPyCommand.surroundings()); }
+  public String environment() { return IcebergPyBridge.json(IcebergPyCommand.environment()); }
 
   /**
    * The condition of a plan that begins with a filter, described; null if there is more to it than

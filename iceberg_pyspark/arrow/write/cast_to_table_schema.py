@@ -59,10 +59,10 @@ def check_write_schema(
     Nullability is not compared: rows are refused for the nulls they hold, not for those they might.
     """
     arrow = to_arrow_schema(source) if isinstance(source, Schema) else source
-    compile_conform(arrow, schema, table=table, case_sensitive=case_sensitive)
+    compile_cast_to_table_schema(arrow, schema, table=table, case_sensitive=case_sensitive)
 
 
-def compile_conform(
+def compile_cast_to_table_schema(
     source: pa.Schema, schema: Schema, *, table: str, case_sensitive: bool = True
 ) -> BatchFunction:
     """A function that brings batches of schema `source` to `stored_arrow_schema(schema)`.
@@ -84,7 +84,7 @@ def compile_conform(
     ]
     in_place = source.equals(target) and all(c.is_plain(i) for i, c in enumerate(columns))
 
-    def conform(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def cast_to_table_schema(batch: pa.RecordBatch) -> pa.RecordBatch:
         if not in_place:
             rows = batch.num_rows
             arrays = [c.array([*batch.columns], rows) for c in columns]
@@ -93,7 +93,7 @@ def compile_conform(
             _check_nulls(batch.column(i), f, f.name, table)
         return batch
 
-    return conform
+    return cast_to_table_schema
 
 
 def _describe(schema: pa.Schema) -> str:

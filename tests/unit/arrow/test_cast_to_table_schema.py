@@ -10,7 +10,10 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
-from iceberg_pyspark.arrow.write.conform import check_write_schema, compile_conform
+from iceberg_pyspark.arrow.write.cast_to_table_schema import (
+    check_write_schema,
+    compile_cast_to_table_schema,
+)
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
@@ -53,7 +56,9 @@ def one_column(type_: Type, **more: Any) -> Schema:
 def conform_batch(
     batch: pa.RecordBatch, schema: Schema, *, table: str, case_sensitive: bool = True
 ) -> pa.RecordBatch:
-    return compile_conform(batch.schema, schema, table=table, case_sensitive=case_sensitive)(batch)
+    return compile_cast_to_table_schema(
+        batch.schema, schema, table=table, case_sensitive=case_sensitive
+    )(batch)
 
 
 def conformed(schema: Schema, **columns: pa.Array) -> pa.RecordBatch:
