@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.catalogs.identifiers import quoted
 from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
 from iceberg_pyspark.spark.answers.handlers import answer
 from iceberg_pyspark.spark.bridge.captured_errors import (
@@ -27,6 +26,7 @@ from iceberg_pyspark.spark.spark_table import SparkTable, catalog_and_levels, sp
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement
 from iceberg_pyspark.sql_text.extensions import extension_statement
+from iceberg_pyspark.sql_text.names import quoted_name
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge
@@ -128,7 +128,7 @@ class IcebergSession:
         statement = extension_statement(text)
         if statement is None or (self.bridge is not None and self.bridge.has(SQL_EXTENSIONS)):
             return self.spark.sql(text)
-        name = quoted(statement.table)
+        name = quoted_name(statement.table)
         if catalog_and_levels(self.spark, name) is None:
             return self.spark.sql(text)
         run_statement(self.table(name), text, statement.offset)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels, quoted
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.row_level.assignments import as_column, parse_assignments
@@ -22,6 +21,7 @@ from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.row_level.update import Update
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spec.snapshots import SnapshotLogEntry
+from iceberg_pyspark.sql_text.names import is_path, parse_levels, quoted_name
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table
 
@@ -198,11 +198,11 @@ def spark_table(
         catalog = load_catalog(catalog_name, **options)
         reader = reader.option("catalog", catalog_name)
         reader = reader.options(**{f"catalog.{k}": v for k, v in options.items()})
-        text = quoted(levels)
+        text = quoted_name(levels)
         return SparkTable(
             catalog, identifier, name=full_name, read=lambda: reader.load(text), session=session
         )
-    text = quoted((catalog_name, *levels))
+    text = quoted_name((catalog_name, *levels))
     return SparkTable(
         open_catalog(catalog_name),
         identifier,

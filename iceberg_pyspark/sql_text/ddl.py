@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from iceberg_pyspark.catalogs.identifiers import parse_levels
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.json_fields import MAX_INT32
 from iceberg_pyspark.spec.partitioning import (
@@ -31,6 +30,7 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
+from iceberg_pyspark.sql_text.names import parse_levels
 
 _TERM = re.compile(r"(?P<function>\w+)\s*\((?P<arguments>.*)\)", re.DOTALL)
 # quoted names, words with what clings to them, spaces: each character one way only

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from iceberg_pyspark.catalogs.identifiers import parse_levels
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.properties import DISTRIBUTION_MODE
 from iceberg_pyspark.spec.schema import Schema
@@ -24,6 +23,7 @@ from iceberg_pyspark.sql_text.extensions import (
     SetIdentifierFields,
     SetWriteLayout,
 )
+from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.table.changes.pending_changes import UpdateSpec
 from iceberg_pyspark.table.table import Table
 

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import from_arrow_schema
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels
 from iceberg_pyspark.catalogs.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
+from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
 from iceberg_pyspark.sql_text.schemas import parse_schema
 from iceberg_pyspark.table.changes.create_table import (
     create_namespace_if_absent,
@@ -144,7 +144,7 @@ class TableCatalog:
 
     def list_namespaces(self, parent: str = "") -> list[str]:
         """Names of the direct children of a namespace."""
-        return [_quoted(n) for n in self._catalog.list_namespaces(self._namespace(parent))]
+        return [readable_name(n) for n in self._catalog.list_namespaces(self._namespace(parent))]
 
     def load_namespace_properties(self, name: str) -> dict[str, str]:
         """Raises `NoSuchNamespaceError`."""
@@ -195,12 +195,4 @@ def _schema(schema: str | Schema | pa.Schema) -> Schema:
 
 
 def _text(identifier: TableIdentifier) -> str:
-    return _quoted((*identifier.namespace, identifier.name))
-
-
-def _quoted(levels: Sequence[str]) -> str:
-    """A dotted name that parses to these levels."""
-    return ".".join(
-        f"`{level.replace('`', '``')}`" if any(c in level for c in "./`") else level
-        for level in levels
-    )
+    return readable_name((*identifier.namespace, identifier.name))

@@ -16,7 +16,6 @@ from iceberg_pyspark.catalogs.configuration import (
     configured_properties,
     default_name,
 )
-from iceberg_pyspark.catalogs.identifiers import is_path, parse_levels
 from iceberg_pyspark.catalogs.properties import CatalogProperties
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql_database import database_url
@@ -36,6 +35,7 @@ from iceberg_pyspark.sql_text.extensions import (
     parse_clause,
 )
 from iceberg_pyspark.sql_text.filters import parse_filter
+from iceberg_pyspark.sql_text.names import is_path, parse_levels
 from iceberg_pyspark.sql_text.schemas import parse_schema
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.locations import location_provider

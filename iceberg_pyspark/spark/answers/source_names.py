@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.catalogs.identifiers import is_path, quoted
 from iceberg_pyspark.errors import IcebergError, NotFoundError
 from iceberg_pyspark.spark.bridge.protocol import TableThere
 from iceberg_pyspark.spark.data_source.options import parse_table_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.spark_table import catalog_and_levels, catalog_options, is_our_catalog
+from iceberg_pyspark.sql_text.names import is_path, quoted, quoted_name
 
 _PARTITIONED_BY = "__partition_columns"
 """What Spark makes of `partitionBy(...)`."""
@@ -43,7 +43,7 @@ def options_in_session(spark: SparkSession, options: Mapping[str, str]) -> dict[
         return found
     if named is not None:
         catalog, levels = named
-        found |= {"catalog": catalog, **_as_options(spark, catalog), key: quoted(levels)}
+        found |= {"catalog": catalog, **_as_options(spark, catalog), key: quoted_name(levels)}
     return found
 
 
@@ -55,7 +55,7 @@ def _with_partitions(options: Mapping[str, str]) -> dict[str, str]:
     found = dict(options)
     columns = found.pop(_PARTITIONED_BY, None)
     if columns is not None:
-        found.setdefault("partitioned-by", ",".join(quoted((c,)) for c in json.loads(columns)))
+        found.setdefault("partitioned-by", ",".join(quoted(c) for c in json.loads(columns)))
     return found
 
 

@@ -1,11 +1,13 @@
-"""The catalog entry that a set of options names."""
+"""The table that a set of options names, and its catalog."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.spark.data_source.options import TableOptions
+from iceberg_pyspark.spark.data_source.options import TableOptions, parse_table_options
+from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table
 
 
@@ -23,3 +25,10 @@ def load_table(catalog: Catalog, identifier: TableIdentifier, options: TableOpti
     """The table's current metadata, its config completed by the storage options given."""
     loaded = catalog.load_table(identifier)
     return replace(loaded, config={**loaded.config, **options.storage_properties})
+
+
+def open_table(name: str, options: Mapping[str, str]) -> Table:
+    """The table of a name or path, with the options that reads and writes take."""
+    table_options = parse_table_options({**options, "path": name})
+    catalog, identifier = find_table(table_options)
+    return Table(catalog, load_table(catalog, identifier, table_options))

@@ -28,6 +28,7 @@ from iceberg_pyspark.spec.types import (
     Type,
     walk_fields,
 )
+from iceberg_pyspark.sql_text.names import quoted
 
 
 def hidden_name(field_id: int) -> str:
@@ -130,8 +131,3 @@ def type_text(type_: spark_types.DataType) -> str:
         case spark_types.MapType():
             return f"MAP<{type_text(type_.keyType)}, {type_text(type_.valueType)}>"
     return type_.simpleString()
-
-
-def quoted(name: str) -> str:
-    """A column's name in SQL."""
-    return "`" + name.replace("`", "``") + "`"

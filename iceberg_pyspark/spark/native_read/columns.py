@@ -20,7 +20,6 @@ from iceberg_pyspark.spark.native_read.column_names import (
     hidden_name,
     nested_name_reused,
     pruning_by_name_unsafe,
-    quoted,
     type_text,
     with_hidden_names,
 )
@@ -59,6 +58,7 @@ from iceberg_pyspark.spec.types import (
     walk_fields,
 )
 from iceberg_pyspark.spec.values import value_to_json
+from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.table.reading.scan import TableScan
 
 _log = logging.getLogger(__name__)

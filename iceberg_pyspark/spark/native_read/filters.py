@@ -25,7 +25,6 @@ from iceberg_pyspark.expressions.predicates import (
     Predicate,
 )
 from iceberg_pyspark.expressions.rewriting import not_bound
-from iceberg_pyspark.spark.native_read.column_names import quoted
 from iceberg_pyspark.spark.native_read.columns import sql_literal
 from iceberg_pyspark.spec.types import (
     BooleanType,
@@ -39,6 +38,7 @@ from iceberg_pyspark.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from iceberg_pyspark.sql_text.names import quoted
 
 _EXACT_TYPES = (
     BooleanType,

@@ -31,7 +31,6 @@ from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark.bridge.calls import ParquetRelation, SelectedColumn
 from iceberg_pyspark.spark.bridge.features import EXECUTOR_VECTORS, NATIVE_SCAN, ORC_SCAN
 from iceberg_pyspark.spark.native_read import position_deletes
-from iceberg_pyspark.spark.native_read.column_names import quoted
 from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_SEQUENCE,
     ROW_INDEX,
@@ -72,6 +71,7 @@ from iceberg_pyspark.spec.manifests import FileContent, FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETED
 from iceberg_pyspark.spec.properties import DATA_FORMAT, VERIFY_CHECKSUMS
 from iceberg_pyspark.spec.types import DateType, NestedField
+from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.restricted import check_read
 from iceberg_pyspark.table.reading.scan import TableScan

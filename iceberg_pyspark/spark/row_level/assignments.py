@@ -12,9 +12,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.catalogs.identifiers import parse_levels
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.values import Field, Kept, Sql, Struct, Value
+from iceberg_pyspark.sql_text.names import parse_levels
 
 ColumnPath: TypeAlias = tuple[str, ...]
 Assignments: TypeAlias = Mapping[ColumnPath, Value]

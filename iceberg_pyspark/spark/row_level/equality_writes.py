@@ -21,7 +21,6 @@ from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.calls import ChangedColumn, ChangedRows, ChangedWhen
 from iceberg_pyspark.spark.bridge.values import Sql, Value
-from iceberg_pyspark.spark.native_read.column_names import quoted
 from iceberg_pyspark.spark.native_read.location_settings import as_session_reads, session_settings
 from iceberg_pyspark.spark.row_level.run import Request, settings_of
 from iceberg_pyspark.spark.row_level.store_assignment import Rows, ToStore, stored_values
@@ -38,6 +37,7 @@ from iceberg_pyspark.spec.sorting import UNSORTED
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import NestedField, PrimitiveType
+from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
 from iceberg_pyspark.table.changes.commit_files import commit_action

@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.values import OfSource, Value
-from iceberg_pyspark.spark.native_read.column_names import quoted
 from iceberg_pyspark.spark.row_level.assignments import (
     ColumnPath,
     as_column,
@@ -21,6 +20,7 @@ from iceberg_pyspark.spark.row_level.assignments import (
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spark.row_level.operation import RowChanges
+from iceberg_pyspark.sql_text.names import quoted
 
 SOURCE_ALIAS = "s"
 

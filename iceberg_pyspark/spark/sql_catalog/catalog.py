@@ -80,6 +80,7 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
 )
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
+from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.changes.create_table import create_table, new_table_properties
 from iceberg_pyspark.table.changes.purge_table import purge_table
 from iceberg_pyspark.table.metadata_tables.by_name import metadata_table, table_of_metadata_table
@@ -417,9 +418,7 @@ def _partitioning_of_metadata_table(
     if name != "position_deletes":
         return ()
     return tuple(
-        ShownTransform(
-            transform="identity", column="`partition`.`" + f.name.replace("`", "``") + "`"
-        )
+        ShownTransform(transform="identity", column=quoted_name(("partition", f.name)))
         for f in metadata.default_spec.fields
         if not isinstance(f.transform, VoidTransform)
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iceberg_pyspark.catalogs.identifiers import quoted
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.protocol import (
     ReadStatement,
@@ -23,6 +22,7 @@ from iceberg_pyspark.sql_text.extensions import (
     extension_statement,
     parse_clause,
 )
+from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.run_sql_extensions import run_clause
 from iceberg_pyspark.table.table import Table
 
@@ -43,7 +43,7 @@ def statement_read(q: StatementRead) -> ReadStatement:
         return ReadStatement(table=table, problem=problem)
     return ReadStatement(
         table=table,
-        quoted=quoted(found.table),
+        quoted=quoted_name(found.table),
         property=STATEMENT_PROPERTY,
         clause=q.text[found.offset :],
     )

@@ -24,6 +24,7 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
+from iceberg_pyspark.sql_text.names import quoted_name
 
 
 def shown_properties(metadata: TableMetadata) -> dict[str, str]:
@@ -109,6 +110,6 @@ def _quoted_path(schema: Schema, field_id: int) -> str:
     levels = []
     at: int | None = field_id
     while at is not None:
-        levels.append("`" + schema.field_by_id[at].name.replace("`", "``") + "`")
+        levels.append(schema.field_by_id[at].name)
         at = schema.parent_by_id.get(at)
-    return ".".join(reversed(levels))
+    return quoted_name(levels[::-1])

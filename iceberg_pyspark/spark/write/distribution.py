@@ -36,6 +36,7 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
+from iceberg_pyspark.sql_text.names import quoted_name
 
 DistributionMode: TypeAlias = Literal["none", "hash", "range"]
 
@@ -219,4 +220,4 @@ def column_of(field_id: int, schema: Schema) -> Column:
     while parent is not None:
         path.insert(0, schema.field_by_id[parent].name)
         parent = schema.parent_by_id.get(parent)
-    return F.col(".".join("`" + name.replace("`", "``") + "`" for name in path))
+    return F.col(quoted_name(path))

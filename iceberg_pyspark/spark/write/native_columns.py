@@ -17,7 +17,6 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.calls import WrittenColumn
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.native_read.column_names import quoted
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spark.write.distribution import column_of, transformed
 from iceberg_pyspark.spec import types as ice
@@ -33,6 +32,7 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
+from iceberg_pyspark.sql_text.names import quoted
 
 _FIELD_ID = "parquet.field.id"
 _WRITTEN_ALIKE = (

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
-from iceberg_pyspark.catalogs.identifiers import parse_levels
 from iceberg_pyspark.errors import InvalidMetadataError, LocationRefusedError, StorageError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
@@ -38,6 +37,7 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField, StructType
 from iceberg_pyspark.sql_text.given_filter import predicate_of
+from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests

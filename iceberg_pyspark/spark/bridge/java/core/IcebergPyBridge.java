@@ -91,6 +91,9 @@ public class IcebergPyBridge {
   /** The handle of the session that asks; Python may ask for the session by it. */
   static String session() { return IcebergPySessions.handleOf(IcebergPySessions.active()).text; }
 
+  /** A column's name as Spark parses it, whatever it holds. */
+  static String quoted(String name) { return "`" + name.replace("`", "``") + "`"; }
+
   static scala.collection.immutable.Seq seq(List list) {
     return (scala.collection.immutable.Seq) scala.jdk.javaapi.CollectionConverters.asScala(list)
         .toSeq();

@@ -28,7 +28,7 @@ class IcebergPyColumnStatistics implements ColumnStatistics {
     for (int i = 0; i < columns.size(); i++) {
       IcebergPyColumnFacts one = (IcebergPyColumnFacts) columns.get(i);
       DataType type = DataType.fromJson(one.type());
-      out.put(Expressions.column("`" + one.column().replace("`", "``") + "`"),
+      out.put(Expressions.column(IcebergPyBridge.quoted(one.column())),
           new IcebergPyColumnStatistics(one.distinctCount(), one.nullCount(),
               IcebergPyValues.internal(one.least(), type),
               IcebergPyValues.internal(one.greatest(), type)));

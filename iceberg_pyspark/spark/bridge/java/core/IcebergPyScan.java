@@ -47,7 +47,7 @@ public class IcebergPyScan
     List known = table.filtered(), read = Arrays.asList(schema.fieldNames()), out = new ArrayList();
     for (int i = 0; i < known.size(); i++)
       if (read.contains(known.get(i)))
-        out.add(Expressions.column("`" + ((String) known.get(i)).replace("`", "``") + "`"));
+        out.add(Expressions.column(IcebergPyBridge.quoted((String) known.get(i))));
     return (NamedReference[]) out.toArray(new NamedReference[0]);
   }
   /** A task for each group is what only joins of groups want: where that is asked for. */

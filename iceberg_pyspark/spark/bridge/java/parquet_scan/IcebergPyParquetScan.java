@@ -113,11 +113,11 @@ public class IcebergPyParquetScan
     List out = new ArrayList();
     String[] constants = table.files.constantSchema.fieldNames();
     for (int i = 0; i < constants.length; i++)
-      out.add(Expressions.column("`" + constants[i] + "`"));
+      out.add(Expressions.column(IcebergPyBridge.quoted(constants[i])));
     String[] columns = table.columns.fieldNames();
     for (int i = 0; i < columns.length; i++)
       if (table.filtered.containsKey(columns[i]))
-        out.add(Expressions.column("`" + columns[i].replace("`", "``") + "`"));
+        out.add(Expressions.column(IcebergPyBridge.quoted(columns[i])));
     return (NamedReference[]) out.toArray(new NamedReference[0]);
   }
 
