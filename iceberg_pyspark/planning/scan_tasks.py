@@ -1,7 +1,7 @@
 """What travels from the planner to the readers: one context, many small tasks.
 
 The context is complete before planning starts and is shipped once; a task carries no metrics
-(design section 5). Everything here is plain data and pickles small.
+Everything here is plain data and pickles small.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def registered(tmp_path: Path, claimed: str, **properties: str) -> tuple[Table, 
 
 
 def test_metadata_cannot_move_the_pointer(tmp_path: Path) -> None:
-    """Else the folder it claims would be the table's own after the next commit, faults.md 45."""
+    """Else the folder it claims would be the table's own after the next commit."""
     for properties in ({}, {"write.metadata.path": f"{tmp_path}/victim/metadata"}):
         table, catalog = registered(tmp_path, f"{tmp_path}/victim", **properties)
         own = own_folders(catalog.catalog, table.loaded)

@@ -1,6 +1,6 @@
 """Where a table may read, on both paths: its own store, unless catalog, session or read say else.
 
-Whoever can write a table's metadata could else have any file read: faults.md 43 and 44.
+Whoever can write a table's metadata could else have any file read.
 """
 
 from __future__ import annotations

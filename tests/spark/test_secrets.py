@@ -1,4 +1,4 @@
-"""A search for secrets in all that Spark, its logs, pages and errors show (faults.md 47)."""
+"""A search for secrets in all that Spark, its logs, pages and errors show."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Spark pickles this reader before it calls `partitions()`, so all that tasks need is here from the
 start. `pushFilters` is left out on purpose: Spark keeps pushed filters on the relation and drops
-rows of later queries on the same DataFrame (design section 1).
+rows of later queries on the same DataFrame.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Planned files fall into parts by what they need: nothing, bitmaps of deleted rows, deleted keys
 (`spark/native_read/equality_deletes.py`) with or without bitmaps, or the portable reader. Each part
-is a relation of its own, of files of one format, so that only files with deletes pay for them
-(design section 5). What Spark's readers might get wrong goes to the portable part, and ORC files
+is a relation of its own, of files of one format, so that only files with deletes pay for
+them. What Spark's readers might get wrong goes to the portable part, and ORC files
 with deleted positions too: Spark's reader tells none.
 """
 

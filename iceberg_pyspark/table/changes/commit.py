@@ -1,6 +1,6 @@
 """The commit loop: refresh, ask every step for its changes, swap; again after a conflict.
 
-A commit ends in one of three ways (design section 6). Done: it returns. Refused: nothing
+A commit ends in one of three ways (`commits/outcomes.py`). Done: it returns. Refused: nothing
 happened, and what was written for it is removed. Unknown: the table is looked at for our own
 snapshots; found is done, anything else stays unknown, and no file is touched. Which of the three a
 swap was, its catalog says by a value (`commits/outcomes.py`).

@@ -1,6 +1,6 @@
 """One read of one snapshot: what it returns, of which rows, planned and carried out.
 
-Joins the parts (design section 5): the snapshot is pinned when the scan is made; `context` is
+The snapshot is pinned when the scan is made; `context` is
 complete then and is all that readers elsewhere need besides the tasks.
 """
 

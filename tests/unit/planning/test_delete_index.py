@@ -133,13 +133,15 @@ def partitioned(*types: PrimitiveType) -> Snapshot:
     return Snapshot(schema, spec, replace(spec, spec_id=1))
 
 
-def test_equality_deletes_apply_to_strictly_older_data_conformance_22() -> None:
+def test_equality_deletes_apply_to_strictly_older_data() -> None:
+    """Conformance 22."""
     data = [at(n, a_file(f"d{n}")) for n in (1, 2, 3)]
     found = unpartitioned().match(data, [at(2, equality("e"))])
     assert found == {"d1": {"e"}}
 
 
-def test_position_deletes_apply_to_data_of_the_same_commit_too_conformance_22() -> None:
+def test_position_deletes_apply_to_data_of_the_same_commit_too() -> None:
+    """Conformance 22."""
     data = [at(n, a_file(f"d{n}")) for n in (1, 2, 3)]
     found = unpartitioned().match(data, [at(2, deletes("p", POSITION))])
     assert found == {"d1": {"p"}, "d2": {"p"}}
@@ -153,7 +155,8 @@ def test_vectors_apply_to_the_file_they_name() -> None:
     assert found == {"d1": {"v@4"}}
 
 
-def test_equality_deletes_of_an_unpartitioned_spec_are_global_conformance_23() -> None:
+def test_equality_deletes_of_an_unpartitioned_spec_are_global() -> None:
+    """Conformance 23."""
     schema, spec = identity_table(LongType())
     field = spec.fields[0]
     void = PartitionSpec(
@@ -175,7 +178,8 @@ def test_position_deletes_of_an_unpartitioned_spec_are_not_global() -> None:
     assert snapshot.match(data, [at(2, deletes("p", POSITION, spec_id=1))]) == {}
 
 
-def test_deletes_stay_in_their_spec_and_partition_conformance_24_25() -> None:
+def test_deletes_stay_in_their_spec_and_partition() -> None:
+    """Conformance 24 and 25."""
     snapshot = partitioned(LongType())
     data = [
         at(1, a_file("a", partition=(1,))),
@@ -190,7 +194,8 @@ def test_deletes_stay_in_their_spec_and_partition_conformance_24_25() -> None:
     assert snapshot.match(data, delete) == {"a": {"e"}, "b": {"p"}}
 
 
-def test_partitions_are_equal_as_the_specification_says_conformance_26() -> None:
+def test_partitions_are_equal_as_the_specification_says() -> None:
+    """Conformance 26."""
     snapshot = partitioned(DoubleType(), LongType())
     other_nan = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000001))[0]
     values = {"nan": math.nan, "zero": 0.0, "minus": -0.0, "null": None}
@@ -214,7 +219,8 @@ def test_partitions_are_equal_as_the_specification_says_conformance_26() -> None
         deletes("v", POSITION, referenced_data_file="d", partition=(2,)),
     ],
 )
-def test_a_delete_that_names_a_file_elsewhere_is_damage_conformance_25(delete: DataFile) -> None:
+def test_a_delete_that_names_a_file_elsewhere_is_damage(delete: DataFile) -> None:
+    """Conformance 25."""
     data = [at(1, a_file("d", partition=(1,)))]
     with pytest.raises(InvalidMetadataError, match=r"v.* names d, which is of another partition"):
         partitioned(LongType()).match(data, [at(2, delete)])
@@ -226,7 +232,8 @@ def test_bounds_that_name_a_file_elsewhere_only_do_not_apply() -> None:
     assert partitioned(LongType()).match(data, [at(2, delete)]) == {}
 
 
-def test_a_vector_replaces_position_deletes_conformance_32() -> None:
+def test_a_vector_replaces_position_deletes() -> None:
+    """Conformance 32."""
     data = [at(1, a_file("a")), at(1, a_file("b"))]
     delete = [
         at(2, deletes("p", POSITION)),
@@ -237,13 +244,15 @@ def test_a_vector_replaces_position_deletes_conformance_32() -> None:
     assert unpartitioned().match(data, delete) == {"a": {"v@4", "e"}, "b": {"p", "e"}}
 
 
-def test_two_vectors_of_a_file_are_damage_conformance_33() -> None:
+def test_two_vectors_of_a_file_are_damage() -> None:
+    """Conformance 33."""
     delete = [at(2, vector("v", "a")), at(3, vector("w", "a", 30))]
     with pytest.raises(InvalidMetadataError, match=r"a has two deletion vectors.*v at.*w at"):
         unpartitioned().match([at(1, a_file("a"))], delete)
 
 
-def test_position_deletes_of_one_file_by_name_or_by_bounds_conformance_37() -> None:
+def test_position_deletes_of_one_file_by_name_or_by_bounds() -> None:
+    """Conformance 37."""
     data = [at(1, a_file(p)) for p in ("a", "b")]
     delete = [
         at(2, deletes("named", POSITION, referenced_data_file="a")),
@@ -256,7 +265,8 @@ def test_position_deletes_of_one_file_by_name_or_by_bounds_conformance_37() -> N
     }
 
 
-def test_bounds_of_paths_narrow_and_need_not_be_whole_conformance_37() -> None:
+def test_bounds_of_paths_narrow_and_need_not_be_whole() -> None:
+    """Conformance 37."""
     data = [at(1, a_file(p)) for p in ("data/1", "data/2", "data/3")]
     delete = [
         at(2, deletes("two", POSITION, **between("data/2", "data/3"))),
@@ -277,7 +287,8 @@ def test_bounds_of_paths_narrow_and_need_not_be_whole_conformance_37() -> None:
         (replace(vector("v", "a"), referenced_data_file=None), "referenced_data_file"),
     ],
 )
-def test_a_vector_must_say_where_it_is_conformance_35(damaged: DataFile, missing: str) -> None:
+def test_a_vector_must_say_where_it_is(damaged: DataFile, missing: str) -> None:
+    """Conformance 35."""
     with pytest.raises(InvalidMetadataError, match=f"v: a deletion vector must have {missing}"):
         unpartitioned().match([at(1, a_file("a"))], [at(2, damaged)])
 

@@ -153,9 +153,10 @@ def test_bounds_decode_like_one_bound(data: st.DataObject) -> None:
         (TimestampNsType(), struct.pack("<i", -1), -86_400_000_000_000),
     ],
 )
-def test_bounds_written_before_a_promotion_are_read_conformance_41(
+def test_bounds_written_before_a_promotion_are_read(
     type_: PrimitiveType, stored: bytes, value: Any
 ) -> None:
+    """Conformance 41."""
     assert decode_bounds(pa.array([stored, None]), type_).to_pylist() == [value, None]
 
 
@@ -164,7 +165,8 @@ def test_a_date_beyond_the_promoted_type_is_unknown() -> None:
     assert decode_bounds(stored, TimestampNsType()).to_pylist() == [None, 5]
 
 
-def test_decimal_bounds_have_any_width_conformance_45() -> None:
+def test_decimal_bounds_have_any_width() -> None:
+    """Conformance 45."""
     stored = pa.array(
         [b"\x00", b"\x7f", b"\x00\x80", b"\x80", b"\xff" * 16, b"\x00" * 15 + b"\x05"]
     )

@@ -172,7 +172,8 @@ def test_partitions_that_prove_the_predicate_need_no_row_filter() -> None:
     assert not task.filter_satisfied
 
 
-def test_an_unknown_spec_is_refused_conformance_10() -> None:
+def test_an_unknown_spec_is_refused() -> None:
+    """Conformance 10."""
     io = MemoryFileIO()
     manifest = replace(numbered(io, "a", 1), partition_spec_id=8)
     with pytest.raises(InvalidMetadataError, match=r"a\.avro: partition spec 8 is not in"):
@@ -193,7 +194,8 @@ def test_manifests_without_live_files_are_skipped() -> None:
     assert planned.statistics.manifests_kept == 0
 
 
-def test_a_v1_manifest_without_counts_is_read_conformance_9() -> None:
+def test_a_v1_manifest_without_counts_is_read() -> None:
+    """Conformance 9."""
     io = MemoryFileIO()
     manifest = replace(numbered(io, "a", 1, 2), added_files_count=None, existing_files_count=None)
     planned = plan(io, [manifest], LiteralPredicate("eq", "c1", 2))
@@ -265,7 +267,8 @@ def with_bounds(path: str, low: int | None, high: int | None, **values: Any) -> 
     )
 
 
-def test_equality_deletes_are_left_out_by_sound_bounds_only_conformance_31() -> None:
+def test_equality_deletes_are_left_out_by_sound_bounds_only() -> None:
+    """Conformance 31."""
     io = MemoryFileIO()
     data = [
         with_bounds("low", 1, 5),
@@ -369,9 +372,10 @@ def files_with_rows(draw: DrawFn) -> tuple[PartitionSpec, list[tuple[DataFile, l
 
 @settings(max_examples=120, deadline=None)
 @given(st.lists(files_with_rows(), min_size=1, max_size=3), predicates(BOUND))
-def test_no_file_with_a_matching_row_is_pruned_conformance_57(
+def test_no_file_with_a_matching_row_is_pruned(
     groups: list[tuple[PartitionSpec, list[tuple[DataFile, list[Row]]]]], predicate: Predicate
 ) -> None:
+    """Conformance 57."""
     io = MemoryFileIO()
     manifests = []
     wanted = set()
@@ -405,7 +409,8 @@ def test_partitions_of_zeros_stay_apart() -> None:
     assert [repr(t.partition) for t in tasks] == ["(0.0,)", "(-0.0,)", "(None,)"]
 
 
-def test_a_partition_of_a_dropped_column_still_plans_conformance_63() -> None:
+def test_a_partition_of_a_dropped_column_still_plans() -> None:
+    """Conformance 63."""
     io = MemoryFileIO()
     manifests = [numbered(io, "a", 1, 2)]
     left = Schema(fields=(NestedField(field_id=2, name="c2", type=StringType()),), schema_id=1)

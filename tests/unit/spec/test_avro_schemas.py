@@ -181,7 +181,8 @@ def test_records_have_the_names_java_gives_them() -> None:
         ),
     ],
 )
-def test_primitive_types_conformance_80_81(type_: PrimitiveType, avro: Any) -> None:
+def test_primitive_types(type_: PrimitiveType, avro: Any) -> None:
+    """Conformance 80 and 81."""
     optional = NestedField(field_id=1, name="a", type=type_)
     required = NestedField(field_id=2, name="b", type=type_, required=True)
     first, second = (
@@ -194,7 +195,8 @@ def test_primitive_types_conformance_80_81(type_: PrimitiveType, avro: Any) -> N
 @pytest.mark.parametrize(
     ("precision", "size"), [(1, 1), (2, 1), (3, 2), (9, 4), (10, 5), (18, 8), (19, 9), (38, 16)]
 )
-def test_decimals_take_the_least_bytes_conformance_77(precision: int, size: int) -> None:
+def test_decimals_take_the_least_bytes(precision: int, size: int) -> None:
+    """Conformance 77."""
     assert decimal_bytes(precision) == size
 
 
@@ -240,7 +242,8 @@ def test_a_named_type_is_defined_once() -> None:
     fastavro.parse_schema(schema)
 
 
-def test_original_names_are_kept_beside_sanitised_ones_conformance_82() -> None:
+def test_original_names_are_kept_beside_sanitised_ones() -> None:
+    """Conformance 82."""
     field = NestedField(field_id=1, name="a.b", type=LongType())
     (avro,) = record_schema(StructType((field,)), "r")["fields"]
     assert (avro["name"], avro["iceberg-field-name"]) == ("a_x2Eb", "a.b")
@@ -275,7 +278,8 @@ def test_original_names_are_kept_beside_sanitised_ones_conformance_82() -> None:
         ),
     ],
 )
-def test_defaults_become_avro_defaults_conformance_71(type_: Type, default: Any, avro: Any) -> None:
+def test_defaults_become_avro_defaults(type_: Type, default: Any, avro: Any) -> None:
+    """Conformance 71."""
     field = NestedField(field_id=1, name="a", type=type_, initial_default=default)
     (found,) = record_schema(StructType((field,)), "r")["fields"]
     assert found["default"] == avro

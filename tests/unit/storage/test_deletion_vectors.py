@@ -1,4 +1,4 @@
-"""Deletion vectors: bytes, masks, files. Conformance 35 and 36; faults.md 36, 37, 40."""
+"""Deletion vectors: bytes, masks, files. Conformance 35 and 36."""
 
 from __future__ import annotations
 
@@ -142,7 +142,6 @@ def test_damage_is_named(blob: bytes, message: str) -> None:
         decode_deletion_vector(blob, "table t, file f")
 
 
-# faults.md 36
 def test_every_truncation_is_a_typed_error() -> None:
     blob = encode_deletion_vector([*range(100), *range(70_000, 90_000, 2), 2**33])
     for length in [*range(200), *range(200, len(blob), 37)]:
@@ -150,7 +149,6 @@ def test_every_truncation_is_a_typed_error() -> None:
             decode_deletion_vector(blob[:length], "dv")
 
 
-# faults.md 37
 def test_every_bit_flip_is_found() -> None:
     blob = encode_deletion_vector([*range(100), *range(70_000, 90_000, 2), 2**33])
     rng = random.Random(5)
@@ -234,7 +232,7 @@ def test_pyiceberg_reads_the_vectors() -> None:
     }
 
 
-# interop.md section 5: DuckDB 1.5.3
+# DuckDB 1.5.3
 def test_a_bare_blob_without_puffin_around_it_is_read() -> None:
     io = MemoryFileIO()
     io.write_bytes("dv.bin", b"junk" + GOOD)
@@ -242,7 +240,6 @@ def test_a_bare_blob_without_puffin_around_it_is_read() -> None:
     assert list(bitmap) == [1, 2, 300]
 
 
-# faults.md 40
 @pytest.mark.parametrize(
     ("offset", "size"), [(0, len(GOOD) + 1), (1, len(GOOD)), (-1, 4), (0, 2**62), (0, 0), (4, 24)]
 )

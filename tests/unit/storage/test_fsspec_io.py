@@ -152,14 +152,12 @@ def test_a_timeout_must_be_a_number() -> None:
         file_system_arguments("s3", {"s3.request-timeout": "soon"})
 
 
-# faults.md 47
 def test_secrets_are_in_no_repr() -> None:
     text = repr(FsspecFileIO(SECRETS)) + repr(open_storage("/t", SECRETS))
     assert "s3.session-token" in text
     assert not any(secret in text for secret in SECRETS.values())
 
 
-# faults.md 47
 def test_secrets_are_in_no_error(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Store, "error", RuntimeError("403 for ?token=vended-token&x"))
     with pytest.raises(StorageError, match=r"token=\*\*\*&x") as caught:
@@ -239,7 +237,6 @@ def test_a_range_is_asked_for_by_name(s3: str) -> None:
     assert io.read_range(f"{s3}/f", 3, 4) == b"3456"
 
 
-# faults.md 13
 def test_a_store_that_ignores_the_condition_is_refused(
     s3: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,7 +129,8 @@ def test_a_list_reads_back_as_it_was_assigned() -> None:
     assert read_manifest_list(io, "snap.avro") == list(written.manifests)
 
 
-def test_older_manifests_keep_their_numbers_conformance_8() -> None:
+def test_older_manifests_keep_their_numbers() -> None:
+    """Conformance 8."""
     old = a_manifest(
         "old", sequence_number=2, min_sequence_number=1, added_snapshot_id=3, first_row_id=40
     )
@@ -140,7 +141,8 @@ def test_older_manifests_keep_their_numbers_conformance_8() -> None:
     assert written.manifests[1].min_sequence_number == SEQUENCE_NUMBER
 
 
-def test_row_ids_of_the_specification_example_conformance_16() -> None:
+def test_row_ids_of_the_specification_example() -> None:
+    """Conformance 16."""
     manifests = [
         a_manifest("existing", sequence_number=1, added_snapshot_id=3, first_row_id=925),
         a_manifest("added1", added_rows_count=100, existing_rows_count=25),
@@ -152,7 +154,8 @@ def test_row_ids_of_the_specification_example_conformance_16() -> None:
     assert (written.next_row_id, written.added_rows) == (1375, 375)
 
 
-def test_delete_manifests_get_no_row_id_conformance_17() -> None:
+def test_delete_manifests_get_no_row_id() -> None:
+    """Conformance 17."""
     io = MemoryFileIO()
     delete = a_manifest("d", content=ManifestContent.DELETES, added_rows_count=7)
     written = write_list(io, [delete, a_manifest("a")])
@@ -160,7 +163,8 @@ def test_delete_manifests_get_no_row_id_conformance_17() -> None:
     assert key_values(io, "snap.avro")["first-row-id"] == "1000"
 
 
-def test_data_manifests_from_before_v3_get_row_ids_conformance_18() -> None:
+def test_data_manifests_from_before_v3_get_row_ids() -> None:
+    """Conformance 18."""
     old = a_manifest("old", sequence_number=1, added_snapshot_id=3, existing_rows_count=5)
     written = write_list(MemoryFileIO(), [old], first_row_id=0)
     assert written.manifests[0].first_row_id == 0
@@ -173,7 +177,8 @@ def test_before_v3_nothing_is_assigned() -> None:
     assert (written.next_row_id, written.added_rows) == (None, None)
 
 
-def test_a_retry_changes_the_list_only_conformance_7() -> None:
+def test_a_retry_changes_the_list_only() -> None:
+    """Conformance 7."""
     io = MemoryFileIO()
     manifest = write_entries(io, [added(a_file())])
     before = io.read_bytes("m.avro")
@@ -229,7 +234,8 @@ def test_key_values_of_a_list() -> None:
     }
 
 
-def test_v1_lists_have_no_numbers_and_may_have_no_counts_conformance_9() -> None:
+def test_v1_lists_have_no_numbers_and_may_have_no_counts() -> None:
+    """Conformance 9."""
     io = MemoryFileIO()
     written = write_list(
         io,
@@ -279,7 +285,8 @@ def test_counts_and_the_least_sequence_number_of_live_files() -> None:
     assert manifest.sequence_number == UNASSIGNED_SEQUENCE_NUMBER
 
 
-def test_key_values_of_a_manifest_conformance_12() -> None:
+def test_key_values_of_a_manifest() -> None:
+    """Conformance 12."""
     io = MemoryFileIO()
     schema, spec = identity_table(LongType())
     write_entries(
@@ -303,7 +310,8 @@ def test_key_values_of_a_manifest_conformance_12() -> None:
     assert found["partition-spec"].startswith("[{")
 
 
-def test_a_manifest_tells_its_own_schema_and_spec_conformance_10() -> None:
+def test_a_manifest_tells_its_own_schema_and_spec() -> None:
+    """Conformance 10."""
     io = MemoryFileIO()
     schema, spec = identity_table(LongType(), StringType(), spec_id=6)
     write_entries(io, [], schema=schema, spec=spec, partition_type=partition_type(spec, [schema]))
@@ -313,9 +321,10 @@ def test_a_manifest_tells_its_own_schema_and_spec_conformance_10() -> None:
 
 
 @pytest.mark.parametrize("entry", [existing(a_file()), deleted(a_file())])
-def test_entries_of_older_snapshots_must_bring_their_numbers_conformance_4(
+def test_entries_of_older_snapshots_must_bring_their_numbers(
     entry: ManifestEntry,
 ) -> None:
+    """Conformance 4."""
     with pytest.raises(InvalidRequestError, match="must bring its snapshot id"):
         write_entries(MemoryFileIO(), [replace(entry, sequence_number=None)])
 
@@ -332,7 +341,8 @@ def test_a_manifest_holds_one_content_and_one_spec() -> None:
         )
 
 
-def test_a_v1_snapshot_may_list_its_manifests_itself_conformance_86() -> None:
+def test_a_v1_snapshot_may_list_its_manifests_itself() -> None:
+    """Conformance 86."""
     io = MemoryFileIO()
     write_entries(io, [added(a_file())], format_version=1)
     snapshot = Snapshot(snapshot_id=3, timestamp_ms=0, manifests=("m.avro",))
@@ -371,7 +381,8 @@ def summary_of(type_: Any, *values: Any) -> PartitionFieldSummary:
     return summaries[0]
 
 
-def test_summaries_of_zeros_keep_their_sign_conformance_43() -> None:
+def test_summaries_of_zeros_keep_their_sign() -> None:
+    """Conformance 43."""
     for values in ([0.0, -0.0], [-0.0, 0.0]):
         summary = summary_of(DoubleType(), *values)
         assert summary.lower_bound == struct.pack("<d", -0.0)
@@ -405,7 +416,8 @@ def test_uuids_that_java_orders_otherwise_are_not_summarised() -> None:
     assert written.partitions is None
 
 
-def test_summaries_of_nulls_and_nans_conformance_47() -> None:
+def test_summaries_of_nulls_and_nans() -> None:
+    """Conformance 47."""
     nan = summary_of(DoubleType(), math.nan, math.nan)
     assert nan == PartitionFieldSummary(contains_null=False, contains_nan=True)
     null = summary_of(LongType(), None)

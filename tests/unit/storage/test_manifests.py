@@ -178,7 +178,8 @@ def test_both_decoders_give_the_same_table(data: st.DataObject, version: int) ->
 
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "zstd"])
-def test_all_codecs_are_readable_conformance_13(codec: str, decoder: Decoder) -> None:
+def test_all_codecs_are_readable(codec: str, decoder: Decoder) -> None:
+    """Conformance 13."""
     io = MemoryFileIO()
     manifest = listed(io, [added(a_file(str(i))) for i in range(50)], codec=codec)
     table = read_entries(io, manifest, NO_PARTITION, decoder=decoder)
@@ -202,7 +203,8 @@ def test_metrics_of_chosen_fields_are_columns() -> None:
     assert metric_column("value_counts", 2) not in table.schema.names
 
 
-def test_an_added_file_may_bring_an_older_data_sequence_number_conformance_6() -> None:
+def test_an_added_file_may_bring_an_older_data_sequence_number() -> None:
+    """Conformance 6."""
     io = MemoryFileIO()
     manifest = listed(io, [added(a_file("a"), sequence_number=2), added(a_file("b"))])
     table = read_entries(io, manifest, NO_PARTITION)
@@ -211,7 +213,8 @@ def test_an_added_file_may_bring_an_older_data_sequence_number_conformance_6() -
     assert manifest.min_sequence_number == 2
 
 
-def test_row_ids_are_inherited_in_order_conformance_14() -> None:
+def test_row_ids_are_inherited_in_order() -> None:
+    """Conformance 14."""
     io = MemoryFileIO()
     manifest = listed(
         io,
@@ -228,14 +231,16 @@ def test_row_ids_are_inherited_in_order_conformance_14() -> None:
     assert table["first_row_id"].to_pylist() == [800, 1000, None, 1050, 1100]
 
 
-def test_without_a_first_row_id_of_the_manifest_there_are_none_conformance_15() -> None:
+def test_without_a_first_row_id_of_the_manifest_there_are_none() -> None:
+    """Conformance 15."""
     io = MemoryFileIO()
     manifest = listed(io, [existing(a_file("a", first_row_id=800))], format_version=3)
     table = read_entries(io, replace(manifest, first_row_id=None), NO_PARTITION)
     assert table["first_row_id"].to_pylist() == [None]
 
 
-def test_delete_files_have_no_row_ids_conformance_17() -> None:
+def test_delete_files_have_no_row_ids() -> None:
+    """Conformance 17."""
     io = MemoryFileIO()
     delete = a_file("d", content=FileContent.POSITION_DELETES, first_row_id=3)
     manifest = listed(io, [added(delete)], format_version=3, content=ManifestContent.DELETES)
@@ -287,7 +292,8 @@ def raw_entry(version: int = 2, status: int = 1, **file: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_v1_manifests_have_sequence_number_zero_and_data_conformance_3(decoder: Decoder) -> None:
+def test_v1_manifests_have_sequence_number_zero_and_data(decoder: Decoder) -> None:
+    """Conformance 3."""
     io = MemoryFileIO()
     schema = manifest_entry_schema(NO_PARTITION, 1)
     manifest = write_raw(io, schema, [raw_entry(status=0), raw_entry(status=1)])
@@ -298,7 +304,8 @@ def test_v1_manifests_have_sequence_number_zero_and_data_conformance_3(decoder: 
 
 
 @pytest.mark.parametrize("status", [EntryStatus.EXISTING, EntryStatus.DELETED])
-def test_only_added_entries_inherit_sequence_numbers_conformance_1(status: EntryStatus) -> None:
+def test_only_added_entries_inherit_sequence_numbers(status: EntryStatus) -> None:
+    """Conformance 1."""
     io = MemoryFileIO()
     schema = manifest_entry_schema(NO_PARTITION, 2)
     manifest = write_raw(io, schema, [raw_entry(status=status)])
@@ -307,7 +314,8 @@ def test_only_added_entries_inherit_sequence_numbers_conformance_1(status: Entry
 
 
 @pytest.mark.parametrize("status", [0, 1, 2])
-def test_any_entry_inherits_the_snapshot_id_conformance_2(status: int) -> None:
+def test_any_entry_inherits_the_snapshot_id(status: int) -> None:
+    """Conformance 2."""
     io = MemoryFileIO()
     schema = manifest_entry_schema(NO_PARTITION, 2)
     record = raw_entry(status=status) | {
@@ -355,7 +363,8 @@ def renamed(record: Any, schema: Any) -> Any:
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_fields_are_found_by_id_whatever_their_name_conformance_11(decoder: Decoder) -> None:
+def test_fields_are_found_by_id_whatever_their_name(decoder: Decoder) -> None:
+    """Conformance 11."""
     io = MemoryFileIO()
     schema = manifest_entry_schema(NO_PARTITION, 2)
     record = raw_entry(
@@ -379,9 +388,8 @@ def test_fields_are_found_by_id_whatever_their_name_conformance_11(decoder: Deco
 
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("logical", [True, False])
-def test_days_read_the_same_with_and_without_date_conformance_56(
-    logical: bool, decoder: Decoder
-) -> None:
+def test_days_read_the_same_with_and_without_date(logical: bool, decoder: Decoder) -> None:
+    """Conformance 56."""
     io = MemoryFileIO()
     type_ = StructType((NestedField(field_id=1000, name="d", type=DateType()),))
     written = type_ if logical else StructType((replace(type_.fields[0], type=IntegerType()),))
@@ -450,9 +458,8 @@ def test_a_partition_field_written_as_null_is_null() -> None:
         (UnknownType(), None),
     ],
 )
-def test_values_of_unknown_type_are_kept_as_they_are_conformance_26(
-    written: PrimitiveType, value: Any
-) -> None:
+def test_values_of_unknown_type_are_kept_as_they_are(written: PrimitiveType, value: Any) -> None:
+    """Conformance 26."""
     io = MemoryFileIO()
     schema = StructType((NestedField(field_id=1000, name="d", type=written),))
     manifest = write_raw(io, manifest_entry_schema(schema, 2), [raw_entry(partition={"d": value})])
@@ -478,7 +485,8 @@ def test_void_may_be_stored_as_int_whatever_its_source(
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_names_avro_does_not_allow_are_sanitised_conformance_82(decoder: Decoder) -> None:
+def test_names_avro_does_not_allow_are_sanitised(decoder: Decoder) -> None:
+    """Conformance 82."""
     io = MemoryFileIO()
     names = ["a.b", "1a", "id:foo", "\U0001f600", "a_x2Eb", ""]
     fields = [
@@ -522,7 +530,8 @@ def test_a_manifest_without_data_files_is_damage() -> None:
         read_entries(io, manifest, NO_PARTITION)
 
 
-def test_metrics_are_lists_of_records_with_the_map_type_conformance_13() -> None:
+def test_metrics_are_lists_of_records_with_the_map_type() -> None:
+    """Conformance 13."""
     text = json.dumps(manifest_entry_schema(NO_PARTITION, 3))
     for ids in ("k117_v118", "k119_v120", "k121_v122", "k138_v139", "k126_v127", "k129_v130"):
         assert f'"logicalType": "map", "items": {{"type": "record", "name": "{ids}"' in text

@@ -1,0 +1,34 @@
+"""The list of rules that comments and tests cite by number."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CITED = re.compile(r"[Cc]onformance (?:lines? )?((?:\d+(?:-\d+)?(?:,\s+| and )?)+)")
+
+
+def lines() -> list[int]:
+    text = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    return [int(n) for n in re.findall(r"^(\d+)\. ", text.partition("\n## B.")[0], re.MULTILINE)]
+
+
+def cited(folder: str) -> set[int]:
+    found = set()
+    for file in (ROOT / folder).rglob("*.py"):
+        for numbers in CITED.findall(file.read_text(encoding="utf-8")):
+            for first, last in re.findall(r"(\d+)(?:-(\d+))?", numbers):
+                found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def test_the_list_has_each_number_once() -> None:
+    assert lines() == list(range(1, 99))
+
+
+def test_cited_numbers_are_in_the_list() -> None:
+    known = set(lines())
+    assert cited("iceberg_pyspark") <= known
+    assert cited("tests") <= known
+    assert len(cited("tests")) > 60
