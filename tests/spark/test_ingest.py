@@ -15,6 +15,10 @@ from jobs import ingest as job
 from jobs.ingest import exit_code, main
 from tests.support.spark_sessions import SPARK_HOME, spark_environment
 
+pytestmark = pytest.mark.once(
+    "the job's own code; reads and writes run on 4.1 in test_reads.py and test_writes.py"
+)
+
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
@@ -136,7 +140,6 @@ def test_each_kind_of_error_has_its_exit_code(error: str, code: int) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.once("an exit code passes through spark-submit alike")
 def test_spark_submit_passes_the_exit_code_on(tmp_path: Path) -> None:
     arguments = ["--from", "json", str(tmp_path / "nothing"), "--to", str(tmp_path / "table")]
     done = subprocess.run(

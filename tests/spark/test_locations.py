@@ -22,6 +22,8 @@ from tests.support.native_lake import sqlite_lake
 from tests.support.read_paths import Read, ReadPath
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.once("where tables may read is decided by Python")
+
 ALLOW, RESTRICT = "read.allow-outside-locations", "read.restrict-locations"
 SESSION = "spark.sql.iceberg."
 

@@ -26,6 +26,10 @@ from tests.support.data_source_steps import read_by_steps
 from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.read_paths import Read
 
+pytestmark = pytest.mark.once(
+    "options are parsed by Python; reads with options run on 4.1 in tests/interop"
+)
+
 SCHEMA = (
     "id BIGINT NOT NULL, name STRING, place STRUCT<x: INT, y: STRING>, tags ARRAY<STRING>, "
     "m MAP<STRING, INT>"

@@ -18,9 +18,12 @@ from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.once(
+    "values are checked by Python and by our Java, which are the same on all releases"
+)
+
 TABLE = "wrong.db.t"
 ROWS = [(1,), (2,)]
-OURS = "values are read by our own code, alike on all releases"
 FLAGS = ("locality", "preserve-data-grouping", "preserve-data-ordering")
 PASSED_OVER = {
     # what Java's reader takes for false, or never reads
@@ -73,7 +76,6 @@ def refusal(frame_of: object) -> str:
     return str(e.value).splitlines()[0]
 
 
-@pytest.mark.once(OURS)
 @pytest.mark.parametrize("value", ["x", "", "1.5", "99999999999999999999", "least"])
 @pytest.mark.parametrize(("name", "least"), [("split-size", 1), ("lookback", 1)])
 def test_a_number_that_is_none(session: IcebergSession, name: str, least: int, value: str) -> None:
@@ -85,7 +87,6 @@ def test_a_number_that_is_none(session: IcebergSession, name: str, least: int, v
         assert re.search(f"whole number.* at least {least}", said)
 
 
-@pytest.mark.once(OURS)
 @pytest.mark.parametrize("value", ["yes", "1", ""])
 @pytest.mark.parametrize("name", FLAGS)
 def test_a_flag_that_is_none(session: IcebergSession, name: str, value: str) -> None:
@@ -171,7 +172,6 @@ def table_says(session: IcebergSession, name: str, properties: Mapping[str, str]
     return f"wrong.db.{name}"
 
 
-@pytest.mark.once(OURS)
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
