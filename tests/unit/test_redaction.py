@@ -1,4 +1,4 @@
-"""Each form of a secret is searched for after it was shown (faults.md 47)."""
+"""Each form of a secret is searched for after it was shown."""
 
 from __future__ import annotations
 

@@ -99,7 +99,6 @@ def test_a_listing_tells_when_files_were_written(tmp_path: Path) -> None:
     assert [f.modified_ms for f in IO.list_files(str(tmp_path))] == [1_700_000_000_123]
 
 
-# faults.md 28
 @pytest.mark.parametrize(("call", "code"), [("fsync", errno.EIO), ("link", errno.EACCES)])
 def test_an_error_of_the_system_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
@@ -115,7 +114,6 @@ def test_an_error_of_the_system_leaves_nothing_behind(
     assert os.listdir(tmp_path) == []
 
 
-# faults.md 28
 def test_a_write_beyond_what_is_allowed_leaves_no_file(
     tmp_path: Path, small_files_only: None
 ) -> None:
@@ -183,7 +181,6 @@ def test_it_pickles() -> None:
     assert pickle.loads(pickle.dumps(IO)) == IO
 
 
-# faults.md 14
 def test_of_racing_processes_one_creates_each_version(tmp_path: Path) -> None:
     program = (
         "import sys\n"

@@ -1,4 +1,4 @@
-"""Where new files go; interop.md sections 3 and 4."""
+"""Where new files go."""
 
 from __future__ import annotations
 

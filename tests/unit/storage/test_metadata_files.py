@@ -1,4 +1,4 @@
-"""Metadata files: names, gzip, bounds, damage. Conformance 94; faults.md 36 to 38."""
+"""Metadata files: names, gzip, bounds, damage. Conformance 94."""
 
 from __future__ import annotations
 
@@ -76,7 +76,6 @@ def test_the_bound_holds_for_both_forms(compressed: bool) -> None:
         read(data, max_bytes=len(JSON) - 1)
 
 
-# faults.md 38
 def test_ten_gigabytes_in_ten_megabytes_are_refused_in_bounded_memory(tmp_path: Path) -> None:
     packer = zlib.compressobj(9, wbits=31)
     megabyte = b" " * (1 << 20)
@@ -94,7 +93,6 @@ def test_ten_gigabytes_in_ten_megabytes_are_refused_in_bounded_memory(tmp_path: 
     assert end["peak"] < 1 << 30
 
 
-# faults.md 36
 def test_every_truncation_is_a_typed_error() -> None:
     data = gzip.compress(JSON)
     for whole in (data, JSON):
@@ -103,7 +101,6 @@ def test_every_truncation_is_a_typed_error() -> None:
                 read(whole[:length])
 
 
-# faults.md 37
 def test_random_bit_flips_of_gzip_are_found_or_harmless() -> None:
     data = gzip.compress(JSON)
     rng = random.Random(7)

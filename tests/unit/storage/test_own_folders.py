@@ -1,4 +1,4 @@
-"""What may be deleted with a table: what lies in its folders, links followed. faults.md 45."""
+"""What may be deleted with a table: what lies in its folders, links followed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One place has many spellings. faults.md 43 to 45, 51."""
+"""One place has many spellings."""
 
 from __future__ import annotations
 

@@ -202,7 +202,6 @@ def test_unknown_flags_are_refused() -> None:
         footer_of(assembled({"blobs": []}, flags=bytes([0, 1, 0, 0])))
 
 
-# faults.md 38
 def test_bombs_are_refused() -> None:
     packed = frame(b"\0" * 50_000_000, "zstd")
     data = assembled(
@@ -229,7 +228,6 @@ def samples() -> list[bytes]:
     ]
 
 
-# faults.md 36
 @pytest.mark.parametrize("data", samples())
 def test_every_truncation_is_a_typed_error(data: bytes) -> None:
     for length in range(len(data)):
@@ -237,7 +235,7 @@ def test_every_truncation_is_a_typed_error(data: bytes) -> None:
             footer_of(data[:length])
 
 
-# faults.md 37. Puffin has no checksum: a flipped letter of a name is only another name
+# Puffin has no checksum: a flipped letter of a name is only another name
 @pytest.mark.parametrize("data", samples())
 def test_random_bit_flips_are_typed_errors_or_read(data: bytes) -> None:
     rng = random.Random(11)

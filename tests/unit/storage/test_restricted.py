@@ -1,4 +1,4 @@
-"""Nothing outside a table's store is read, outside its folders written. faults.md 43 to 45, 51."""
+"""Nothing outside a table's store is read, outside its folders written."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_a_catalog_drops_with_purge(tmp_path: Path, kind: str) -> None:
         catalog.drop_table("db.a", purge=True)
 
 
-# metadata that somebody else wrote, faults.md 45
+# metadata that somebody else wrote
 
 
 def victim(tmp_path: Path) -> Table:
