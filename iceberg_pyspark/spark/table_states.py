@@ -48,6 +48,9 @@ class TableState:
     metadata_table: str | None = None
     """Which of its metadata tables is read; None for the table itself."""
 
+    by_session: bool = False
+    """Whether the session has chosen the snapshot (`spark.wap.branch`), and no name or version."""
+
     reads: TargetReads | None = None
     """Set where a row-level operation reads its own table."""
 
@@ -77,6 +80,7 @@ class TableStates:
                 state.loaded.metadata_location,
                 asdict(state.selector),
                 state.metadata_table,
+                state.by_session,
             ]
         )
         with self._lock:
@@ -113,7 +117,9 @@ class TableStates:
         return state
 
     def _read(self, handle: str) -> TableState:
-        catalog, namespace, name, location, selector, metadata_table = json.loads(handle)
+        catalog, namespace, name, location, selector, metadata_table, by_session = json.loads(
+            handle
+        )
         identifier = TableIdentifier(namespace=tuple(namespace), name=name)
         loaded = self._catalog_of(catalog).load_table(identifier)
         if loaded.metadata_location != location:
@@ -128,4 +134,5 @@ class TableStates:
             loaded=loaded,
             selector=SnapshotSelector(**selector),
             metadata_table=metadata_table,
+            by_session=by_session,
         )

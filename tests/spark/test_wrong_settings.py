@@ -106,7 +106,6 @@ def test_values_that_are_right(session: IcebergSession) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "instead"),
     [
-        ("branch", "b", "versionAsOf, or <table>.branch_<name>"),
         ("tag", "g", "versionAsOf"),
         ("Snapshot-Id", "1", "versionAsOf"),
         ("as-of-timestamp", "1", "timestampAsOf"),
@@ -129,7 +128,6 @@ def test_rows_are_chosen_by_what_is_named_instead(session: IcebergSession) -> No
     for version in ("b", "g"):
         assert by_name(session, {"versionAsOf": version}).collect() == [(1,)]
         assert by_path(session, {"versionAsOf": version}).collect() == [(1,)]
-    assert session.spark.table(f"{TABLE}.branch_b").collect() == [(1,)]
 
 
 def test_an_empty_name_of_a_branch_is_not_main(session: IcebergSession) -> None:

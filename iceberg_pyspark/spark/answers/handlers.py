@@ -30,6 +30,8 @@ from iceberg_pyspark.spark.bridge.protocol import (
     Question,
     ReadStatement,
     StatementRead,
+    TableBranch,
+    TableFacts,
     TableQuestion,
     TableRename,
     answer_text,
@@ -100,6 +102,10 @@ def _catalog_open(sessions: AskingSessions, q: CatalogOpen) -> OpenedCatalog:
     return sessions.opened_by(q.session).open(q)
 
 
+def _table_branch(sessions: AskingSessions, q: TableBranch) -> TableFacts:
+    return sessions.of_table(q.handle).table_branch(q)
+
+
 def _statement_read(_sessions: AskingSessions, q: StatementRead) -> ReadStatement:
     return statement_read(q)
 
@@ -130,6 +136,7 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.table_exists, _of_catalogs(CatalogCallbacks.table_exists)),
         _row(Operations.table_invalidate, _of_catalogs(CatalogCallbacks.table_invalidate)),
         _row(Operations.table_load, _of_catalogs(CatalogCallbacks.table_load)),
+        _row(Operations.table_branch, _table_branch),
         _row(Operations.table_create, _of_catalogs(CatalogCallbacks.table_create)),
         _row(Operations.table_stage, _of_catalogs(CatalogCallbacks.table_stage)),
         _row(Operations.staged_commit, _of_catalogs(CatalogCallbacks.staged_commit)),

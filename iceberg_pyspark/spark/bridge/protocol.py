@@ -209,6 +209,13 @@ class TableLoad(TableQuestion, frozen=True, kw_only=True):
     """The branch that the session writes to for an audit."""
 
 
+class TableBranch(Question, frozen=True, kw_only=True):
+    """A table that was loaded, at the branch that an option of a read names."""
+
+    handle: str
+    branch: str
+
+
 class ShownTransform(Message, frozen=True, kw_only=True):
     """A field that a table is partitioned by: a function of a column, as SQL writes it."""
 
@@ -707,6 +714,7 @@ class Operations:
     table_exists = Operation("table.exists", TableExists, Existence)
     table_invalidate = Operation("table.invalidate", TableInvalidate, Done)
     table_load = Operation("table.load", TableLoad, TableFacts)
+    table_branch = Operation("table.branch", TableBranch, TableFacts)
     table_create = Operation("table.create", TableCreate, TableFacts)
     table_stage = Operation("table.stage", TableStage, TableFacts)
     staged_commit = Operation("staged.commit", StagedCommit, Done)

@@ -36,6 +36,7 @@ from iceberg_pyspark.spark.bridge.protocol import (
     StagedAbort,
     StagedCommit,
     TableAlter,
+    TableBranch,
     TableCreate,
     TableDrop,
     TableExists,
@@ -75,6 +76,7 @@ from iceberg_pyspark.spark.sql_catalog.table_properties import (
 from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA, WAP_ENABLED
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
     VoidTransform,
@@ -141,22 +143,43 @@ class CatalogCallbacks:
             named = table_of_metadata_table(identifier)
             if named is not None:
                 loaded = catalog.load_table(named[0])
-                return self._metadata_facts(q.catalog, catalog, loaded, selector, named[1])
+                return self._facts(
+                    TableState(
+                        catalog=q.catalog,
+                        loaded=loaded,
+                        selector=selector,
+                        metadata_table=named[1],
+                    )
+                )
             found = _with_ref(catalog, identifier)
             if found is None:
                 raise
             loaded, selector = found
-        if selector == SnapshotSelector() and _reads_branch(q.wap_branch, loaded.metadata):
+        by_session = selector == SnapshotSelector() and _reads_branch(q.wap_branch, loaded.metadata)
+        if by_session:
             selector = SnapshotSelector(branch=q.wap_branch)
-        return self._facts(q.catalog, catalog, loaded, selector)
+        return self._facts(
+            TableState(catalog=q.catalog, loaded=loaded, selector=selector, by_session=by_session)
+        )
 
-    def _facts(
-        self, handle: str, catalog: Catalog, loaded: LoadedTable, selector: SnapshotSelector
-    ) -> TableFacts:
-        metadata = loaded.metadata
-        selected = select_snapshot(metadata, selector)
-        state = TableState(catalog=handle, loaded=loaded, selector=selector)
-        return self._facts_of(self.states.cache(state), catalog, loaded, selected)
+    def table_branch(self, q: TableBranch) -> TableFacts:
+        """The same metadata of a table at one of its branches; raises `InvalidRequestError`."""
+        state = self.state(q.handle)
+        return self._facts(
+            TableState(
+                catalog=state.catalog,
+                loaded=state.loaded,
+                selector=_at_branch(state, q.branch),
+                metadata_table=state.metadata_table,
+            )
+        )
+
+    def _facts(self, state: TableState) -> TableFacts:
+        if state.metadata_table is not None:
+            return self._metadata_facts(state, state.metadata_table)
+        selected = select_snapshot(state.loaded.metadata, state.selector)
+        catalog = self.catalog(state.catalog)
+        return self._facts_of(self.states.cache(state), catalog, state.loaded, selected)
 
     def _facts_of(
         self, key: str, catalog: Catalog, loaded: LoadedTable, selected: SelectedSnapshot
@@ -184,16 +207,9 @@ class CatalogCallbacks:
             accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
         )
 
-    def _metadata_facts(
-        self,
-        handle: str,
-        catalog: Catalog,
-        loaded: LoadedTable,
-        selector: SnapshotSelector,
-        name: str,
-    ) -> TableFacts:
-        opened = metadata_table(loaded, table_io(loaded), name, selector=selector)
-        state = TableState(catalog=handle, loaded=loaded, selector=selector, metadata_table=name)
+    def _metadata_facts(self, state: TableState, name: str) -> TableFacts:
+        loaded, catalog = state.loaded, self.catalog(state.catalog)
+        opened = metadata_table(loaded, table_io(loaded), name, selector=state.selector)
         key = self.states.cache(state)
         return TableFacts(
             handle=key,
@@ -235,7 +251,9 @@ class CatalogCallbacks:
                 catalog.properties, _stored_properties(catalog, properties)
             ),
         )
-        return self._facts(q.catalog, catalog, loaded, SnapshotSelector())
+        return self._facts(
+            TableState(catalog=q.catalog, loaded=loaded, selector=SnapshotSelector())
+        )
 
     def table_stage(self, q: TableStage) -> TableFacts:
         """CREATE TABLE AS SELECT and REPLACE TABLE; `mode` says which of them may be."""
@@ -288,7 +306,9 @@ class CatalogCallbacks:
         else:
             run_statement(table, statement)
         loaded = catalog.load_table(_identifier(q))
-        return self._facts(q.catalog, catalog, loaded, SnapshotSelector())
+        return self._facts(
+            TableState(catalog=q.catalog, loaded=loaded, selector=SnapshotSelector())
+        )
 
     def table_drop(self, q: TableDrop) -> Dropped:
         """DROP TABLE."""
@@ -363,6 +383,27 @@ def _identifier(q: TableQuestion) -> TableIdentifier:
 def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
     """Whether a session that writes to a branch to be audited (`spark.wap.branch`) reads it too."""
     return branch in metadata.refs and WAP_ENABLED.of(metadata.properties)
+
+
+def _at_branch(state: TableState, branch: str) -> SnapshotSelector:
+    """What a read of a loaded table with the option `branch` sees."""
+    metadata, said = state.loaded.metadata, state.selector
+    name = state.loaded.identifier
+    chosen = said != SnapshotSelector() and not state.by_session
+    if chosen and branch not in (said.branch, said.version):
+        raise InvalidRequestError(
+            f"the option branch is '{branch}', and a name, version or time has chosen another "
+            f"snapshot of {name} to be read; keep one of them"
+        )
+    if branch == MAIN:
+        # an empty table has none yet
+        return SnapshotSelector()
+    metadata.ref_snapshot(branch)
+    if metadata.refs[branch].type != "branch":
+        raise InvalidRequestError(
+            f"the option branch names '{branch}', a tag of {name}; use the option versionAsOf"
+        )
+    return SnapshotSelector(branch=branch)
 
 
 def _with_ref(

@@ -103,8 +103,11 @@ public class IcebergPyCommand extends V2CommandExec {
     List name = new ArrayList();
     name.add(((CatalogPlugin) relation.catalog().get()).name());
     name.addAll(Arrays.asList(identifier.namespace()));
-    name.add(identifier.name());
     org.apache.spark.sql.classic.SparkSession spark = IcebergPySessions.active();
+    // reads of a branch by an option have the name of the table
+    if (identifier.name().startsWith("branch_"))
+      IcebergPyInternals.readCachedAnew(spark, IcebergPyBridge.seq(new ArrayList(name)));
+    name.add(identifier.name());
     IcebergPyInternals.readCachedAnew(spark, IcebergPyBridge.seq(name));
   }
   /** The relation that a statement changes; the optimizer may have made a scan of it. */

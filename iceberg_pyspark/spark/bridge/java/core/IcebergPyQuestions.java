@@ -56,6 +56,10 @@ class IcebergPyQuestions {
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "version", version, "timestamp_us", timestampUs, "wap_branch", wapBranch})));
   }
+  static IcebergPyTableFacts tableBranch(String handle, String branch) {
+    return new IcebergPyTableFacts(IcebergPyBridge.ask("table.branch",
+        IcebergPyBridge.arguments(new Object[] {"handle", handle, "branch", branch})));
+  }
   static IcebergPyTableFacts tableCreate(String catalog, List namespace, String name, String schema,
       List defaults, List partitionedBy, Map properties) {
     return new IcebergPyTableFacts(IcebergPyBridge.ask("table.create",

@@ -6,6 +6,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * that is none is an error. Names that nobody knows are Spark's, or another format's.
  */
 class IcebergPyReadOptions {
+  static final String BRANCH = "branch";
   static final String SPLIT_SIZE = "split-size";
   static final String OPEN_COST = "file-open-cost";
   static final String LOCALITY = "locality";
@@ -24,11 +25,9 @@ class IcebergPyReadOptions {
       PLANNING + ORDERED, AGGREGATES, COLUMN_STATISTICS};
   /** They choose rows, as options of a path or of the connector's, and what to write instead. */
   private static final String[][] CHOOSING_ROWS = {{"snapshot-id", "the option versionAsOf"},
-      {"tag", "the option versionAsOf"},
-      {"branch", "the option versionAsOf, or <table>.branch_<name>"},
-      {"as-of-timestamp", "the option timestampAsOf"}, {"columns", "select(...)"},
-      {"filter", "where(...)"}, {"start-snapshot-id", null}, {"end-snapshot-id", null},
-      {"start-timestamp", null}, {"end-timestamp", null}};
+      {"tag", "the option versionAsOf"}, {"as-of-timestamp", "the option timestampAsOf"},
+      {"columns", "select(...)"}, {"filter", "where(...)"}, {"start-snapshot-id", null},
+      {"end-snapshot-id", null}, {"start-timestamp", null}, {"end-timestamp", null}};
 
   /** Refuses values that are none, also where nobody comes to ask for them. */
   static void checkSession(SQLConf conf) {

@@ -103,7 +103,10 @@ public class IcebergPyTable
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     IcebergPyReadOptions.checkSession(SQLConf.get());
     IcebergPyReadOptions.check(name(), options);
-    return new IcebergPyScanBuilder(this, options);
+    String branch = options.get(IcebergPyReadOptions.BRANCH);
+    return new IcebergPyScanBuilder(
+        branch == null ? this : new IcebergPyTable(IcebergPyQuestions.tableBranch(handle, branch)),
+        options);
   }
   /** The columns that tell files apart: Spark may filter by their values while a query runs. */
   List filtered() { return facts.filtered(); }

@@ -1,0 +1,114 @@
+"""The option `branch` of reads through a catalog, beside Java's of the same tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle
+from tests.support.rows import spark_rows
+
+PLAIN, PARTITIONED = "optional.plain", "optional.partitioned"
+
+
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    with native_lake(oracle) as lake:
+        lake.sql("create namespace java_hadoop.optional")
+        for table, clauses in ((PLAIN, ""), (PARTITIONED, "partitioned by (bucket(4, id))")):
+            name = f"java_hadoop.{table}"
+            lake.sql(f"create table {name} (id bigint, g int) using iceberg {clauses}")
+            lake.sql(f"insert into {name} select id, id % 3 from range(20)")
+            for ref in ("branch b", "branch c", "tag g"):
+                lake.sql(f"alter table {name} create {ref}")
+            lake.sql(f"insert into {name}.branch_b select id, id % 3 from range(100, 120)")
+            lake.sql(f"delete from {name}.branch_b where id in (3, 101)")
+            lake.sql(f"alter table {name} rename column g to h")
+            lake.sql(f"insert into {name} values (1000, 1)")
+        yield lake
+
+
+def read(lake: Oracle, catalog: str, name: str, options: dict[str, Any]) -> DataFrame:
+    return lake.spark.read.options(**options).table(f"{catalog}.{name}")
+
+
+@pytest.mark.parametrize("table", [PLAIN, PARTITIONED])
+@pytest.mark.parametrize(
+    ("place", "options"),
+    [
+        ("", {"branch": "b"}),
+        ("", {"BRANCH": "c"}),
+        ("", {"branch": "main"}),
+        (".branch_b", {"branch": "b"}),
+        ("", {"branch": "b", "versionAsOf": "b"}),
+        ("", {"versionAsOf": "g"}),
+        (".files", {"branch": "b"}),
+        (".entries", {"branch": "b"}),
+    ],
+)
+def test_the_same_rows_and_columns(
+    lake: Oracle, table: str, place: str, options: dict[str, Any]
+) -> None:
+    ours, javas = (read(lake, c, table + place, options) for c in ("lake", "java_hadoop"))
+    if place in (".files", ".entries"):
+        ours, javas = (f.select("readable_metrics.id") for f in (ours, javas))
+    assert ours.columns == javas.columns
+    assert spark_rows(ours.collect()) == spark_rows(javas.collect())
+
+
+@pytest.mark.parametrize("table", [PLAIN, PARTITIONED])
+def test_the_same_queries(lake: Oracle, table: str) -> None:
+    for query in (
+        "select count(*), min(id), max(id) from {b}",
+        "select h, count(*) from {b} where id > 50 group by h",
+        "select b.id, c.h from {b} b join {c} c on b.id = c.id",
+        "select id from {b} except select id from {main}",
+        "select h, count(*) from {b} group by h union all select h, count(*) from {c} group by h",
+    ):
+        found = []
+        for catalog in ("lake", "java_hadoop"):
+            for name in ("b", "c", "main"):
+                read(lake, catalog, table, {"branch": name}).createOrReplaceTempView(f"v_{name}")
+            frame = lake.sql(query.format(b="v_b", c="v_c", main="v_main"))
+            found.append(spark_rows(frame.collect()))
+        assert found[0] == found[1]
+        assert found[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "options"),
+    [
+        ("", {"branch": "nope"}),
+        ("", {"branch": ""}),
+        (".branch_c", {"branch": "b"}),
+        (".branch_c", {"branch": "main"}),
+        (".tag_g", {"branch": "b"}),
+        ("", {"branch": "b", "versionAsOf": "c"}),
+        ("", {"branch": "b", "snapshot-id": "1"}),
+        ("", {"tag": "g"}),
+        ("", {"snapshot-id": "1"}),
+        ("", {"as-of-timestamp": "1"}),
+        (".snapshots", {"branch": "b"}),
+    ],
+)
+def test_both_refuse(lake: Oracle, place: str, options: dict[str, Any]) -> None:
+    for catalog in ("lake", "java_hadoop"):
+        with pytest.raises((PySparkException, Py4JJavaError)):
+            read(lake, catalog, PLAIN + place, options).collect()
+
+
+def test_an_audited_branch_gives_way_to_the_option(lake: Oracle) -> None:
+    lake.sql(f"alter table java_hadoop.{PLAIN} set tblproperties ('write.wap.enabled'='true')")
+    lake.spark.conf.set("spark.wap.branch", "c")
+    try:
+        for options in ({}, {"branch": "b"}, {"branch": "main"}):
+            ours, javas = (read(lake, c, PLAIN, options) for c in ("lake", "java_hadoop"))
+            assert spark_rows(ours.collect()) == spark_rows(javas.collect())
+    finally:
+        lake.spark.conf.unset("spark.wap.branch")
