@@ -374,6 +374,10 @@ class Bridge:
         """Whether a frame gives the same rows each time, and Spark takes it for small."""
         return bool(self._joins.fits(frame._jdf, most_bytes))
 
+    def comes_in_groups(self, frame: DataFrame) -> bool:
+        """Whether Spark joins a frame by groups of its files, and gets the same rows each time."""
+        return bool(self._joins.comesInGroups(frame._jdf))
+
     def equi_join_keys(
         self, rows: DataFrame, source: DataFrame, condition: Column
     ) -> list[tuple[str, Stated, Stated, DataType]]:

@@ -141,7 +141,11 @@ class _Run:
             target.narrow(selection)
         if selection is not None and not selection.partial:
             return self._commit(_Found(rows=TouchedRows(), selection=selection))
-        with _kept(self.operation.source if mode == "copy-on-write" else None):
+        source = self.operation.source if mode == "copy-on-write" else None
+        if source is not None and target.session.bridge.comes_in_groups(source):
+            # read twice, and joined without a shuffle each time
+            source = None
+        with _kept(source):
             rewritten: frozenset[str] | None = None
             if mode == "copy-on-write":
                 touched = self.operation.touched(target)

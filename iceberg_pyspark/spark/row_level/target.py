@@ -22,7 +22,9 @@ from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
 from iceberg_pyspark.spark.bridge.protocol import TableFacts
+from iceberg_pyspark.spark.native_read.runtime_filters import telling_columns
 from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
+from iceberg_pyspark.spark.sql_catalog.table_properties import shown_grouping
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
 from iceberg_pyspark.spark.write.settings import WriteSettings
 from iceberg_pyspark.spec.metadata_columns import (
@@ -45,6 +47,7 @@ ALIAS = "t"
 """What conditions call the table."""
 
 _UNKNOWN_TOTAL = 2**40
+_LATE_FILTERS_OF_BROADCASTS = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +154,8 @@ class Target:
             properties={},
             partitioning=(),
             size_in_bytes=self.size_in_bytes,
+            grouping=shown_grouping(self.metadata, self.schema),
+            filtered=self._filtered_late(),
         )
         frame: DataFrame = self.session.bridge.table_frame(facts, self.statement_columns)
         return frame if self.statement_columns is not None else frame.alias(ALIAS)
@@ -188,6 +193,17 @@ class Target:
         """Let go of what queries refer to."""
         for handle in self._handles:
             self.session.states.release(handle)
+
+    def _filtered_late(self) -> tuple[str, ...]:
+        """The columns that Spark may filter files by with the keys of a join's other side.
+
+        With the very rows that it has broadcast for the join: a source that is read once more for
+        the filter may have others then.
+        """
+        conf = self.session.spark.conf
+        if conf.get(_LATE_FILTERS_OF_BROADCASTS, "true") != "true":
+            return ()
+        return tuple(f.name for f in telling_columns(self.metadata))
 
     def _total(self, name: str) -> int:
         snapshot = self._snapshot()

@@ -49,7 +49,6 @@ from iceberg_pyspark.spark.bridge.protocol import (
     TablesList,
     TableStage,
 )
-from iceberg_pyspark.spark.native_read.grouping import grouping_fields
 from iceberg_pyspark.spark.native_read.runtime_filters import telling_columns
 from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.rows.types import (
@@ -69,7 +68,7 @@ from iceberg_pyspark.spark.sql_catalog.staged_tables import (
 )
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement, statement_in
 from iceberg_pyspark.spark.sql_catalog.table_properties import (
-    shown_fields,
+    shown_grouping,
     shown_partitioning,
     shown_properties,
 )
@@ -202,7 +201,7 @@ class CatalogCallbacks:
             size_in_bytes=size,
             rows=rows,
             has_column_statistics=bool(distinct_counts(metadata, selected.snapshot)),
-            grouping=_grouping(metadata, selected.schema),
+            grouping=shown_grouping(metadata, selected.schema),
             filtered=tuple(f.name for f in telling_columns(metadata)),
             accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
         )
@@ -367,13 +366,6 @@ class CatalogCallbacks:
             _drop_all_in(catalog, q.namespace)
         catalog.drop_namespace(q.namespace)
         return _DONE
-
-
-def _grouping(metadata: TableMetadata, schema: Schema) -> tuple[ShownTransform, ...]:
-    """By what Spark may group files, none in an older schema: names may mean other columns."""
-    if schema.schema_id != metadata.current_schema_id:
-        return ()
-    return shown_fields(grouping_fields(metadata), schema)
 
 
 def _identifier(q: TableQuestion) -> TableIdentifier:

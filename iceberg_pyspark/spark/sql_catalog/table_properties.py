@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iceberg_pyspark.spark.bridge.protocol import ShownTransform
+from iceberg_pyspark.spark.native_read.grouping import grouping_fields
 from iceberg_pyspark.spec.partitioning import PartitionField
 from iceberg_pyspark.spec.properties import DATA_FORMAT
 from iceberg_pyspark.spec.schema import Schema
@@ -67,10 +68,17 @@ def _sort_term(f: SortField, schema: Schema) -> str:
 
 def shown_partitioning(metadata: TableMetadata) -> tuple[ShownTransform, ...]:
     """The default spec's fields, void ones left out."""
-    return shown_fields(metadata.default_spec.fields, metadata.current_schema)
+    return _shown_fields(metadata.default_spec.fields, metadata.current_schema)
 
 
-def shown_fields(fields: Iterable[PartitionField], schema: Schema) -> tuple[ShownTransform, ...]:
+def shown_grouping(metadata: TableMetadata, schema: Schema) -> tuple[ShownTransform, ...]:
+    """By what Spark may group files, none in an older schema: names may mean other columns."""
+    if schema.schema_id != metadata.current_schema_id:
+        return ()
+    return _shown_fields(grouping_fields(metadata), schema)
+
+
+def _shown_fields(fields: Iterable[PartitionField], schema: Schema) -> tuple[ShownTransform, ...]:
     """Partition fields as SQL writes them, void ones left out."""
     return tuple(
         ShownTransform(

@@ -5,7 +5,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
@@ -56,22 +55,10 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
   }
 
   public Identifier[] listFunctions(String[] namespace) {
-    Identifier[] out = new Identifier[hasFunctions(namespace) ? IcebergPyFunction.NAMES.length : 0];
-    for (int i = 0; i < out.length; i++)
-      out[i] = Identifier.of(namespace, IcebergPyFunction.NAMES[i]);
-    return out;
+    return IcebergPyFunctions.INSTANCE.listFunctions(namespace);
   }
   public UnboundFunction loadFunction(Identifier identifier) {
-    String function = identifier.name().toLowerCase(java.util.Locale.ROOT);
-    UnboundFunction found =
-        hasFunctions(identifier.namespace()) ? IcebergPyFunction.named(function) : null;
-    if (found == null) Platform.throwException(new NoSuchFunctionException(identifier));
-    return found;
-  }
-  /** Spark looks for those that tables are partitioned by in no namespace. */
-  private static boolean hasFunctions(String[] namespace) {
-    return namespace.length == 0
-        || namespace.length == 1 && namespace[0].equalsIgnoreCase("system");
+    return IcebergPyFunctions.INSTANCE.loadFunction(identifier);
   }
 
   public Identifier[] listTables(String[] namespace) {

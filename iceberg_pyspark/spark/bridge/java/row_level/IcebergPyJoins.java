@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.JoinType$;
 import org.apache.spark.sql.catalyst.plans.logical.BROADCAST$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -26,11 +27,16 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Range;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.FileScan;
 
@@ -191,6 +197,27 @@ public class IcebergPyJoins {
     while (leaves.hasNext())
       if (!isLasting((LogicalPlan) leaves.next())) return false;
     return true;
+  }
+  /**
+   * Whether Spark joins a DataFrame by the groups that its files are in, and reading it again gives
+   * the same rows: no more than one scan, whose groups a cache would hide.
+   */
+  public boolean comesInGroups(Object frame) {
+    LogicalPlan plan = IcebergPyFrames.plan(frame);
+    while (plan instanceof Project || plan instanceof Filter || plan instanceof SubqueryAlias
+        || plan instanceof View)
+      plan = (LogicalPlan) plan.children().head();
+    Scan scan = null;
+    if (plan instanceof DataSourceV2ScanRelation)
+      scan = ((DataSourceV2ScanRelation) plan).scan();
+    else if (plan instanceof DataSourceV2Relation
+        && ((DataSourceV2Relation) plan).table() instanceof IcebergPyTable)
+      scan = ((IcebergPyTable) ((DataSourceV2Relation) plan).table())
+                 .newScanBuilder(((DataSourceV2Relation) plan).options())
+                 .build();
+    return scan instanceof IcebergPyScan
+        && ((IcebergPyScan) scan).outputPartitioning() instanceof KeyGroupedPartitioning
+        && fits(frame, Long.MAX_VALUE);
   }
   /** Which rows a limit leaves is open, and may be others the next time. */
   private static boolean isLimited(LogicalPlan plan) {

@@ -24,7 +24,8 @@ public class IcebergPyRowLevel {
   public Object tableFrame(Object session, String facts, IcebergPyStatement like) {
     LogicalPlan plan = DataSourceV2Relation$.MODULE$.create(
         new IcebergPyTable(new IcebergPyTableFacts(IcebergPyBridge.values(facts))),
-        scala.Option.empty(), scala.Option.empty());
+        // it is what Spark finds the functions in that the rows are partitioned by
+        scala.Option.apply(IcebergPyFunctions.INSTANCE), scala.Option.empty());
     if (like != null) plan = named(plan, like.columns);
     return IcebergPyFrames.frame(session, plan);
   }

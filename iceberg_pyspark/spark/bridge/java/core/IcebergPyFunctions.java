@@ -1,0 +1,32 @@
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
+
+/** The functions of all our catalogs, also for tables that Spark has found in none. */
+class IcebergPyFunctions implements FunctionCatalog {
+  static final IcebergPyFunctions INSTANCE = new IcebergPyFunctions();
+
+  public void initialize(String name, CaseInsensitiveStringMap options) {}
+  public String name() { return "iceberg_pyspark"; }
+  public Identifier[] listFunctions(String[] namespace) {
+    Identifier[] out = new Identifier[hasFunctions(namespace) ? IcebergPyFunction.NAMES.length : 0];
+    for (int i = 0; i < out.length; i++)
+      out[i] = Identifier.of(namespace, IcebergPyFunction.NAMES[i]);
+    return out;
+  }
+  public UnboundFunction loadFunction(Identifier identifier) {
+    String function = identifier.name().toLowerCase(java.util.Locale.ROOT);
+    UnboundFunction found =
+        hasFunctions(identifier.namespace()) ? IcebergPyFunction.named(function) : null;
+    if (found == null) Platform.throwException(new NoSuchFunctionException(identifier));
+    return found;
+  }
+  /** Spark looks for those that tables are partitioned by in no namespace. */
+  private static boolean hasFunctions(String[] namespace) {
+    return namespace.length == 0
+        || namespace.length == 1 && namespace[0].equalsIgnoreCase("system");
+  }
+}

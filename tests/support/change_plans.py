@@ -1,0 +1,31 @@
+"""The plans that changes of rows carry out, noted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+
+from iceberg_pyspark.spark.row_level.run import _files_of
+from iceberg_pyspark.spark.write.job import run_writing_job
+from tests.support.native_lake import plan_of
+
+_ROW_LEVEL = "iceberg_pyspark.spark.row_level"
+
+
+def noted_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The plans of the changes to come, as texts: which files are touched, what is written."""
+    found: list[str] = []
+
+    def written(frame: DataFrame, *args: Any) -> Any:
+        found.append(plan_of(frame))
+        return run_writing_job(frame, *args)
+
+    def touched(frame: DataFrame) -> frozenset[str]:
+        found.append(plan_of(frame))
+        return _files_of(frame)
+
+    monkeypatch.setattr(f"{_ROW_LEVEL}.job.run_writing_job", written)
+    monkeypatch.setattr(f"{_ROW_LEVEL}.run._files_of", touched)
+    return found
