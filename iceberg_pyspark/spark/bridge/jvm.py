@@ -57,6 +57,10 @@ _SETTINGS_OF_READERS = {
     # columns of ORC files are found by name, and what is damaged is an error
     "orc.force.positional.evolution": "false",
     "orc.skip.corrupt.data": "false",
+    # whole row groups are skipped, and no rows in them: Spark's reader would return those empty
+    "orc.sarg.to.filter": "false",
+    "orc.filter.use.selected": "false",
+    "orc.filter.plugin": "false",
 }
 _LIKE_FILES = pa.RecordBatch.from_pydict({"location": ["file"], "size": [1]})
 """Of types that a table of files has."""

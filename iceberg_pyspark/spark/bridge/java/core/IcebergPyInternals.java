@@ -366,14 +366,15 @@ public class IcebergPyInternals {
 
   // ---- orc_readers: what reads pieces of ORC files in tasks
 
-  /** Readers of columns by name, and of constants behind them. */
-  static Object orcReaders(SQLConf conf, Object hadoop, StructType columns, StructType facts) {
+  /** Readers of columns by name, and of constants behind them; filters may skip row groups. */
+  static Object orcReaders(SQLConf conf, Object hadoop, StructType columns, StructType facts,
+      org.apache.spark.sql.sources.Filter[] filters) {
     try {
       Constructor make = orcReaders();
       Object options = orcOptions().newInstance(
           new Object[] {scala.collection.immutable.Map$.MODULE$.empty(), conf});
-      return make.newInstance(new Object[] {conf, hadoop, columns, columns, facts,
-          new org.apache.spark.sql.sources.Filter[0], scala.Option.empty(), options,
+      return make.newInstance(new Object[] {conf, hadoop, columns, columns, facts, filters,
+          scala.Option.empty(), options,
           conf.offHeapColumnVectorEnabled() ? MemoryMode.OFF_HEAP : MemoryMode.ON_HEAP});
     } catch (InvocationTargetException e) {
       Platform.throwException(e.getCause());

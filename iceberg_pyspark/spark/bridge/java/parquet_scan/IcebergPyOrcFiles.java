@@ -7,9 +7,10 @@ public class IcebergPyOrcFiles extends IcebergPyParquetFiles {
       org.apache.spark.sql.classic.SparkSession session, Map said, IcebergPyPlannedFiles files) {
     super(session, said, files);
   }
-  /** Without filters: what ORC's statistics leave out differs from writer to writer. */
+  public boolean readsNestedFilters() { return false; }
   public Scan scan(
       org.apache.spark.sql.sources.Filter[] filters, Map question, IcebergPySplits splits) {
-    return new IcebergPyOrcScan(this, question, splits);
+    return new IcebergPyOrcScan(
+        this, IcebergPyOrcFilters.skipping(filters, columns), question, splits);
   }
 }

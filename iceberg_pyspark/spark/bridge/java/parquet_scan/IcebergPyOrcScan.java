@@ -11,8 +11,9 @@ import org.apache.spark.util.SerializableConfiguration;
 
 /** The same of ORC files. */
 public class IcebergPyOrcScan extends IcebergPyParquetScan {
-  IcebergPyOrcScan(IcebergPyOrcFiles table, Map question, IcebergPySplits splits) {
-    super(table, new org.apache.spark.sql.sources.Filter[0], question, splits);
+  IcebergPyOrcScan(IcebergPyOrcFiles table, org.apache.spark.sql.sources.Filter[] filters,
+      Map question, IcebergPySplits splits) {
+    super(table, filters, question, splits);
   }
 
   /** That of Spark's own scan of ORC files, which takes names as they are written. */
@@ -22,7 +23,7 @@ public class IcebergPyOrcScan extends IcebergPyParquetScan {
     Broadcast broadcast = new JavaSparkContext(table.session.sparkContext())
                               .broadcast(new SerializableConfiguration(hadoop()));
     return (PartitionReaderFactory) IcebergPyInternals.orcReaders(
-        conf, broadcast, table.columns, table.files.constantSchema);
+        conf, broadcast, table.columns, table.files.constantSchema, filters);
   }
 
   /**

@@ -1,0 +1,149 @@
+import java.time.LocalDate;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.sources.And;
+import org.apache.spark.sql.sources.EqualTo;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.GreaterThan;
+import org.apache.spark.sql.sources.GreaterThanOrEqual;
+import org.apache.spark.sql.sources.In;
+import org.apache.spark.sql.sources.LessThan;
+import org.apache.spark.sql.sources.LessThanOrEqual;
+import org.apache.spark.sql.sources.Or;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType$;
+import org.apache.spark.sql.types.IntegerType$;
+import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.StringType$;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * What of a query's conditions may skip row groups of ORC files, by their statistics and bloom
+ * filters: comparisons of whole numbers, texts and days with literals. Spark evaluates the
+ * conditions themselves on every row that is left.
+ *
+ * Nothing else is compared there as Spark does it. A zero is not the other zero, not a number is
+ * not the largest, and whoever wrote a file may have left it out of the bounds; nulls of structs
+ * are no nulls of their fields; times are compared in the zone of whoever reads.
+ */
+class IcebergPyOrcFilters {
+  private static final int MOST_VALUES = 100;
+  private static final long FIRST_DAY = LocalDate.of(1601, 1, 1).toEpochDay();
+  private static final long LAST_DAY = LocalDate.of(9998, 12, 31).toEpochDay();
+
+  /** Weaker than the filters together; `columns` are those that are read. */
+  static Filter[] skipping(Filter[] filters, StructType columns) {
+    List out = new ArrayList();
+    for (int i = 0; i < filters.length; i++) {
+      Filter weaker = weaker(filters[i], columns);
+      if (weaker != null) out.add(weaker);
+    }
+    return (Filter[]) out.toArray(new Filter[0]);
+  }
+
+  /** What every row of the filter fulfils; null if nothing is known. */
+  private static Filter weaker(Filter f, StructType columns) {
+    if (f instanceof And) {
+      Filter left = weaker(((And) f).left(), columns), right = weaker(((And) f).right(), columns);
+      if (left == null) return right;
+      return right == null ? left : new And(left, right);
+    }
+    if (f instanceof Or) {
+      Filter left = weaker(((Or) f).left(), columns), right = weaker(((Or) f).right(), columns);
+      return left == null || right == null ? null : new Or(left, right);
+    }
+    if (f instanceof EqualTo)
+      return equal(((EqualTo) f).attribute(), ((EqualTo) f).value(), columns);
+    if (f instanceof In) return in(((In) f).attribute(), ((In) f).values(), columns);
+    if (f instanceof LessThan) {
+      String name = ((LessThan) f).attribute();
+      Object most = bound(name, ((LessThan) f).value(), columns, 1);
+      return most == null ? null : new LessThan(name, most);
+    }
+    if (f instanceof LessThanOrEqual)
+      return atMost(((LessThanOrEqual) f).attribute(), ((LessThanOrEqual) f).value(), columns);
+    if (f instanceof GreaterThan) {
+      String name = ((GreaterThan) f).attribute();
+      Object least = bound(name, ((GreaterThan) f).value(), columns, -1);
+      return least == null ? null : new GreaterThan(name, least);
+    }
+    if (f instanceof GreaterThanOrEqual)
+      return atLeast(
+          ((GreaterThanOrEqual) f).attribute(), ((GreaterThanOrEqual) f).value(), columns);
+    return null;
+  }
+
+  private static Filter equal(String name, Object value, StructType columns) {
+    if (type(name, columns) == DateType$.MODULE$) return between(name, value, value, columns);
+    Object known = bound(name, value, columns, 0);
+    return known == null ? null : new EqualTo(name, known);
+  }
+
+  /** One of some values, of which a null equals nothing; of many, and of days, by their bounds. */
+  private static Filter in(String name, Object[] values, StructType columns) {
+    List known = new ArrayList();
+    for (int i = 0; i < values.length; i++) {
+      if (values[i] == null) continue;
+      if (bound(name, values[i], columns, 0) == null) return null;
+      known.add(values[i]);
+    }
+    if (known.isEmpty()) return null;
+    if (type(name, columns) != DateType$.MODULE$ && known.size() <= MOST_VALUES)
+      return new In(name, known.toArray());
+    return between(name, Collections.min(known), Collections.max(known), columns);
+  }
+
+  private static Filter between(String name, Object least, Object most, StructType columns) {
+    Filter left = atLeast(name, least, columns), right = atMost(name, most, columns);
+    return left == null || right == null ? null : new And(left, right);
+  }
+  private static Filter atMost(String name, Object value, StructType columns) {
+    Object most = bound(name, value, columns, 1);
+    return most == null ? null : new LessThanOrEqual(name, most);
+  }
+  private static Filter atLeast(String name, Object value, StructType columns) {
+    Object least = bound(name, value, columns, -1);
+    return least == null ? null : new GreaterThanOrEqual(name, least);
+  }
+
+  /**
+   * A value to compare with, null if it is not one that ORC compares as Spark does. A day comes and
+   * goes as a time in the zones of two JVMs, each of which may lack it and take the next for it.
+   */
+  private static Object bound(String name, Object value, StructType columns, int side) {
+    DataType type = type(name, columns);
+    if (type == IntegerType$.MODULE$) return value instanceof Integer ? value : null;
+    if (type == LongType$.MODULE$) return value instanceof Long ? value : null;
+    if (type == StringType$.MODULE$)
+      return value instanceof String && isOrderedAsBytes((String) value) ? value : null;
+    if (type != DateType$.MODULE$) return null;
+    long day;
+    if (value instanceof LocalDate)
+      day = ((LocalDate) value).toEpochDay();
+    else if (value instanceof java.sql.Date)
+      day = org.apache.spark.sql.catalyst.util.DateTimeUtils$.MODULE$.fromJavaDate(
+          (java.sql.Date) value);
+    else
+      return null;
+    return day < FIRST_DAY || day > LAST_DAY ? null : LocalDate.ofEpochDay(day + 2 * side);
+  }
+
+  /** Of a column with a plain name, which is no path to a field of a struct; else null. */
+  private static DataType type(String name, StructType columns) {
+    if (!name.matches("[A-Za-z0-9_]+") || !Arrays.asList(columns.fieldNames()).contains(name))
+      return null;
+    return columns.apply(name).dataType();
+  }
+
+  /**
+   * Whether a text stands among all others where its bytes stand, as Spark compares: ORC compares
+   * code units, in which what needs two of them stands before the last of those that need one.
+   */
+  private static boolean isOrderedAsBytes(String text) {
+    for (int i = 0; i < text.length(); i++)
+      if (text.charAt(i) >= Character.MIN_SURROGATE) return false;
+    return true;
+  }
+}
