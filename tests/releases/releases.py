@@ -18,7 +18,10 @@ RELEASES = (
 )
 """Of 4.0 the first and the last stand for those between."""
 
-LACKING = {release: {"schema_evolution"} for release in RELEASES if release.startswith("4.0.")}
+LACKING = {
+    **{release: {"schema_evolution", "orc_zones"} for release in RELEASES if release < "4.1"},
+    **{release: {"orc_zones"} for release in RELEASES if release.startswith("4.1.")},
+}
 """Internals that a release does not have, as `IcebergPyInternals` calls them; others have all."""
 
 KEPT = Path(__file__).parents[2] / ".releases"

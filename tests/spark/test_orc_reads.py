@@ -75,3 +75,25 @@ def test_old_dates_are_read_by_python(
     found = sorted((r.id, r.day) for r in frame.collect())
     assert found == [(1, datetime.date(1500, 1, 1)), (2, datetime.date(2000, 1, 1))]
     assert is_native(frame.select("id")) is (read_path == "native")
+
+
+def test_a_time_with_a_zone_leaves_the_other_columns_as_they_are(
+    spark: SparkSession, read_path: ReadPath, tmp_path: Path
+) -> None:
+    path = tmp_path / "zoned"
+    at = datetime.datetime(2020, 3, 8, 7, 30, tzinfo=datetime.timezone.utc)
+    create_path_table(
+        path,
+        "id BIGINT, at TIMESTAMP_LTZ, name STRING, nested STRUCT<at: TIMESTAMP_LTZ, x: INT>",
+        [{"id": i, "at": at, "name": f"n{i}", "nested": {"at": at, "x": i}} for i in range(20_000)],
+        properties={"write.format.default": "orc"},
+    )
+    opened = read_path == "native" and not spark.version.startswith(("4.0", "4.1"))
+    frame = spark.read.format("iceberg-py").load(str(path))
+    others = frame.select("name", "id").where("id > 19997 or name = 'n5'")
+    assert is_native(others) is opened
+    expected = [("n19998", 19998), ("n19999", 19999), ("n5", 5)]
+    assert sorted(tuple(row) for row in others.collect()) == expected
+    for asked in ("at", "nested"):
+        assert not is_native(frame.select(asked))
+    assert frame.where("at = timestamp'2020-03-08 07:30:00Z'").count() == 20_000

@@ -49,6 +49,12 @@ ORC_SCAN = Feature(
     internals=("parquet_scan", "orc_readers"),
     otherwise="Python reads ORC files",
 )
+ORC_ZONES = Feature(
+    name="native scans of ORC files that have times with a zone",
+    lots=(PARQUET_SCAN,),
+    internals=("parquet_scan", "orc_readers", "orc_zones"),
+    otherwise="Python reads ORC files of tables that ever had such a column",
+)
 NATIVE_SOURCE = Feature(
     name='native scans of format("iceberg-py")',
     internals=("python_source",),
@@ -123,6 +129,7 @@ FEATURES = (
     NATIVE_SCAN,
     EXECUTOR_VECTORS,
     ORC_SCAN,
+    ORC_ZONES,
     NATIVE_SOURCE,
     SIZED_ROWS,
     WRITE_LAYOUT,

@@ -24,7 +24,11 @@ from iceberg_pyspark.spark.native_read.column_names import (
     with_hidden_names,
 )
 from iceberg_pyspark.spark.native_read.constants import constant_name, why_not_constant
-from iceberg_pyspark.spark.native_read.misread_orc import why_not_by_name
+from iceberg_pyspark.spark.native_read.misread_orc import (
+    NO_ORC_FILES,
+    OrcFilesRead,
+    why_not_by_name,
+)
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import (
@@ -137,13 +141,13 @@ def native_columns(
     hidden: Collection[int] = (),
     constants: Collection[int] = (),
     file_format: FileFormat = "parquet",
-    bounded_dates: Collection[int] = (),
+    orc: OrcFilesRead = NO_ORC_FILES,
 ) -> NativeColumns | None:
     """How Spark reads the scan's projection, or None where the portable reader must.
 
     `hidden` are ids of further top-level columns, for conditions: also ones that the table no
     longer has. `constants` are ids of columns that the files hold one value of.
-    Of ORC files only those with no old dates in the columns with the ids `bounded_dates` are read.
+    `orc` are the ORC files that are read at all.
     """
     by_name = file_format == "orc"
     further = further_columns(scan, hidden)
@@ -154,7 +158,7 @@ def native_columns(
         reason = _why_portable(scan, fields)
         if reason is None and by_name:
             named = [f for f in fields if f.field_id not in constants]
-            reason = why_not_by_name(scan.metadata.schemas, named, bounded_dates)
+            reason = why_not_by_name(scan.metadata.schemas, named, orc)
     if reason is not None:
         _log.info("%s of %s are read portably: %s", file_format, scan.context.table, reason)
         return None

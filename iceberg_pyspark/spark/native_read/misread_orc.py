@@ -2,13 +2,15 @@
 
 Iceberg finds ORC columns by the field ids in a file, Spark by their names. Both find the same where
 a name has meant one field in every schema that the table ever had, and files are named by one of
-these. Spark opens no file that has a time with a zone, knows no times without one, and takes the
-days of dates before October 1582 for those of another calendar.
+these. Spark before 4.2 opens no file that has a time with a zone; it takes times for those of the
+zone of the JVM, which may lack them, and the days of dates before October 1582 for those of another
+calendar.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import date
 
 import pyarrow as pa
@@ -48,15 +50,29 @@ _BY_PLACE = "_col"
 """Where all columns of a file are called so, Spark takes them by their places."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class OrcFilesRead:
+    """Which ORC files Spark's reader is given."""
+
+    bounded_dates: frozenset[int] = frozenset()
+    """The ids of columns in which none of them has an old date."""
+
+    with_zones: bool = False
+    """Whether it opens files that have a time with a zone."""
+
+
+NO_ORC_FILES = OrcFilesRead()
+
+
 def why_not_by_name(
-    schemas: Collection[Schema], fields: Collection[NestedField], bounded_dates: Collection[int]
+    schemas: Collection[Schema], fields: Collection[NestedField], files: OrcFilesRead
 ) -> str | None:
     """Why Spark may read the columns of ORC files otherwise than Iceberg, None where it cannot.
 
     `schemas` are all that the table has had, `fields` top-level ones of types that Spark's Parquet
-    reader has. Only files without old dates in the columns with the ids `bounded_dates` are read.
+    reader has.
     """
-    reason = _why_no_file(schemas)
+    reason = _why_no_file(schemas, files)
     if reason is not None:
         return reason
     fields = [f for f in fields if f.field_id not in _CONSTANTS]
@@ -66,7 +82,7 @@ def why_not_by_name(
         for inner in (f, *walk_fields(f.type)):
             if isinstance(inner.type, TimestampType | TimestamptzType | VariantType):
                 return f"column {f.name} holds {inner.type} in ORC files"
-            if isinstance(inner.type, DateType) and inner.field_id not in bounded_dates:
+            if isinstance(inner.type, DateType) and inner.field_id not in files.bounded_dates:
                 return f"column {f.name} may hold dates before 1600 in ORC files"
             if isinstance(inner.type, StructType) and not inner.type.fields:
                 return f"column {f.name} holds a struct without fields"
@@ -103,13 +119,13 @@ def files_with_old_dates(entries: pa.Table, dates: Iterable[NestedField]) -> fro
     return frozenset(of_orc["file_path"].filter(may_be).to_pylist())
 
 
-def _why_no_file(schemas: Collection[Schema]) -> str | None:
+def _why_no_file(schemas: Collection[Schema], files: OrcFilesRead) -> str | None:
     """Why no ORC file of a table can be told to be read right, whatever is read of it."""
     if schemas_were_removed(schemas):
         return "schemas were removed, so that names in ORC files may mean other columns"
     for schema in schemas:
         for f in walk_fields(schema.as_struct):
-            if isinstance(f.type, TimestamptzType | TimestamptzNsType):
+            if isinstance(f.type, TimestamptzType | TimestamptzNsType) and not files.with_zones:
                 return f"Spark opens no ORC file with a column like {f.name} of type {f.type}"
         if all(f.name.startswith(_BY_PLACE) for f in schema.fields):
             return f"ORC files whose columns are all called {_BY_PLACE}... are read by place"

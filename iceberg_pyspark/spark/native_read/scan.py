@@ -29,7 +29,7 @@ from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan, tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark.bridge.calls import ParquetRelation, SelectedColumn
-from iceberg_pyspark.spark.bridge.features import EXECUTOR_VECTORS, NATIVE_SCAN, ORC_SCAN
+from iceberg_pyspark.spark.bridge.features import EXECUTOR_VECTORS, NATIVE_SCAN, ORC_SCAN, ORC_ZONES
 from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_SEQUENCE,
@@ -54,7 +54,11 @@ from iceberg_pyspark.spark.native_read.files import ORDINAL, FileFacts, files_ta
 from iceberg_pyspark.spark.native_read.filters import condition_of, is_exact
 from iceberg_pyspark.spark.native_read.grouping import key_columns
 from iceberg_pyspark.spark.native_read.misread_files import misread_files
-from iceberg_pyspark.spark.native_read.misread_orc import files_with_old_dates, is_named_by_schemas
+from iceberg_pyspark.spark.native_read.misread_orc import (
+    OrcFilesRead,
+    files_with_old_dates,
+    is_named_by_schemas,
+)
 from iceberg_pyspark.spark.native_read.ordering import sort_fields, sorted_by
 from iceberg_pyspark.spark.native_read.position_deletes import (
     bitmap_bytes,
@@ -242,8 +246,11 @@ class NativeScan:
         if not (self._bridge.has(needed) and is_exact(self._filter)):
             return None
         further = {*hidden, *columns_of(self._filter)}
-        dates = [f.field_id for f in self._dates]
-        return native_columns(self._scan, further, constants, file_format, dates)
+        orc = OrcFilesRead(
+            bounded_dates=frozenset(f.field_id for f in self._dates),
+            with_zones=self._bridge.has(ORC_ZONES),
+        )
+        return native_columns(self._scan, further, constants, file_format, orc)
 
     def _bounded_dates(self) -> tuple[NestedField, ...]:
         """The columns of dates whose bounds are planned with, for the sake of ORC files."""

@@ -12,6 +12,7 @@ from iceberg_pyspark.spark.bridge.features import (
     NATIVE_SCAN,
     NATIVE_WRITE,
     ORC_SCAN,
+    ORC_ZONES,
     ROW_CHANGES,
     SIZED_ROWS,
     WRITE_LAYOUT,
@@ -35,6 +36,7 @@ def test_a_lot_takes_only_its_own_features_along() -> None:
     assert missing_features({"parquet_scan": "no class X"}, EVERY_INTERNAL) == {
         NATIVE_SCAN: "java/parquet_scan does not compile: no class X",
         ORC_SCAN: "java/parquet_scan does not compile: no class X",
+        ORC_ZONES: "java/parquet_scan does not compile: no class X",
     }
     missing = missing_features({"layout": "no class Y"}, EVERY_INTERNAL)
     assert set(missing) == {WRITE_LAYOUT, NATIVE_WRITE, ROW_CHANGES}

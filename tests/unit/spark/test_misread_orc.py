@@ -8,7 +8,11 @@ from datetime import date
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.spark.native_read.misread_orc import files_with_old_dates, why_not_by_name
+from iceberg_pyspark.spark.native_read.misread_orc import (
+    OrcFilesRead,
+    files_with_old_dates,
+    why_not_by_name,
+)
 from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
 from iceberg_pyspark.spec.metadata_columns import FILE, POS, ROW_ID
 from iceberg_pyspark.spec.schema import Schema
@@ -28,6 +32,7 @@ from iceberg_pyspark.spec.types import (
 from tests.support.scan_tasks import optional, required
 
 ID = required(1, "id", LongType())
+ANY = OrcFilesRead()
 
 
 def listed(field_id: int, type_: Type) -> ListType:
@@ -38,7 +43,7 @@ def why(f: NestedField, *older: NestedField) -> str | None:
     """Why a column is not read by name where earlier schemas had those, each in its own."""
     fields = [*((ID, o) for o in older), (ID, f)]
     schemas = [Schema(fields=f, schema_id=i) for i, f in enumerate(fields)]
-    return why_not_by_name(schemas, [f], [7])
+    return why_not_by_name(schemas, [f], OrcFilesRead(bounded_dates=frozenset({7})))
 
 
 @pytest.mark.parametrize(
@@ -105,14 +110,14 @@ def test_what_spark_reads_otherwise_is_not_read(f: NestedField) -> None:
 
 def test_no_name_is_known_once_schemas_are_gone() -> None:
     schemas = [Schema(fields=(ID,), schema_id=i) for i in (0, 1, 3)]
-    assert why_not_by_name(schemas[:2], [ID], []) is None
-    assert why_not_by_name(schemas, [ID], []) is not None
+    assert why_not_by_name(schemas[:2], [ID], ANY) is None
+    assert why_not_by_name(schemas, [ID], ANY) is not None
 
 
 def test_columns_called_by_their_places_are_not_read_by_name() -> None:
     fields = tuple(optional(i, f"_col{i}", LongType()) for i in (2, 3))
-    assert why_not_by_name([Schema(fields=fields)], fields, []) is not None
-    assert why_not_by_name([Schema(fields=(*fields, ID))], fields, []) is None
+    assert why_not_by_name([Schema(fields=fields)], fields, ANY) is not None
+    assert why_not_by_name([Schema(fields=(*fields, ID))], fields, ANY) is None
 
 
 def test_files_may_have_old_dates_unless_their_bounds_say_not() -> None:
@@ -143,3 +148,12 @@ def test_files_may_have_old_dates_unless_their_bounds_say_not() -> None:
     )
     assert files_with_old_dates(entries, [column]) == {"old", "unknown"}
     assert files_with_old_dates(entries, []) == frozenset()
+
+
+def test_files_with_zones_are_read_for_other_columns_where_spark_opens_them() -> None:
+    zoned = optional(2, "at", TimestamptzType())
+    opened = OrcFilesRead(with_zones=True)
+    schemas = [Schema(fields=(ID, zoned))]
+    assert why_not_by_name(schemas, [ID], opened) is None
+    assert "at" in (why_not_by_name(schemas, [ID], ANY) or "")
+    assert "at" in (why_not_by_name(schemas, [ID, zoned], opened) or "")

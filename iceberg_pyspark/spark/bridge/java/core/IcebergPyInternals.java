@@ -15,11 +15,13 @@ import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.memory.MemoryMode;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampType$;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 import scala.jdk.javaapi.CollectionConverters;
@@ -49,7 +51,7 @@ public class IcebergPyInternals {
     Map found = new LinkedHashMap();
     String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
         "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
-        "orc_readers", "parquet_writer", "session_parser", "session_extensions"};
+        "orc_readers", "orc_zones", "parquet_writer", "session_parser", "session_extensions"};
     for (int i = 0; i < names.length; i++) found.put(names[i], lacks(names[i], session));
     return found;
   }
@@ -65,6 +67,7 @@ public class IcebergPyInternals {
       if (name.equals("cached_tables")) cachedTables(CACHES);
       if (name.equals("parquet_scan")) parquetScan();
       if (name.equals("orc_readers")) orcReaders();
+      if (name.equals("orc_zones")) zonedOrcType();
       if (name.equals("parquet_writer")) parquetWriter();
       if (name.equals("session_parser")) {
         sessionParser().setAccessible(true);
@@ -393,6 +396,18 @@ public class IcebergPyInternals {
   private static Constructor orcOptions() throws ReflectiveOperationException {
     return constructor(known("org.apache.spark.sql.execution.datasources.orc.OrcOptions"),
         new Class[] {scala.collection.immutable.Map.class, SQLConf.class});
+  }
+
+  // ---- orc_zones: ORC's own word for a time with a zone as a type of Spark's, since 4.2
+
+  private static void zonedOrcType() throws NoSuchFieldException {
+    String said = "timestamp with local time zone";
+    try {
+      if (CatalystSqlParser$.MODULE$.parseDataType(said) == TimestampType$.MODULE$) return;
+    } catch (Exception e) {
+      // it says so in several lines
+    }
+    throw new NoSuchFieldException("Spark knows no type " + said + ", as ORC calls it");
   }
 
   // ---- parquet_writer: FileFormatWriter.write, of 11 arguments and newer ones with defaults
