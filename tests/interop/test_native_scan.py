@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
-from iceberg_pyspark.spark.native_read import position_deletes
+from iceberg_pyspark.spark.native_read import position_delete_files
+from iceberg_pyspark.spark.native_read import position_deletes as native_bitmaps
 from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 
@@ -66,9 +67,9 @@ def test_many_deleted_rows_travel_in_portions_and_beyond_a_limit_not_at_all(
     lake.sql("delete from java_hadoop.native.portions where id % 7 = 0")
     query = "select * from {t}.native.portions"
     assert same_rows(lake, query).count("IcebergPyParquetScan") == 1
-    monkeypatch.setattr(position_deletes, "MAX_BROADCAST_BYTES", 1)
+    monkeypatch.setattr(native_bitmaps, "MAX_BROADCAST_BYTES", 1)
     assert same_rows(lake, query).count("IcebergPyParquetScan") == 3
-    monkeypatch.setattr(position_deletes, "MAX_TOTAL_BYTES", 0)
+    monkeypatch.setattr(native_bitmaps, "MAX_TOTAL_BYTES", 0)
     plan = same_rows(lake, query)
     assert "IcebergPyParquetScan" not in plan
     assert "MapInArrow" in plan
@@ -96,12 +97,14 @@ def test_count_of_a_table_reads_no_data_unless_deletes_compare_values(
     assert "IcebergPyParquetScan" in same_rows(lake, query)
 
 
-@pytest.mark.parametrize(("version", "read_by"), [(2, "driver"), (3, "driver"), (3, "executors")])
+@pytest.mark.parametrize("read_by", ["driver", "executors"])
+@pytest.mark.parametrize("version", [2, 3])
 def test_deleted_rows_stay_deleted(
     lake: Oracle, version: int, read_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if read_by == "executors":
         monkeypatch.setattr(native_vectors, "MAX_DRIVER_BYTES", -1)
+        monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", -1)
     name = f"native.deleted_v{version}_{read_by}"
     lake.sql(
         f"create table java_hadoop.{name} using iceberg tblproperties "
@@ -111,7 +114,8 @@ def test_deleted_rows_stay_deleted(
     lake.sql(f"insert into java_hadoop.{name} " + ROWS)
     plan = same_rows(lake, "select * from {t}." + name)
     assert plan.count("IcebergPyParquetScan") == 2, "only files with deletes pay for them"
-    assert ("deletion_vectors" in plan) == (read_by == "executors")
+    of_version = "position_deletes" if version == 2 else "deletion_vectors"
+    assert (of_version in plan) == (read_by == "executors")
     again = same_rows(lake, f"select id from {{t}}.{name} where id < 90")
     assert bitmaps_in(again) == bitmaps_in(plan), "equal bitmaps are broadcast once"
     lake.sql(f"delete from java_hadoop.{name} where id = 1")
@@ -119,6 +123,47 @@ def test_deleted_rows_stay_deleted(
     assert len(bitmaps_in(fewer)) == 1
     assert bitmaps_in(fewer) != bitmaps_in(plan)
     same_rows(lake, "select count(*), sum(d) from {t}." + name + " where g = 2 and id < 50")
+
+
+@pytest.mark.parametrize(
+    ("granularity", "delete_format", "spec"),
+    [
+        ("file", "parquet", ""),
+        ("file", "parquet", "partitioned by (bucket(2, id))"),
+        ("partition", "parquet", ""),
+        ("partition", "parquet", "partitioned by (g)"),
+        ("partition", "avro", "partitioned by (g)"),
+        ("file", "orc", ""),
+    ],
+)
+def test_position_delete_files_that_executors_read(
+    lake: Oracle, granularity: str, delete_format: str, spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those in other formats the driver reads, of the same table too."""
+    monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", -1)
+    name = f"native.positions_{granularity}_{delete_format}_{len(spec)}"
+    modes = ", ".join(f"'write.{op}.mode'='merge-on-read'" for op in ("delete", "update", "merge"))
+    lake.sql(
+        f"create table java_hadoop.{name} using iceberg {spec} tblproperties "
+        f"('format-version'='2', 'write.delete.granularity'='{granularity}', "
+        f"'write.delete.format.default'='{delete_format}', {modes}) as {ROWS}"
+    )
+    query = "select id, g, s, _pos from {t}." + name
+    for statement in (
+        "delete from {t} where id % 7 = 0",
+        "update {t} set s = 'new' where id % 10 = 3",
+        "insert into {t} " + ROWS,
+        "alter table {t} set tblproperties ('write.delete.format.default'='parquet')",
+        "delete from {t} where id in (5, 15, 25, 66, 67, 68)",
+    ):
+        lake.sql(statement.format(t=f"java_hadoop.{name}"))
+        plan = same_rows(lake, query)
+    assert "MapInArrow" not in plan
+    assert "position_deletes(Broadcast(" in plan
+    same_rows(lake, f"select g, count(*), sum(d) from {{t}}.{name} where id > 20 group by g")
+    lake.sql(f"alter table java_hadoop.{name} set tblproperties ('format-version'='3')")
+    lake.sql(f"delete from java_hadoop.{name} where id between 30 and 33")
+    same_rows(lake, query)
 
 
 def test_evolved_columns_are_found_by_field_id(lake: Oracle) -> None:

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from iceberg_pyspark import install
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.native_read import deletion_vectors
+from iceberg_pyspark.spark.native_read import deletion_vectors, position_delete_files
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_frame
@@ -70,6 +70,7 @@ def rows(lake: Oracle, name: str, columns: str) -> list[PlainRow]:
         (3, "merge-on-read", "driver"),
         (3, "merge-on-read", "executors"),
         (2, "merge-on-read", "driver"),
+        (2, "merge-on-read", "executors"),
         (3, "copy-on-write", "driver"),
     ],
 )
@@ -78,6 +79,7 @@ def test_the_same_statements_leave_the_same_rows(
 ) -> None:
     if read_by == "executors":
         monkeypatch.setattr(deletion_vectors, "MAX_DRIVER_BYTES", -1)
+        monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", -1)
     name = f"changes.v{version}_{mode[0]}_{read_by}"
     make_pair(lake, name, version, mode)
     columns = "id, g, s, st" + (", _last_updated_sequence_number" if version == 3 else "")

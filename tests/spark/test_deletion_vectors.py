@@ -22,8 +22,8 @@ from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
 from tests.support.deleted_rows import delete_keys, delete_positions
+from tests.support.executor_probe import vector_probe
 from tests.support.native_lake import plan_of, sqlite_lake
-from tests.support.vector_probe import VectorProbe
 from tests.unit.storage.test_deletion_vectors import framed, vector_of
 
 MERGE_ON_READ = "'format-version'='3', " + ", ".join(
@@ -138,7 +138,7 @@ def test_tasks_at_the_same_time_read_a_vector_once(
     rng = random.Random(1)
     positions = BitMap64(rng.sample(range(10**9), 400_000))
     blob = encode_deletion_vector(positions)
-    probe = VectorProbe(
+    probe = vector_probe(
         session.spark,
         tmp_path / f"{uuid.uuid4()}.puffin",
         [blob],
@@ -173,7 +173,7 @@ def _bytes_read(spark: SparkSession) -> int:
 def test_positions_of_64_bits(session: IcebergSession, tmp_path: Path) -> None:
     positions = [0, 5, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**33 + 7, ((2**31 - 2) << 32) + 9]
     blob = encode_deletion_vector(positions)
-    probe = VectorProbe(session.spark, tmp_path / "v.puffin", [blob], [len(positions)])
+    probe = vector_probe(session.spark, tmp_path / "v.puffin", [blob], [len(positions)])
     task = probe.task()
     for p in positions:
         assert [task.applyAsLong(0, q) for q in (p, p + 2)] == [1, 0], p
@@ -209,7 +209,7 @@ def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
             expected.append(None)
     assert sum(e is not None for e in expected) > 10
     said = [0 if e is None else len(e) for e in expected]
-    task = VectorProbe(session.spark, tmp_path / "v.puffin", blobs, said).task()
+    task = vector_probe(session.spark, tmp_path / "v.puffin", blobs, said).task()
     for i, positions in enumerate(expected):
         if positions is None:
             with pytest.raises(
@@ -227,11 +227,11 @@ def test_a_blob_of_few_bytes_takes_little_memory(session: IcebergSession, tmp_pa
     every += b"".join(i.to_bytes(2, "little") + b"\xff\xff" for i in range(2**16))
     every += b"\0" * 4 * 2**16 + b"\x01\x00\x00\x00\xff\xff" * 2**16
     vector = vector_of(*((key, every) for key in range(4)))
-    task = VectorProbe(session.spark, tmp_path / "v.puffin", [framed(vector)], [2**34]).task()
+    task = vector_probe(session.spark, tmp_path / "v.puffin", [framed(vector)], [2**34]).task()
     assert task.applyAsLong(0, 3 * 2**32 + 12345) == 1
     # a number of bitmaps that nobody could hold
     claims = framed((2**62).to_bytes(8, "little") + vector_of((0, every))[8:])
-    task = VectorProbe(session.spark, tmp_path / "w.puffin", [claims], [2**32]).task()
+    task = vector_probe(session.spark, tmp_path / "w.puffin", [claims], [2**32]).task()
     with pytest.raises(PySparkException, match="damaged deletion vector"):
         task.applyAsLong(0, 1)
 
@@ -240,7 +240,7 @@ def test_a_size_that_is_not_there_is_refused_before_memory_is_taken(
     session: IcebergSession, tmp_path: Path
 ) -> None:
     blob = encode_deletion_vector([1])
-    probe = VectorProbe(session.spark, tmp_path / "v.puffin", [blob], [1], sizes=[2**31 - 1])
+    probe = vector_probe(session.spark, tmp_path / "v.puffin", [blob], [1], sizes=[2**31 - 1])
     with pytest.raises(PySparkException, match=r"(?s)outside the file.*StorageError"):
         probe.task().applyAsLong(0, 1)
 

@@ -83,6 +83,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
     assert list(found["missing"]) == [
         "native scans",
         "deletion vectors read by executors",
+        "position deletes read by executors",
         "native scans of ORC files",
         'native scans of format("iceberg-py")',
         "sizes of rows that Python reads",
@@ -90,7 +91,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
         "secrets hidden in the event log",
     ]
     release = found["release"]
-    assert len(found["logged"]) == 7
+    assert len(found["logged"]) == 8
     for line, (name, why) in zip(found["logged"], found["missing"].items(), strict=True):
         assert line.startswith(f"{name}: not on Spark {release} ({why}); ")
         assert f"({why})" in found["described"]

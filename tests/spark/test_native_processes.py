@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
-from tests.support.deleted_rows import delete_keys, delete_positions
+from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.spark_sessions import run_driver
 
 V3 = {"format-version": "3"}
@@ -22,9 +22,10 @@ ON_EXECUTORS = """
 import json, sys
 from pyspark.sql import SparkSession
 from iceberg_pyspark import install
+from iceberg_pyspark.spark.native_read import position_delete_files
 from iceberg_pyspark.spark.native_read import deletion_vectors
 
-deletion_vectors.MAX_DRIVER_BYTES = int(sys.argv[1])
+deletion_vectors.MAX_DRIVER_BYTES = position_delete_files.MAX_DRIVER_BYTES = int(sys.argv[1])
 spark = SparkSession.builder.getOrCreate()
 assert install(spark).is_native
 found = {}
@@ -127,6 +128,10 @@ def test_executors_need_nothing_of_the_bridge(
     keys.append(ids(0, 6))
     delete_keys(keys, "id", [1, 2])
     delete_positions(keys, {files_of(keys)[0]: [4]})
+    listed = catalog.create_table("db.listed", "id BIGINT")
+    listed.append(ids(0, 6))
+    (path,) = files_of(listed)
+    list_positions(listed, pa.table({"file_path": [path] * 2, "pos": [0, 5]}), {})
     mapped = catalog.create_table("db.mapped", "id BIGINT", properties=V3)
     mapped.append(ids(0, 4))
     mapping = {"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'}
@@ -139,6 +144,7 @@ def test_executors_need_nothing_of_the_bridge(
             False,
             [[5, 5, 1], [6, 6, 3], [7, 7, 3]],
         ],
+        "select id from lake.db.listed": [True, False, [[1], [2], [3], [4]]],
         "select id from lake.db.keys": [True, False, [[0], [3], [5]]],
         "select a.id from lake.db.keys a join lake.db.vectors b on a.id = b.id + 2": [
             True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,25 @@ def delete_positions(table: Table, positions: Mapping[str, Iterable[int]], **sai
             for data_file, blob in blobs.items()
         ),
     )
+
+
+def list_positions(table: Table, rows: pa.Table, layout: Mapping[str, Any], **said: Any) -> Path:
+    """Commit a position delete file of those rows, in an unpartitioned table, and say where it is.
+
+    `layout` are options of Parquet's writer; the entry says what is said of it, be it wrong.
+    """
+    table.refresh()
+    location = f"{table.location}/data/{uuid.uuid4()}.parquet"
+    with table.io.open_output(location) as stream:
+        pq.write_table(rows, stream, **layout)
+    written = DataFile(
+        content=FileContent.POSITION_DELETES,
+        file_path=location,
+        record_count=rows.num_rows,
+        file_size_in_bytes=table.io.size(location),
+    )
+    _commit(table, replace(written, **said))
+    return Path(location)
 
 
 def delete_keys(table: Table, column: str, values: Iterable[object]) -> None:

@@ -206,12 +206,25 @@ def _read_positions(
             projection.leaves, predicate=predicate, leaf_by_id=projection.exact_leaves
         ):
             paths, positions = convert(batch.columns, batch.num_rows)
+            _check(paths, positions, ref.file_path)
             if only is not None:
                 positions = positions.filter(pc.equal(paths, only))
                 parts.setdefault(only, []).append(_as_numpy(positions))
             else:
                 _group_by_path(paths, positions, parts)
     return {path: np.unique(np.concatenate(found)) for path, found in parts.items()}
+
+
+def _check(paths: pa.Array, positions: pa.Array, location: str) -> None:
+    """Raise for what no data file has: no wrong delete may become none, or another row's."""
+    for name, array in ((DELETE_FILE_PATH.name, paths), (DELETE_FILE_POS.name, positions)):
+        if array.null_count:
+            raise InvalidMetadataError(
+                f"{location}: a row has no {name}, which every row must have"
+            )
+    least = pc.min(positions).as_py()
+    if least is not None and least < 0:
+        raise InvalidMetadataError(f"{location}: position {least} is negative")
 
 
 def _group_by_path(paths: pa.Array, positions: pa.Array, parts: dict[str, list[Positions]]) -> None:

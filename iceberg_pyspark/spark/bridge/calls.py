@@ -88,7 +88,7 @@ class SelectedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorPlaces:
-    """Where deletion vectors lie (`IcebergPyVectorConditions.liveRows`)."""
+    """Where deletion vectors lie (`IcebergPyDeleteConditions.liveRows`)."""
 
     table: str
     store: str
@@ -109,6 +109,42 @@ class VectorPlaces:
     """In bytes, 0 for a data file without a vector."""
 
     cardinalities: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionPlaces:
+    """Where position delete files lie (`IcebergPyDeleteConditions.liveRows`)."""
+
+    table: str
+    store: str
+    """Equal for equal stores, as of vectors."""
+
+    options: Mapping[str, str] = field(repr=False)
+    """Hadoop's, for the locations."""
+
+    verify: bool
+    """Whether pages are compared with the checksums they have."""
+
+    locations: Sequence[str]
+    """Of each delete file, as what follows."""
+
+    lasting: Sequence[bool]
+    """Whether it means the same bytes for ever."""
+
+    sizes: Sequence[int]
+    """In bytes, as its manifest entry says."""
+
+    records: Sequence[int]
+    """The rows it has, as its manifest entry says."""
+
+    paths: Sequence[str]
+    """Of each data file the path by which delete files name it, empty without any."""
+
+    ends: Sequence[int]
+    """Of each data file where its delete files end in `files`; they begin where others' end."""
+
+    files: Sequence[int]
+    """Numbers of delete files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from iceberg_pyspark.spark.bridge.lots import (
     LAYOUT,
     PARQUET_SCAN,
     PARQUET_WRITE,
+    POSITION_DELETES,
     ROW_LEVEL,
 )
 
@@ -41,6 +42,11 @@ NATIVE_SCAN = Feature(
 EXECUTOR_VECTORS = Feature(
     name="deletion vectors read by executors",
     lots=(DELETION_VECTORS,),
+    otherwise="the driver reads all of them, and beyond some size Python reads their files",
+)
+EXECUTOR_POSITIONS = Feature(
+    name="position deletes read by executors",
+    lots=(DELETION_VECTORS, POSITION_DELETES),
     otherwise="the driver reads all of them, and beyond some size Python reads their files",
 )
 ORC_SCAN = Feature(
@@ -128,6 +134,7 @@ CLOSED_CATALOGS = Feature(
 FEATURES = (
     NATIVE_SCAN,
     EXECUTOR_VECTORS,
+    EXECUTOR_POSITIONS,
     ORC_SCAN,
     ORC_ZONES,
     NATIVE_SOURCE,

@@ -24,6 +24,7 @@ from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 from iceberg_pyspark.spark.bridge.calls import (
     ChangedRows,
     ParquetRelation,
+    PositionPlaces,
     SelectedColumn,
     Storing,
     VectorPlaces,
@@ -41,7 +42,12 @@ from iceberg_pyspark.spark.bridge.features import (
 )
 from iceberg_pyspark.spark.bridge.java_lists import items
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
-from iceberg_pyspark.spark.bridge.lots import source_of_threads, source_on_executors
+from iceberg_pyspark.spark.bridge.lots import (
+    DELETION_VECTORS,
+    POSITION_DELETES,
+    source_of_threads,
+    source_on_executors,
+)
 from iceberg_pyspark.spark.bridge.protocol import (
     Expression,
     StatedChange,
@@ -130,8 +136,8 @@ class Bridge:
         return self._made("IcebergPyParquetScans")
 
     @cached_property
-    def _vectors(self) -> Any:
-        return self._made("IcebergPyVectorConditions")
+    def _deletes(self) -> Any:
+        return self._made("IcebergPyDeleteConditions")
 
     @cached_property
     def _rows(self) -> Any:
@@ -308,20 +314,27 @@ class Bridge:
 
     def unmarked_rows(self, plan: Any, described: VectorPlaces) -> Any:
         """The condition on a plan's rows that no deletion vector of their file has them."""
+        return self._undeleted_rows(plan, DELETION_VECTORS, described)
+
+    def unlisted_rows(self, plan: Any, described: PositionPlaces) -> Any:
+        """The condition on a plan's rows that no position delete file of their file has them."""
+        return self._undeleted_rows(plan, POSITION_DELETES, described)
+
+    def _undeleted_rows(self, plan: Any, lot: str, described: VectorPlaces | PositionPlaces) -> Any:
         text = to_json(described)
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        return self._vectors.liveRows(
+        return self._deletes.liveRows(
             self._spark._jsparkSession,
             plan,
-            digest,
+            lot,
+            hashlib.sha256(text.encode()).hexdigest(),
             text,
-            source_on_executors(),
+            source_on_executors(lot),
             source_of_threads(),
         )
 
     def both(self, one: Any, other: Any) -> Any:
         """The condition that two conditions hold."""
-        return self._vectors.both(one, other)
+        return self._deletes.both(one, other)
 
     def table_frame(self, facts: TableFacts, statement_columns: Any = None) -> DataFrame:
         """The rows of the table that facts name; columns have the ids that a statement knows."""

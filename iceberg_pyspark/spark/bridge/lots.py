@@ -24,6 +24,9 @@ PARQUET_SCAN = "parquet_scan"
 DELETION_VECTORS = "deletion_vectors"
 """Deletion vectors read where the rows are."""
 
+POSITION_DELETES = "position_deletes"
+"""Position delete files read there."""
+
 LAYOUT = "layout"
 """Rows spread over the tasks that write them."""
 
@@ -46,6 +49,7 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     CORE: (),
     PARQUET_SCAN: (CORE,),
     DELETION_VECTORS: (CORE, PARQUET_SCAN),
+    POSITION_DELETES: (CORE, PARQUET_SCAN, DELETION_VECTORS),
     LAYOUT: (CORE,),
     PARQUET_WRITE: (CORE,),
     ROW_LEVEL: (CORE,),
@@ -62,13 +66,32 @@ FORMATS: Mapping[str, tuple[str, str]] = {
 """Of lots: a class that Spark finds as a format, and the format's name; two of a name are an error.
 """
 
-_ON_EXECUTORS = (
-    "IcebergPyDeletionVector",
-    "IcebergPyHeldVectors",
-    "IcebergPyVectorProbe",
-    "IcebergPyVectorRead",
+_OF_ALL_DELETES = (
+    "IcebergPyDecoded",
+    "IcebergPyDeletedRows",
+    "IcebergPyHeldDeletes",
+    "IcebergPyReadFailure",
 )
-"""Classes of `DELETION_VECTORS` that executors compile: they name no others of ours."""
+_ON_EXECUTORS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    DELETION_VECTORS: (
+        "IcebergPyVectorProbe",
+        ("IcebergPyDeletionVector", "IcebergPyVectorProbe", "IcebergPyVectorRead"),
+    ),
+    POSITION_DELETES: (
+        "IcebergPyPositionProbe",
+        (
+            "IcebergPyNoConverter",
+            "IcebergPyNoConverters",
+            "IcebergPyPositionColumns",
+            "IcebergPyPositionFile",
+            "IcebergPyPositionProbe",
+            "IcebergPyPositionRead",
+            "IcebergPyPositionsOfFile",
+        ),
+    ),
+}
+"""Of lots: the probe of rows, and the classes besides `_OF_ALL_DELETES` that executors compile for
+it: they name no others of ours."""
 
 _OF_THREADS = ("IcebergPyThreadProbe",)
 """What executors compile for rows that ask for a probe each."""
@@ -87,9 +110,10 @@ def source_of(lot: str) -> str:
 
 
 @cache
-def source_on_executors() -> str:
-    """What reads deletion vectors, as the body of a class that Spark has generated."""
-    return _generated(_ON_EXECUTORS, "new IcebergPyVectorProbe(references[0])")
+def source_on_executors(lot: str) -> str:
+    """What reads the deletes of a lot, as the body of a class that Spark has generated."""
+    probe, classes = _ON_EXECUTORS[lot]
+    return _generated((*_OF_ALL_DELETES, *classes), f"new {probe}(references[0])")
 
 
 @cache
@@ -101,9 +125,9 @@ def source_of_threads() -> str:
 
 def _generated(classes: Sequence[str], made: str) -> str:
     """Classes as the body of one that Spark has generated, which makes an object."""
-    files = [f for f in _files(DELETION_VECTORS) if f.stem in classes]
+    files = [f for lot in _ON_EXECUTORS for f in _files(lot) if f.stem in classes]
     entry = f"\npublic Object generate(Object[] references) {{ return {made}; }}\n"
-    inner = re.sub(r"^class ", "static class ", _one_file(files), flags=re.MULTILINE)
+    inner = re.sub(r"^(public )?class ", "static class ", _one_file(files), flags=re.MULTILINE)
     # where the driver executes as well, Janino would take its classes of these names
     return (inner + entry).replace("IcebergPy", "Inner")
 

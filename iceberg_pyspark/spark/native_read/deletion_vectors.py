@@ -7,14 +7,13 @@ them would make the driver read for seconds before a query begins, and hold them
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 
 from iceberg_pyspark.arrow.read.position_deletes import DeletionVector, deletion_vector_of
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.calls import VectorPlaces
+from iceberg_pyspark.spark.native_read.storage import store_digest
 from iceberg_pyspark.storage.cache import is_written_once
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.restricted import check_read
@@ -67,7 +66,7 @@ def vector_places(
     locations = [location_of(path) for path in numbers]
     return VectorPlaces(
         table=table,
-        store=hashlib.sha256(json.dumps(dict(options), sort_keys=True).encode()).hexdigest(),
+        store=store_digest(options),
         options=options,
         locations=locations,
         lasting=[is_written_once(path.rpartition("/")[2]) for path in numbers],

@@ -29,7 +29,13 @@ from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan, tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark.bridge.calls import ParquetRelation, SelectedColumn
-from iceberg_pyspark.spark.bridge.features import EXECUTOR_VECTORS, NATIVE_SCAN, ORC_SCAN, ORC_ZONES
+from iceberg_pyspark.spark.bridge.features import (
+    EXECUTOR_POSITIONS,
+    EXECUTOR_VECTORS,
+    NATIVE_SCAN,
+    ORC_SCAN,
+    ORC_ZONES,
+)
 from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_SEQUENCE,
@@ -60,6 +66,11 @@ from iceberg_pyspark.spark.native_read.misread_orc import (
     is_named_by_schemas,
 )
 from iceberg_pyspark.spark.native_read.ordering import sort_fields, sorted_by
+from iceberg_pyspark.spark.native_read.position_delete_files import (
+    PositionDeletes,
+    large_positions,
+    position_places,
+)
 from iceberg_pyspark.spark.native_read.position_deletes import (
     bitmap_bytes,
     chunks,
@@ -130,7 +141,7 @@ class Question:
 
 
 _EVERY_COLUMN = Question()
-_Deleted: TypeAlias = BitMap64 | DeletionVector
+_Deleted: TypeAlias = BitMap64 | DeletionVector | PositionDeletes
 """The deleted rows of a file: as the driver has read them, or where executors will."""
 
 
@@ -297,14 +308,14 @@ class NativeScan:
         return files
 
     def _sort_by_deletes(self, files: _Files, tasks: Sequence[ScanTask]) -> None:
-        """Read the position deletes that the driver reads; executors read many vectors."""
+        """Read the position deletes that the driver reads; where there are many executors do."""
         io, context = self._scan.io, self._scan.context
-        vectors = self._large_vectors(tasks)
-        read_here = [t for t in tasks if t.file_path not in vectors]
+        read_there = self._read_by_executors(tasks)
+        read_here = [t for t in tasks if t.file_path not in read_there]
         read = read_bitmaps(io, read_here, context.table, context.verify_checksums)
         taken = 0
         for task in tasks:
-            deleted: _Deleted | None = vectors.get(task.file_path)
+            deleted = read_there.get(task.file_path)
             if deleted is None:
                 if taken <= position_deletes.MAX_TOTAL_BYTES:
                     _, deleted = next(read)
@@ -319,14 +330,18 @@ class NativeScan:
             else:
                 files.with_positions.append((task, deleted))
 
-    def _large_vectors(self, tasks: Sequence[ScanTask]) -> Mapping[str, DeletionVector]:
-        if not self._bridge.has(EXECUTOR_VECTORS):
-            return {}
+    def _read_by_executors(self, tasks: Sequence[ScanTask]) -> Mapping[str, _Deleted]:
+        table = self._scan.context.table
 
         def is_reached(path: str) -> bool:
             return self._storage.location(path) is not None
 
-        return large_vectors(tasks, self._scan.context.table, is_reached)
+        found: dict[str, _Deleted] = {}
+        if self._bridge.has(EXECUTOR_VECTORS):
+            found |= large_vectors(tasks, table, is_reached)
+        if self._bridge.has(EXECUTOR_POSITIONS):
+            found |= large_positions(tasks, table, is_reached)
+        return found
 
     def _take_proven(self, files: Sequence[PlannedFiles]) -> None:
         """Find the conditions that need no evaluation, and read no column for them alone."""
@@ -401,20 +416,22 @@ class NativeScan:
         """The condition on a plan's rows that they are not deleted; None where none is."""
         bitmaps = [d if isinstance(d, BitMap64) else BitMap64() for d in deleted]
         vectors = [d if isinstance(d, DeletionVector) else None for d in deleted]
+        positions = [d if isinstance(d, PositionDeletes) else None for d in deleted]
         conditions = []
         if any(bitmaps):
             blob, wide = serialized_bitmaps(bitmaps)
             conditions.append(self._bridge.live_rows(plan, blob, wide))
+        io, context = self._scan.io, self._scan.context
+
+        def location_of(path: str) -> str:
+            return self._storage.location(path) or path
+
         if any(vectors):
-            locations = {v.file_path: self._storage.location(v.file_path) for v in vectors if v}
-            places = vector_places(
-                self._scan.io,
-                self._scan.context.table,
-                vectors,
-                lambda path: locations[path] or path,
-                self._storage.options,
-            )
+            places = vector_places(io, context.table, vectors, location_of, self._storage.options)
             conditions.append(self._bridge.unmarked_rows(plan, places))
+        if any(positions):
+            listed = position_places(io, context, positions, location_of, self._storage.options)
+            conditions.append(self._bridge.unlisted_rows(plan, listed))
         return reduce(self._bridge.both, conditions) if conditions else None
 
     def _with_keys(

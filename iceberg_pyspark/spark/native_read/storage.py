@@ -6,6 +6,8 @@ storage property cannot be told to it, the files are read portably.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 from collections.abc import Callable, Mapping
 
@@ -60,6 +62,11 @@ class NativeStorage:
         else:
             self._options |= options
         return known
+
+
+def store_digest(options: Mapping[str, str]) -> str:
+    """Equal for stores that options of Hadoop's make equal."""
+    return hashlib.sha256(json.dumps(dict(options), sort_keys=True).encode()).hexdigest()
 
 
 def _tell_once(line: str) -> None:

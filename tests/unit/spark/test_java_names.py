@@ -80,10 +80,19 @@ def test_a_relation_of_files() -> None:
     assert read == names_of(calls.ParquetRelation, calls.SelectedColumn)
 
 
-def test_places_of_deletion_vectors() -> None:
-    assert keys_read("IcebergPyVectorConditions") == names_of(calls.VectorPlaces)
-    put = set(re.findall(r'\.put\("(\w+)"', java("IcebergPyVectorConditions")))
-    assert put == keys_read("IcebergPyVectorProbe")
+@pytest.mark.parametrize(
+    ("described", "readers"),
+    [
+        (calls.VectorPlaces, ["IcebergPyVectorProbe"]),
+        (calls.PositionPlaces, ["IcebergPyPositionsOfFile"]),
+    ],
+)
+def test_places_of_deletes(described: type, readers: list[str]) -> None:
+    """Java hands on what is said, but for the options, of which it makes a configuration."""
+    source = java("IcebergPyDeleteConditions")
+    assert 'remove("options")' in source
+    assert re.findall(r'\.put\("(\w+)"', source) == ["conf"]
+    assert keys_read(*readers) == names_of(described) - {"options"} | {"conf"}
 
 
 def test_columns_to_write() -> None:

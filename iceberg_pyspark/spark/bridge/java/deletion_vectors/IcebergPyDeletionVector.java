@@ -1,7 +1,5 @@
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.HashMap;
-import java.util.Map;
 import java.util.zip.CRC32;
 import org.roaringbitmap.RoaringBitmap;
 
@@ -12,7 +10,7 @@ import org.roaringbitmap.RoaringBitmap;
  * as storage/deletion_vectors.py has it checked. Memory is taken for what is there, not for what is
  * said to be.
  */
-class IcebergPyDeletionVector {
+class IcebergPyDeletionVector extends IcebergPyDeletedRows {
   private static final int MAGIC = 0xd1d33964;
   private static final int SMALLEST_BLOB = 20;
   private static final int WITH_RUNS = 12347;
@@ -24,30 +22,26 @@ class IcebergPyDeletionVector {
   private static final long LAST_KEY = Integer.MAX_VALUE - 1;
   private static final long LAST_OF_LAST_KEY = 1L << 31;
 
-  /** Positions below 2^32, nearly always all. */
-  private RoaringBitmap first = null;
-  private final Map others = new HashMap();
   long cardinality = 0;
-  /** About what it takes in memory. */
-  long bytes = 256;
 
   /** `place` begins the message of every error. */
   IcebergPyDeletionVector(byte[] blob, String place) {
     if (blob.length < SMALLEST_BLOB)
-      throw error(place + ": " + blob.length + " bytes are too few for a deletion vector");
+      throw IcebergPyReadFailure.invalid(
+          place + ": " + blob.length + " bytes are too few for a deletion vector");
     ByteBuffer in = ByteBuffer.wrap(blob);
     int length = in.getInt();
     if (length != blob.length - 8)
-      throw error(place + ": the deletion vector says " + length + " bytes, " + (blob.length - 8)
-          + " are there");
+      throw IcebergPyReadFailure.invalid(place + ": the deletion vector says " + length + " bytes, "
+          + (blob.length - 8) + " are there");
     int magic = in.getInt();
     if (magic != MAGIC)
-      throw error(
+      throw IcebergPyReadFailure.invalid(
           place + ": no deletion vector (wrong magic " + String.format("%08x", magic) + ")");
     CRC32 checksum = new CRC32();
     checksum.update(blob, 4, length);
     if ((int) checksum.getValue() != in.getInt(blob.length - 4))
-      throw error(place + ": damaged deletion vector (wrong checksum)");
+      throw IcebergPyReadFailure.invalid(place + ": damaged deletion vector (wrong checksum)");
     in.order(ByteOrder.LITTLE_ENDIAN);
     in.limit(blob.length - 4);
     try {
@@ -61,17 +55,7 @@ class IcebergPyDeletionVector {
     }
   }
   private static RuntimeException damaged(String place, String why) {
-    return error(place + ": damaged deletion vector (" + why + ")");
-  }
-  /** As Python's own is shown, which the driver finds in the failure of a task. */
-  static RuntimeException error(String message) {
-    return new IllegalStateException("iceberg_pyspark.errors.InvalidMetadataError: " + message);
-  }
-
-  boolean contains(long position) {
-    int key = (int) (position >>> 32);
-    RoaringBitmap of = key == 0 ? first : (RoaringBitmap) others.get(Integer.valueOf(key));
-    return of != null && of.contains((int) position);
+    return IcebergPyReadFailure.invalid(place + ": damaged deletion vector (" + why + ")");
   }
 
   /** The portable form of 64 bits: one of 32 bits for each key. */
@@ -96,10 +80,7 @@ class IcebergPyDeletionVector {
       require(key <= LAST_KEY && fits, "a position is beyond any file");
       cardinality += found;
       bytes += 256 + bitmap.getLongSizeInBytes();
-      if (key == 0)
-        first = bitmap;
-      else
-        others.put(Integer.valueOf((int) key), bitmap);
+      put((int) key, bitmap);
     }
   }
 

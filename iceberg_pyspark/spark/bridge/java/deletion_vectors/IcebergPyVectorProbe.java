@@ -10,7 +10,7 @@ class IcebergPyVectorProbe implements LongBinaryOperator {
   private final long[] sizes;
   private long file = -1;
   private IcebergPyDeletionVector vector = null;
-  /** The broadcast is one of `IcebergPyVectorConditions`. */
+  /** The broadcast is one of `IcebergPyDeleteConditions`. */
   IcebergPyVectorProbe(Object broadcast) {
     said = (Map) ((Broadcast) broadcast).value();
     sizes = (long[]) said.get("sizes");
@@ -35,6 +35,6 @@ class IcebergPyVectorProbe implements LongBinaryOperator {
     if (!((boolean[]) said.get("lasting"))[place]) return (IcebergPyDeletionVector) read.call();
     Object key = Arrays.asList(new Object[] {said.get("store"), location, Long.valueOf(offset),
         Long.valueOf(sizes[i]), Long.valueOf(cardinality)});
-    return IcebergPyHeldVectors.get(key, read);
+    return (IcebergPyDeletionVector) IcebergPyHeldDeletes.get(key, read);
   }
 }

@@ -31,18 +31,16 @@ class IcebergPyVectorRead implements Callable {
     try {
       blob = bytes();
     } catch (EOFException e) {
-      throw unread(place + ": " + size + " bytes from there are outside the file", e);
+      throw IcebergPyReadFailure.unread(
+          place + ": " + size + " bytes from there are outside the file", e);
     } catch (IOException e) {
-      throw unread(place + ": cannot be read: " + e, e);
+      throw IcebergPyReadFailure.unread(place + ": cannot be read: " + e, e);
     }
     IcebergPyDeletionVector vector = new IcebergPyDeletionVector(blob, place);
     if (vector.cardinality != cardinality)
-      throw IcebergPyDeletionVector.error(place + ": deletes " + vector.cardinality
+      throw IcebergPyReadFailure.invalid(place + ": deletes " + vector.cardinality
           + " rows, its manifest entry says " + cardinality);
     return vector;
-  }
-  private static RuntimeException unread(String message, IOException cause) {
-    return new IllegalStateException("iceberg_pyspark.errors.StorageError: " + message, cause);
   }
 
   /** Sizes come from metadata, which may be damaged: memory is taken for what has been read. */

@@ -8,23 +8,24 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 
 /**
- * Deletion vectors that the tasks of an executor share: the last used of them and so many bytes at
- * most, fewer where memory is short. Each is read by one task, for which others wait.
+ * Deletes that the tasks of an executor share: the last used of them and so many bytes at most,
+ * fewer where memory is short. Each is read by one task, for which others wait.
  */
-class IcebergPyHeldVectors {
-  private static final long MOST = Math.min(128L << 20, Runtime.getRuntime().maxMemory() / 16);
+public class IcebergPyHeldDeletes {
+  /** In bytes; 128 MiB are some 64 million deleted rows that do not lie together. */
+  public static final long MOST = Math.min(128L << 20, Runtime.getRuntime().maxMemory() / 8);
   private static final Map held = new LinkedHashMap(16, 0.75f, true);
   private static final Map sizes = new HashMap();
   private static final Map reading = new HashMap();
   private static long bytes = 0;
 
-  static IcebergPyDeletionVector get(Object key, Callable read) {
+  public static IcebergPyDecoded get(Object key, Callable read) {
     while (true) {
       FutureTask running = null, mine = null;
       synchronized (held) {
         SoftReference reference = (SoftReference) held.get(key);
         Object found = reference == null ? null : reference.get();
-        if (found != null) return (IcebergPyDeletionVector) found;
+        if (found != null) return (IcebergPyDecoded) found;
         running = (FutureTask) reading.get(key);
         if (running == null) {
           running = mine = new FutureTask(read);
@@ -32,10 +33,10 @@ class IcebergPyHeldVectors {
         }
       }
       if (mine != null) mine.run();
-      IcebergPyDeletionVector found = null;
+      IcebergPyDecoded found = null;
       Throwable failure = null;
       try {
-        found = (IcebergPyDeletionVector) running.get();
+        found = (IcebergPyDecoded) running.get();
       } catch (ExecutionException e) {
         failure = e.getCause();
       } catch (InterruptedException e) {
@@ -50,7 +51,7 @@ class IcebergPyHeldVectors {
     }
   }
 
-  private static void done(Object key, IcebergPyDeletionVector found) {
+  private static void done(Object key, IcebergPyDecoded found) {
     synchronized (held) {
       reading.remove(key);
       if (found == null || found.bytes > MOST) return;

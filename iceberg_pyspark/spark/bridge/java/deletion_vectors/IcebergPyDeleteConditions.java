@@ -1,4 +1,5 @@
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.function.LongBinaryOperator;
@@ -20,24 +21,24 @@ import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.util.SerializableConfiguration;
 
 /**
- * Conditions that keep the rows which no deletion vector marks, read where the rows are.
+ * Conditions that keep the rows which deletes do not mark that are read where the rows are.
  *
- * Executors know none of our classes: they compile those that read vectors from their source, as
+ * Executors know none of our classes: they compile those that read deletes from their source, as
  * they compile the code that Spark generates, and keep them as long.
  */
-public class IcebergPyVectorConditions {
+public class IcebergPyDeleteConditions {
   private final IcebergPyBroadcasts held = new IcebergPyBroadcasts();
 
   /**
-   * The condition on a plan's rows. `described` is a `VectorPlaces` of bridge/calls.py, `digest`
-   * is equal for equal ones, `source` what executors compile to read vectors and `finding` to find
-   * what read them last (lots.py).
+   * The condition on a plan's rows. `described` is a `VectorPlaces` or `PositionPlaces` of
+   * bridge/calls.py, `digest` is equal for equal ones, `source` what executors compile to read
+   * those deletes and `finding` to find what read them last (lots.py); plans show `name`.
    */
-  public Object liveRows(Object session, Object plan, String digest, String described,
+  public Object liveRows(Object session, Object plan, String name, String digest, String described,
       String source, String finding) throws com.fasterxml.jackson.core.JsonProcessingException {
     SparkSession spark = (SparkSession) session;
     // Hadoop's options are those of the session, which may change
-    String key = digest + spark.conf().getAll().hashCode();
+    String key = name + digest + spark.conf().getAll().hashCode();
     Object[] references = (Object[]) held.get(key);
     if (references == null) {
       Map said = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
@@ -55,7 +56,7 @@ public class IcebergPyVectorConditions {
     Expression file = new Cast(IcebergPyParquetScans.column(plan, "__ice_ord"), LongType$.MODULE$,
         scala.Option.empty(), EvalMode.LEGACY());
     Expression deleted = IcebergPyParquetScans.invoke(
-        new IcebergPyOncePerTask(probe, "deletion_vectors(" + references[0] + ")"), "applyAsLong",
+        new IcebergPyOncePerTask(probe, name + "(" + references[0] + ")"), "applyAsLong",
         LongType$.MODULE$,
         new Expression[] {file, IcebergPyParquetScans.column(plan, "__ice_pos")});
     return new EqualTo(deleted, new Literal(Long.valueOf(0), LongType$.MODULE$));
@@ -70,29 +71,31 @@ public class IcebergPyVectorConditions {
     return new And((Expression) one, (Expression) other);
   }
 
-  /** What `IcebergPyVectorProbe` asks for, in classes that executors know. */
+  /** What is said in classes that executors know, Hadoop's options as its configuration. */
   private static HashMap places(SparkSession spark, Map said) {
+    HashMap all = new HashMap();
+    Iterator entries = said.entrySet().iterator();
+    while (entries.hasNext()) {
+      Map.Entry entry = (Map.Entry) entries.next();
+      Object value = entry.getValue();
+      all.put(entry.getKey(), value instanceof List ? array((List) value) : value);
+    }
     Configuration conf = spark.sessionState().newHadoopConfWithOptions(
         (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
-            scala.jdk.javaapi.CollectionConverters.asScala((Map) said.get("options"))));
-    HashMap all = new HashMap();
+            scala.jdk.javaapi.CollectionConverters.asScala((Map) all.remove("options"))));
     all.put("conf", new SerializableConfiguration(conf));
-    all.put("table", said.get("table"));
-    all.put("store", said.get("store"));
-    List locations = (List) said.get("locations"), lasting = (List) said.get("lasting");
-    boolean[] lasts = new boolean[lasting.size()];
-    for (int i = 0; i < lasts.length; i++) lasts[i] = ((Boolean) lasting.get(i)).booleanValue();
-    all.put("locations", (String[]) locations.toArray(new String[locations.size()]));
-    all.put("lasting", lasts);
-    all.put("places", numbers(said.get("places")));
-    all.put("sizes", numbers(said.get("sizes")));
-    all.put("offsets", numbers(said.get("offsets")));
-    all.put("cardinalities", numbers(said.get("cardinalities")));
     return all;
   }
-  private static long[] numbers(Object list) {
-    long[] all = new long[((List) list).size()];
-    for (int i = 0; i < all.length; i++) all[i] = ((Number) ((List) list).get(i)).longValue();
-    return all;
+  /** Texts, truths or numbers; no list is empty: somewhere there are deletes. */
+  private static Object array(List list) {
+    if (list.get(0) instanceof String) return list.toArray(new String[list.size()]);
+    if (list.get(0) instanceof Boolean) {
+      boolean[] truths = new boolean[list.size()];
+      for (int i = 0; i < truths.length; i++) truths[i] = ((Boolean) list.get(i)).booleanValue();
+      return truths;
+    }
+    long[] numbers = new long[list.size()];
+    for (int i = 0; i < numbers.length; i++) numbers[i] = ((Number) list.get(i)).longValue();
+    return numbers;
   }
 }

@@ -1,0 +1,9 @@
+import org.apache.parquet.io.api.Converter;
+import org.apache.parquet.io.api.GroupConverter;
+
+/** For rows whose columns are read each by itself. */
+class IcebergPyNoConverters extends GroupConverter {
+  public Converter getConverter(int field) { return new IcebergPyNoConverter(); }
+  public void start() {}
+  public void end() {}
+}

@@ -1,0 +1,77 @@
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import org.apache.spark.util.SerializableConfiguration;
+
+/** The deleted rows of one data file, of all its position delete files. */
+class IcebergPyPositionsOfFile implements Callable {
+  /** A row takes two bytes, and another data file may need other delete files at the same time. */
+  private static final long MOST_RECORDS = IcebergPyHeldDeletes.MOST / 4;
+  private final Map said;
+  private final String path;
+  private final int begin;
+  private final int end;
+  private final boolean whole;
+  IcebergPyPositionsOfFile(Map said, int ordinal) {
+    this.said = said;
+    path = ((String[]) said.get("paths"))[ordinal];
+    long[] ends = (long[]) said.get("ends");
+    begin = ordinal == 0 ? 0 : (int) ends[ordinal - 1];
+    end = (int) ends[ordinal];
+    long records = 0;
+    for (int i = begin; i < end; i++) records += ((long[]) said.get("records"))[number(i)];
+    whole = records <= MOST_RECORDS;
+  }
+  private int number(int i) { return (int) ((long[]) said.get("files"))[i]; }
+
+  IcebergPyDeletedRows find() {
+    List keys = new ArrayList(Arrays.asList(new Object[] {path}));
+    boolean lasting = true;
+    for (int i = begin; i < end; i++) {
+      lasting &= ((boolean[]) said.get("lasting"))[number(i)];
+      keys.add(key(number(i)));
+    }
+    if (end - begin < 2 || !lasting) return (IcebergPyDeletedRows) call();
+    return (IcebergPyDeletedRows) IcebergPyHeldDeletes.get(keys, this);
+  }
+  /** Names the file: its store may have another of the same name. */
+  private List key(int number) {
+    return Arrays.asList(
+        new Object[] {said.get("store"), ((String[]) said.get("locations"))[number],
+            Long.valueOf(((long[]) said.get("sizes"))[number]),
+            Long.valueOf(((long[]) said.get("records"))[number])});
+  }
+
+  public Object call() {
+    IcebergPyDeletedRows one = null, all = null;
+    for (int i = begin; i < end; i++) {
+      IcebergPyDeletedRows found = rowsIn(number(i));
+      if (found != null && one != null) {
+        // what a file says is shared and stays as it is
+        if (all == null) (all = new IcebergPyDeletedRows()).addAll(one);
+        all.addAll(found);
+      }
+      if (one == null) one = found;
+    }
+    if (all != null) all.measure();
+    return all != null ? all : one != null ? one : new IcebergPyDeletedRows();
+  }
+  private IcebergPyDeletedRows rowsIn(int number) {
+    if (!((boolean[]) said.get("lasting"))[number])
+      return ((IcebergPyPositionFile) read(number, path).call()).rowsOf(path);
+    if (whole) {
+      IcebergPyPositionFile file =
+          (IcebergPyPositionFile) IcebergPyHeldDeletes.get(key(number), read(number, null));
+      if (!file.isTooLarge) return file.rowsOf(path);
+    }
+    List key = Arrays.asList(new Object[] {key(number), path});
+    return ((IcebergPyPositionFile) IcebergPyHeldDeletes.get(key, read(number, path))).rowsOf(path);
+  }
+  private IcebergPyPositionRead read(int number, String only) {
+    return new IcebergPyPositionRead(((SerializableConfiguration) said.get("conf")).value(),
+        (String) said.get("table"), ((String[]) said.get("locations"))[number], only,
+        ((Boolean) said.get("verify")).booleanValue());
+  }
+}

@@ -1,0 +1,97 @@
+"""Position delete files that executors read: told where they lie, and whose rows they may have.
+
+Where a scan has few of them the driver reads and broadcasts them
+(`spark/native_read/position_deletes.py`), as it does with deletion vectors
+(`spark/native_read/deletion_vectors.py`). Those of other formats than Parquet it reads however many
+there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from iceberg_pyspark.arrow.read.position_deletes import deletion_vector_of
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, ScanTask
+from iceberg_pyspark.spark.bridge.calls import PositionPlaces
+from iceberg_pyspark.spark.native_read.storage import store_digest
+from iceberg_pyspark.spec.manifests import FileContent
+from iceberg_pyspark.storage.cache import is_written_once
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.restricted import check_read
+
+MAX_DRIVER_BYTES = 2 * 1024 * 1024
+"""Beyond so many bytes of a scan's position delete files executors read them."""
+
+
+class PositionDeletes(NamedTuple):
+    """The position delete files of a data file, which may delete rows of it."""
+
+    data_file: str
+    files: tuple[DeleteFileRef, ...]
+
+
+def large_positions(
+    tasks: Sequence[ScanTask], table: str, is_reached: Callable[[str], bool]
+) -> dict[str, PositionDeletes]:
+    """The position deletes of data files by their paths, if they are too many for the driver.
+
+    Without data files that have one which is not in Parquet, or of which `is_reached` says that
+    executors do not reach it.
+    """
+    found = {t.file_path: _position_files(t, table) for t in tasks}
+    every = {d.file_path: d for files in found.values() for d in files}
+    if sum(d.file_size_in_bytes for d in every.values()) <= MAX_DRIVER_BYTES:
+        return {}
+    read_there = {
+        path for path, d in every.items() if d.file_format == "parquet" and is_reached(path)
+    }
+    return {
+        path: PositionDeletes(path, files)
+        for path, files in found.items()
+        if files and all(d.file_path in read_there for d in files)
+    }
+
+
+def _position_files(task: ScanTask, table: str) -> tuple[DeleteFileRef, ...]:
+    # a vector holds all that older position deletes of its data file say
+    if deletion_vector_of(task, table) is not None:
+        return ()
+    return tuple(d for d in task.deletes if d.content is FileContent.POSITION_DELETES)
+
+
+def position_places(
+    io: FileIO,
+    context: ScanContext,
+    deletes: Sequence[PositionDeletes | None],
+    location_of: Callable[[str], str],
+    options: Mapping[str, str],
+) -> PositionPlaces:
+    """What executors must know of the position deletes of data files, in their order.
+
+    `location_of` says by which location the JVM reaches a file, and `options` what it is told.
+    Raises `LocationRefusedError` for a file that the table may not read.
+    """
+    numbers: dict[DeleteFileRef, int] = {}
+    files: list[int] = []
+    ends: list[int] = []
+    for of_file in deletes:
+        for ref in of_file.files if of_file is not None else ():
+            if ref not in numbers:
+                check_read(io, ref.file_path)
+                numbers[ref] = len(numbers)
+            files.append(numbers[ref])
+        ends.append(len(files))
+    return PositionPlaces(
+        table=context.table,
+        locations=[location_of(ref.file_path) for ref in numbers],
+        store=store_digest(options),
+        options=options,
+        verify=context.verify_checksums,
+        lasting=[is_written_once(ref.file_path.rpartition("/")[2]) for ref in numbers],
+        sizes=[ref.file_size_in_bytes for ref in numbers],
+        records=[ref.record_count for ref in numbers],
+        paths=["" if d is None else d.data_file for d in deletes],
+        ends=ends,
+        files=files,
+    )
