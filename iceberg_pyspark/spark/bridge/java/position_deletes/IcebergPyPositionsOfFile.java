@@ -7,12 +7,13 @@ import org.apache.spark.util.SerializableConfiguration;
 
 /** The deleted rows of one data file, of all its position delete files. */
 class IcebergPyPositionsOfFile implements Callable {
-  /** A row takes two bytes, and another data file may need other delete files at the same time. */
-  private static final long MOST_RECORDS = IcebergPyHeldDeletes.MOST / 4;
+  /** A row takes two bytes, and some are left for what other data files need at the same time. */
+  private static final long MOST_RECORDS = IcebergPyHeldDeletes.MOST / 8 * 3;
   private final Map said;
   private final String path;
   private final int begin;
   private final int end;
+  /** Whether delete files are held as a whole, for all data files that they name. */
   private final boolean whole;
   IcebergPyPositionsOfFile(Map said, int ordinal) {
     this.said = said;
@@ -33,7 +34,7 @@ class IcebergPyPositionsOfFile implements Callable {
       lasting &= ((boolean[]) said.get("lasting"))[number(i)];
       keys.add(key(number(i)));
     }
-    if (end - begin < 2 || !lasting) return (IcebergPyDeletedRows) call();
+    if (whole || !lasting) return (IcebergPyDeletedRows) call();
     return (IcebergPyDeletedRows) IcebergPyHeldDeletes.get(keys, this);
   }
   /** Names the file: its store may have another of the same name. */
@@ -59,15 +60,14 @@ class IcebergPyPositionsOfFile implements Callable {
     return all != null ? all : one != null ? one : new IcebergPyDeletedRows();
   }
   private IcebergPyDeletedRows rowsIn(int number) {
-    if (!((boolean[]) said.get("lasting"))[number])
-      return ((IcebergPyPositionFile) read(number, path).call()).rowsOf(path);
-    if (whole) {
-      IcebergPyPositionFile file =
-          (IcebergPyPositionFile) IcebergPyHeldDeletes.get(key(number), read(number, null));
-      if (!file.isTooLarge) return file.rowsOf(path);
-    }
-    List key = Arrays.asList(new Object[] {key(number), path});
-    return ((IcebergPyPositionFile) IcebergPyHeldDeletes.get(key, read(number, path))).rowsOf(path);
+    IcebergPyPositionRead ofPath = read(number, path);
+    if (!whole || !((boolean[]) said.get("lasting"))[number])
+      return ((IcebergPyPositionFile) ofPath.call()).rowsOf(path);
+    IcebergPyPositionFile file =
+        (IcebergPyPositionFile) IcebergPyHeldDeletes.get(key(number), read(number, null));
+    if (!file.isTooLarge) return file.rowsOf(path);
+    Object key = Arrays.asList(new Object[] {key(number), path});
+    return ((IcebergPyPositionFile) IcebergPyHeldDeletes.get(key, ofPath)).rowsOf(path);
   }
   private IcebergPyPositionRead read(int number, String only) {
     return new IcebergPyPositionRead(((SerializableConfiguration) said.get("conf")).value(),
