@@ -15,13 +15,11 @@ import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.memory.MemoryMode;
 import org.apache.spark.sql.SparkSessionExtensions;
-import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimestampType$;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 import scala.jdk.javaapi.CollectionConverters;
@@ -398,16 +396,11 @@ public class IcebergPyInternals {
         new Class[] {scala.collection.immutable.Map.class, SQLConf.class});
   }
 
-  // ---- orc_zones: ORC's own word for a time with a zone as a type of Spark's, since 4.2
+  // ---- orc_zones: ORC's word for a time with a zone, which Spark's reader parses as a type
 
-  private static void zonedOrcType() throws NoSuchFieldException {
-    String said = "timestamp with local time zone";
-    try {
-      if (CatalystSqlParser$.MODULE$.parseDataType(said) == TimestampType$.MODULE$) return;
-    } catch (Exception e) {
-      // it says so in several lines
-    }
-    throw new NoSuchFieldException("Spark knows no type " + said + ", as ORC calls it");
+  /** Part of the type `timestamp with local time zone`. */
+  private static void zonedOrcType() throws ReflectiveOperationException {
+    known("org.apache.spark.sql.catalyst.parser.SqlBaseParser$WithLocalTimeZoneContext");
   }
 
   // ---- parquet_writer: FileFormatWriter.write, of 11 arguments and newer ones with defaults
