@@ -10,28 +10,55 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from iceberg_pyspark.errors import IcebergError
     from iceberg_pyspark.spark.data_source.source import IcebergDataSource
-    from iceberg_pyspark.spark.session import install
+    from iceberg_pyspark.spark.session import IcebergSession, install
+    from iceberg_pyspark.spark.spark_table import SparkTable
+    from iceberg_pyspark.spec.schema import Schema
+    from iceberg_pyspark.spec.snapshots import Snapshot
+    from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
     from iceberg_pyspark.table.table import Table
-    from iceberg_pyspark.table.table_catalog import TableCatalog, load_catalog
+    from iceberg_pyspark.table.table_catalog import TableCatalog, load_catalog, load_table
 
-__all__ = ["IcebergDataSource", "Table", "TableCatalog", "install", "load_catalog"]
+__all__ = [
+    "IcebergDataSource",
+    "IcebergError",
+    "IcebergSession",
+    "Schema",
+    "Snapshot",
+    "SnapshotSelector",
+    "SparkTable",
+    "Table",
+    "TableCatalog",
+    "install",
+    "load_catalog",
+    "load_table",
+]
 
 _MODULES = {
     "IcebergDataSource": "iceberg_pyspark.spark.data_source.source",
+    "IcebergError": "iceberg_pyspark.errors",
+    "IcebergSession": "iceberg_pyspark.spark.session",
+    "Schema": "iceberg_pyspark.spec.schema",
+    "Snapshot": "iceberg_pyspark.spec.snapshots",
+    "SnapshotSelector": "iceberg_pyspark.table.reading.snapshot_selection",
+    "SparkTable": "iceberg_pyspark.spark.spark_table",
     "Table": "iceberg_pyspark.table.table",
     "TableCatalog": "iceberg_pyspark.table.table_catalog",
     "install": "iceberg_pyspark.spark.session",
     "load_catalog": "iceberg_pyspark.table.table_catalog",
+    "load_table": "iceberg_pyspark.table.table_catalog",
 }
 
+if not TYPE_CHECKING:
+    # a checker that saw it would take every name for one of the package
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'iceberg_pyspark' has no attribute '{name}'")
-    found = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module 'iceberg_pyspark' has no attribute '{name}'")
+        found = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.types import (
     MAX_TYPE_DEPTH,
@@ -42,6 +43,30 @@ class Schema:
     fields: tuple[NestedField, ...]
     schema_id: int = 0
     identifier_field_ids: tuple[int, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        lines = [f"schema {self.schema_id} {{"]
+        for field_id, name, null, type_, comment in self._shown_columns():
+            end = f" -- {comment}" if comment else ""
+            lines.append(printable(f"  {field_id}: {name}: {null} {type_}{end}"))
+        return "\n".join([*lines, "}"])
+
+    def _repr_html_(self) -> str:
+        header = ("id", "column", "null", "type", "comment")
+        return html_table(f"schema {self.schema_id}", header, self._shown_columns())
+
+    def _shown_columns(self) -> list[tuple[str, str, str, str, str]]:
+        """Of each column its id, name, whether null is allowed, its type and its comment."""
+        return [
+            (
+                str(f.field_id),
+                f.name + (" (identifier)" if f.field_id in self.identifier_field_ids else ""),
+                "required" if f.required else "optional",
+                str(f.type),
+                f.doc or "",
+            )
+            for f in self.fields
+        ]
 
     @property
     def as_struct(self) -> StructType:

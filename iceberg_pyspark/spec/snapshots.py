@@ -11,11 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.redaction import redacted
 from iceberg_pyspark.spec.counts import count_in
+from iceberg_pyspark.spec.display import html_table, printable, utc_text
 from iceberg_pyspark.spec.json_fields import JsonObject
 
 MAIN = "main"
 RefType = Literal["branch", "tag"]
+
+_SHOWN_COUNTS = (
+    ("added-records", "rows added"),
+    ("deleted-records", "rows deleted"),
+    ("total-records", "rows"),
+    ("total-data-files", "data files"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +45,24 @@ class Snapshot:
     first_row_id: int | None = None
     added_rows: int | None = None
     key_id: str | None = None
+
+    def __repr__(self) -> str:
+        parts = [str(self.snapshot_id), self.operation or "unknown operation"]
+        parts.append(utc_text(self.timestamp_ms))
+        if self.parent_snapshot_id is not None:
+            parts.append(f"parent {self.parent_snapshot_id}")
+        for key, word in _SHOWN_COUNTS:
+            if (number := self.number(key)) is not None:
+                parts.append(f"{word} {number:,}")
+        return printable(f"Snapshot({', '.join(parts)})")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("committed", utc_text(self.timestamp_ms)),
+            ("parent", "" if self.parent_snapshot_id is None else str(self.parent_snapshot_id)),
+            *redacted(self.summary).items(),
+        ]
+        return html_table(f"snapshot {self.snapshot_id}", (), rows)
 
     @property
     def operation(self) -> str | None:

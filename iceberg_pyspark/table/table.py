@@ -21,7 +21,7 @@ from iceberg_pyspark.commits.manifest_changes import RemoveWhere
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
-from iceberg_pyspark.redaction import redact_text
+from iceberg_pyspark.spec.display import html_table, printable, transform_text
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
@@ -85,8 +85,37 @@ class Table:
         self._clock = clock
 
     def __repr__(self) -> str:
-        snapshot = self.metadata.current_snapshot_id
-        return f"Table({self.identifier} at {redact_text(self.location)}, snapshot {snapshot})"
+        lines = [printable(f"{type(self).__name__} {self.identifier} at {self.location}")]
+        lines += [f"{name}: {text}" for name, text in self._facts()]
+        return "\n".join([*lines, repr(self.schema)])
+
+    def _repr_html_(self) -> str:
+        caption = f"{type(self).__name__} {self.identifier}"
+        facts = html_table(caption, (), [("location", self.location), *self._facts()])
+        return facts + self.schema._repr_html_()
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What a person wants to know besides name, location and columns."""
+        names = self.schema.name_by_id
+        partitioning = [
+            transform_text(f.transform, names.get(f.source_id, f.name)) for f in self.spec.fields
+        ]
+        order = [
+            f"{transform_text(f.transform, names.get(f.source_id, '?'))} {f.direction}"
+            for f in self.sort_order.fields
+        ]
+        branches = sorted(n for n, ref in self.refs.items() if ref.type == "branch" and n != MAIN)
+        tags = sorted(n for n, ref in self.refs.items() if ref.type == "tag")
+        snapshot = self.current_snapshot
+        facts = [
+            ("format version", str(self.metadata.format_version)),
+            ("snapshot", "none" if snapshot is None else repr(snapshot)),
+            ("partitioned by", ", ".join(partitioning)),
+            ("sorted by", ", ".join(order)),
+            ("branches", ", ".join(branches)),
+            ("tags", ", ".join(tags)),
+        ]
+        return [(name, printable(text)) for name, text in facts if text]
 
     @property
     def catalog(self) -> Catalog:

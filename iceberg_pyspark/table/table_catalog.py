@@ -16,6 +16,8 @@ from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.redaction import redacted
+from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
@@ -26,7 +28,24 @@ from iceberg_pyspark.table.changes.create_table import (
     new_table_properties,
 )
 from iceberg_pyspark.table.changes.purge_table import purge_table
-from iceberg_pyspark.table.table import Table, load_table
+from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.table import load_table as load_table_of
+from iceberg_pyspark.table.table_reference import resolve_table
+
+
+def load_table(name: str, *, catalog: str | None = None, **properties: str) -> Table:
+    """The table at a path, or of a name in a catalog; needs no Spark.
+
+    A name with a `/` is a path: of a table's folder or of one of its metadata files. Any other name
+    is looked up in `catalog`, in the configured catalog that the name starts with, or in the
+    default one. `properties` are the catalog's, of a path the store's (`**{"s3.region": "..."}`).
+    Raises `NoSuchTableError`.
+    """
+    if is_path(name):
+        found = resolve_table(name, catalog=catalog, storage_properties=properties)
+    else:
+        found = resolve_table(name, catalog=catalog, catalog_properties=properties)
+    return load_table_of(*found)
 
 
 def load_catalog(name: str | None = None, **properties: str) -> TableCatalog:
@@ -48,7 +67,12 @@ class TableCatalog:
         self._paths = PathCatalog(catalog.properties)
 
     def __repr__(self) -> str:
-        return f"TableCatalog({self._catalog!r})"
+        shown = redacted(self.properties)
+        facts = [f"{key} {shown[key]}" for key in ("type", "uri", "warehouse") if key in shown]
+        return printable(": ".join([f"TableCatalog {self.name}", ", ".join(facts)]).rstrip(": "))
+
+    def _repr_html_(self) -> str:
+        return html_table(f"TableCatalog {self.name}", (), redacted(self.properties).items())
 
     @property
     def name(self) -> str:
@@ -99,7 +123,7 @@ class TableCatalog:
 
     def load_table(self, name: str) -> Table:
         """The table of that name; raises `NoSuchTableError`."""
-        return load_table(*self._resolve(name))
+        return load_table_of(*self._resolve(name))
 
     def table_exists(self, name: str) -> bool:
         """Whether the table is there."""

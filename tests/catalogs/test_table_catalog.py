@@ -51,6 +51,43 @@ def test_a_table_from_an_iceberg_or_an_arrow_schema(catalog: ice.TableCatalog) -
         catalog.create_table("db.c", ["id"])
 
 
+def test_a_table_is_loaded_by_name_and_by_path_without_a_catalog_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = tmp_path / "warehouse"
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__TYPE", "hadoop")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__WAREHOUSE", str(warehouse))
+    made = ice.load_catalog("lake").create_table("db.a", "id INT")
+    for name in ("lake.db.a", made.location, made.loaded.metadata_location):
+        assert ice.load_table(name).metadata == made.metadata
+    assert ice.load_table("db.a", catalog="lake").metadata == made.metadata
+    found = ice.load_table("db.a", type="hadoop", warehouse=str(warehouse))
+    assert found.metadata == made.metadata
+    with pytest.raises(NoSuchTableError, match=r"db\.b"):
+        ice.load_table("db.b", catalog="lake")
+    with pytest.raises(InvalidRequestError, match="is a path, which belongs to no catalog"):
+        ice.load_table(made.location, catalog="lake")
+
+
+def test_properties_of_a_path_are_those_of_its_store(tmp_path: Path) -> None:
+    path = tmp_path / "db" / "a"
+    ice.load_catalog("lake", type="hadoop", warehouse=str(tmp_path)).create_table("db.a", "id INT")
+    table = ice.load_table(str(path), **{"read.restrict-locations": "true"})
+    assert table.loaded.config == {"read.restrict-locations": "true"}
+
+
+def test_a_catalog_shows_where_it_is_and_no_secret() -> None:
+    catalog = ice.load_catalog(
+        "lake<b>", type="memory", warehouse="mem://w", **{"s3.secret-access-key": "hush"}
+    )
+    assert repr(catalog) == "TableCatalog lake<b>: type memory, warehouse mem://w"
+    html = catalog._repr_html_()
+    assert html.startswith("<table><caption>TableCatalog lake&lt;b&gt;</caption>")
+    assert "<td>s3.secret-access-key</td><td>***</td>" in html
+    assert "hush" not in html
+
+
 def test_tables_come_and_go(catalog: ice.TableCatalog) -> None:
     catalog.create_table("db.a", "id INT")
     with pytest.raises(TableAlreadyExistsError):
@@ -117,4 +154,4 @@ def test_importing_the_package_imports_neither_pyspark_nor_pyarrow() -> None:
 
 def test_an_unknown_name_of_the_package() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
-        _ = ice.nope
+        _ = ice.nope  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from iceberg_pyspark.spark.bridge.protocol import ShownTransform
 from iceberg_pyspark.spark.native_read.grouping import grouping_fields
+from iceberg_pyspark.spec.display import transform_text
 from iceberg_pyspark.spec.partitioning import PartitionField
 from iceberg_pyspark.spec.properties import DATA_FORMAT
 from iceberg_pyspark.spec.schema import Schema
@@ -18,7 +19,6 @@ from iceberg_pyspark.spec.transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
-    IdentityTransform,
     MonthTransform,
     Transform,
     TruncateTransform,
@@ -52,17 +52,7 @@ def shown_properties(metadata: TableMetadata) -> dict[str, str]:
 
 def _sort_term(f: SortField, schema: Schema) -> str:
     name = schema.name_by_id.get(f.source_id, str(f.source_id))
-    match f.transform:
-        case IdentityTransform():
-            term = name
-        case BucketTransform(num_buckets=n):
-            term = f"bucket({n}, {name})"
-        case TruncateTransform(width=width):
-            term = f"truncate({name}, {width})"
-        case YearTransform() | MonthTransform() | DayTransform() | HourTransform():
-            term = f"{f.transform}s({name})"
-        case _:
-            term = f"{f.transform}({name})"
+    term = transform_text(f.transform, name)
     return f"{term} {f.direction.upper()} {f.null_order.replace('-', ' ').upper()}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -92,6 +93,44 @@ def test_a_table_shows_what_its_metadata_says() -> None:
     table(t).append(rows((1, "a")))
     assert users.current_snapshot is None
     assert users.refresh().loaded.metadata.current_snapshot is not None
+
+
+def test_a_table_is_shown_to_a_person() -> None:
+    t = commit_table(partitioned=True)
+    users = table(t)
+    empty = ["Table db.t at mem://t", "format version: 2", "snapshot: none"]
+    assert repr(users).splitlines()[:4] == [*empty, "partitioned by: part"]
+    users.append(rows((1, "a"), (2, "b")))
+    users.manage_snapshots().create_tag("monthly").create_branch("audit").commit()
+    users.replace_sort_order().desc("id").commit()
+    snapshot = users.current_snapshot
+    assert snapshot is not None
+    assert repr(users) == "\n".join(
+        [
+            *empty[:2],
+            f"snapshot: {snapshot!r}",
+            "partitioned by: part",
+            "sorted by: id desc",
+            "branches: audit",
+            "tags: monthly",
+            repr(users.schema),
+        ]
+    )
+    assert users._repr_html_().count("<table>") == 2
+
+
+def test_a_table_of_somebody_else_brings_no_markup_into_a_notebook() -> None:
+    t = commit_table(partitioned=True)
+    users = table(t)
+    users.append(rows((1, "a")), snapshot_properties={"<img src=x>": "<script>"})
+    users.manage_snapshots().create_tag("<script>").commit()
+    users.update_schema().add_column("<b>", "int", doc="<script>").commit()
+    assert users.current_snapshot is not None
+    for part in (users, users.schema, users.current_snapshot):
+        html = part._repr_html_()
+        assert "&lt;" in html
+        left = re.sub(r"</?(table|caption|thead|tbody|tr|th|td)>", "", html)
+        assert "<" not in left
 
 
 def test_a_filter_that_cuts_a_file_is_refused_and_leaves_no_file() -> None:
