@@ -24,11 +24,12 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 OLDEST_PYTHON ?= python3.10
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env demo protocol test lint unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench clean distclean unit-oldest
+.PHONY: help env oracle-env demo protocol reference docs check test lint unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench clean distclean unit-oldest
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
 	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop, older-releases'
+	@echo 'make check       the inner loop: lint, and the quick tests without Spark'
 	@echo 'make lint        ruff, mypy --strict, import-linter, clang-format'
 	@echo 'make unit        tests without Spark, in seconds'
 	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: on 4.1, without tests marked `once`)'
@@ -41,6 +42,8 @@ help:
 	@echo 'make test-more   what only volume proves: all of faults, fuzz, threads, releases (some hours)'
 	@echo 'make bench       figures, printed and never asserted on a clock (ARGS="planning native": these sections)'
 	@echo 'make protocol    Java's side of bridge/protocol.py, written from it after a change there'
+	@echo 'make reference   pages of docs/reference and the figures of README.md, written from the code and from RESULTS.md'
+	@echo 'make docs        the documentation as a site in build/site; warnings are errors'
 	@echo 'make env         .venv only (oracle-env: .venv-oracle too)'
 	@echo 'make clean       what tests and demo left behind (distclean: the environments and downloads too)'
 
@@ -108,6 +111,18 @@ lint: env
 	$(NEWEST) -m mypy
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/clang-format --dry-run -Werror $(JAVA_SOURCES)
+
+# Not tests/catalogs, tests/faults and tests/fuzz, which take minutes.
+check: lint
+	$(NEWEST) -m pytest -q tests/unit tests/spec $(ARGS)
+
+reference: env
+	$(NEWEST) -m tests.support.reference_pages
+
+# The variable silences a notice of the theme about a release to come of its builder.
+docs: reference
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+	@echo 'build/site/index.html'
 
 protocol: env
 	PATH=$(CURDIR)/.venv/bin:$$PATH $(NEWEST) -m tests.support.java_protocol

@@ -33,11 +33,10 @@ main(Path(sys.argv[2]), sys.argv[3])
 """
 
 
-def setting_of_readme() -> str:
-    """What README has for secrets that are given when an application starts."""
-    found = re.search(
-        r"--conf 'spark\.redaction\.regex=([^']+)'", (ROOT / "README.md").read_text("utf-8")
-    )
+def setting_of_documentation() -> str:
+    """What docs/ has for secrets that are given when an application starts."""
+    page = ROOT / "docs" / "guide" / "secrets.md"
+    found = re.search(r"--conf 'spark\.redaction\.regex=([^']+)'", page.read_text("utf-8"))
     assert found is not None
     return found[1]
 
@@ -46,7 +45,7 @@ def setting_of_readme() -> str:
 def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
     script = tmp_path / "application.py"
     script.write_text(PROGRAM, encoding="utf-8")
-    run_python(script, str(ROOT), str(tmp_path), setting_of_readme())
+    run_python(script, str(ROOT), str(tmp_path), setting_of_documentation())
     told = json.loads((tmp_path / "shown.json").read_text("utf-8"))
     secrets = {
         f"{place} {key}": value.removeprefix("postgresql://me:").removesuffix("@h/db")

@@ -38,7 +38,7 @@ class Application:
     """What is shown, by the name of the place."""
 
     def __init__(self, folder: Path, secrets: Mapping[str, Mapping[str, str]], hiding: str) -> None:
-        """`secrets` are properties by `PLACES`, `hiding` what README has set at the start."""
+        """`secrets` are properties by `PLACES`, `hiding` what docs/ says to set at the start."""
         self.folder = folder
         self.secrets = secrets
         self.shown: dict[str, str] = {}

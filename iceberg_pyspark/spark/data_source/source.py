@@ -41,7 +41,7 @@ class IcebergDataSource(DataSource):
     >>> df.write.format("iceberg-py").mode("append").save("db.events")  # doctest: +SKIP
 
     A table is a name (`db.events`, with the catalog in the option `catalog`, in `.pyiceberg.yaml`
-    or in the environment) or a path (`/warehouse/db/events`). Options: README, "Options".
+    or in the environment) or a path (`/warehouse/db/events`). Options: docs/reference.
     """
 
     _pinned: PinnedTable | None = None

@@ -1,0 +1,41 @@
+"""README.md and the pages of docs/: their text, and the code blocks in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = (
+    README,
+    *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
+    *sorted(DOCS.rglob("*.md")),
+)
+
+_BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page, whose code begins at that line."""
+
+    page: Path
+    line: int
+    language: str
+    code: str
+
+
+def name_of(page: Path) -> str:
+    """The page as its path in the repository."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """All fenced blocks in order."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(page, text.count("\n", 0, m.start(3)) + 1, m[2], m[3]) for m in _BLOCK.finditer(text)
+    ]

@@ -1,0 +1,367 @@
+"""Pages of docs/reference that are written from the code, and the figures of README.md.
+
+`make reference` writes them after a change of an option, a property, a metadata table, an error or
+a figure. What a name means stands in `docs/reference/meanings.yaml`: a name without a meaning, and
+a meaning without a name, are errors.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import yaml
+
+from iceberg_pyspark import errors
+from iceberg_pyspark.spark.data_source.source import options
+from iceberg_pyspark.spark.write import settings
+from iceberg_pyspark.spec import properties
+from iceberg_pyspark.spec.property_types import (
+    BoolProperty,
+    ChoiceProperty,
+    ColumnProperties,
+    FractionProperty,
+    IntProperty,
+    MatchedProperty,
+    TableProperty,
+)
+from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
+from iceberg_pyspark.table.table import Table
+from tests.support.commit_tables import commit_table
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+REFERENCE = ROOT / "docs" / "reference"
+RESULTS = ROOT / "tests" / "bench" / "RESULTS.md"
+Meanings: TypeAlias = Mapping[str, Mapping[str, str]]
+
+WRITTEN = "<!-- Written from the code by `make reference`: change the code or meanings.yaml. -->\n"
+FIGURES = "<!-- figures: written from tests/bench/RESULTS.md by `make reference` -->"
+FIGURES_END = "<!-- end of figures -->"
+
+_AS_SPARK_WRITES = {
+    "timestampasof": "timestampAsOf",
+    "versionasof": "versionAsOf",
+    "mergeschema": "mergeSchema",
+}
+_NAMED_BY_USE = {"path", "paths", "table"}  # what load() and save() set
+_IN_CODE = re.compile(r"^(?:commit|write|read|gc|history|schema)\.[\w.-]*[\w-]$")
+
+
+def pages() -> dict[Path, str]:
+    """The text of every file that is written, whole."""
+    meanings = yaml.safe_load((REFERENCE / "meanings.yaml").read_text(encoding="utf-8"))
+    return {
+        REFERENCE / "read-options.md": _read_options(meanings),
+        REFERENCE / "write-options.md": _write_options(meanings),
+        REFERENCE / "table-properties.md": _table_properties(meanings),
+        REFERENCE / "metadata-tables.md": _metadata_tables(meanings),
+        REFERENCE / "errors.md": _errors(meanings),
+        README: with_figures(README.read_text(encoding="utf-8")),
+    }
+
+
+def described(names: Collection[str], meanings: Mapping[str, str], what: str) -> dict[str, str]:
+    """The meanings of names, sorted; raises where names and meanings are not the same."""
+    missing, unknown = sorted(set(names) - set(meanings)), sorted(set(meanings) - set(names))
+    if missing or unknown:
+        raise ValueError(
+            f"docs/reference/meanings.yaml, {what}: without a meaning are {missing}, "
+            f"not in the code are {unknown}"
+        )
+    return {name: " ".join(meanings[name].split()) for name in sorted(names)}
+
+
+def _page(title: str, *parts: str) -> str:
+    return "\n".join([WRITTEN, f"# {title}\n", *parts])
+
+
+def _prose(text: str) -> str:
+    """A paragraph in lines of at most 100 characters."""
+    return textwrap.fill(" ".join(text.split()), 100, break_on_hyphens=False) + "\n"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |\n" for row in lines
+    )
+
+
+def _code(text: object) -> str:
+    return f"`{text}`"
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def _read_options(meanings: Meanings) -> str:
+    known = described(options._READ, meanings["read-options"], "read-options")
+    both = _of_both(meanings)
+    return _page(
+        "Read options",
+        _prose(meanings["pages"]["read-options"]),
+        _table(("option", "meaning"), ((_option(k), v) for k, v in known.items())),
+        "## Of reads and writes\n",
+        _table(("option", "meaning"), ((_code(k), v) for k, v in both.items())),
+        "## Accepted without effect\n",
+        _prose(meanings["pages"]["without-effect-of-reads"]),
+        _listed(options._READ_WITHOUT_EFFECT),
+    )
+
+
+def _of_both(meanings: Meanings) -> dict[str, str]:
+    names = {*options._COMMON, *(f"{p}<key>" for p in ("catalog.", *options._STORAGE_PREFIXES))}
+    assert set(LOCATION_OPTIONS) < names
+    return described(names - _NAMED_BY_USE, meanings["options-of-both"], "options-of-both")
+
+
+def _write_options(meanings: Meanings) -> str:
+    source = {*options._WRITE, *(f"{p}<key>" for p in options._WRITE_PREFIXES)}
+    catalog = {
+        *settings._PROPERTY_BY_OPTION,
+        *options.OPTIONS_OF_THE_FORMAT,
+        *settings._OTHERS,
+        f"{settings._SNAPSHOT_PROPERTY}<key>",
+    }
+    known = described(source | catalog, meanings["write-options"], "write-options")
+    without_effect = options._WRITE_WITHOUT_EFFECT, settings._WITHOUT_EFFECT
+    rows = [
+        (
+            _option(name),
+            _word(name, source, without_effect[0]),
+            _word(name, catalog, without_effect[1]),
+            _code(settings._PROPERTY_BY_OPTION[name].name)
+            if name in settings._PROPERTY_BY_OPTION
+            else "",
+            meaning,
+        )
+        for name, meaning in known.items()
+    ]
+    return _page(
+        "Write options",
+        _prose(meanings["pages"]["write-options"]),
+        _table(("option", "portable", "catalog", "overrides the property", "meaning"), rows),
+        "## Accepted without effect\n",
+        _prose(meanings["pages"]["without-effect-of-writes"]),
+        _listed(without_effect[0] & without_effect[1]),
+    )
+
+
+def _option(name: str) -> str:
+    return _code(_AS_SPARK_WRITES.get(name, name))
+
+
+def _word(name: str, known: Collection[str], without_effect: Collection[str]) -> str:
+    return "yes" if name in known else "no effect" if name in without_effect else "refused"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "\n".join(f"- {_code(name)}" for name in sorted(names)) + "\n"
+
+
+# --- table properties -----------------------------------------------------------------------------
+
+
+def _table_properties(meanings: Meanings) -> str:
+    of_deletes = {
+        name
+        for name in properties.KNOWN_PROPERTIES
+        if name.startswith("write.delete.")
+        and name.replace("write.delete.", "write.", 1) in properties.KNOWN_PROPERTIES
+        and properties.KNOWN_PROPERTIES[name]
+        is properties.KNOWN_PROPERTIES[name.replace("write.delete.", "write.", 1)]
+    }
+    columns = {p.name: p for p in properties._OF_COLUMNS}
+    free = {
+        v
+        for v in vars(properties).values()
+        if isinstance(v, str) and _IN_CODE.match(v) and v not in properties.KNOWN_PROPERTIES
+    }
+    names = {*properties.KNOWN_PROPERTIES, *free} - of_deletes
+    known = described(
+        {*names, *(f"{name}<column>" for name in columns)},
+        meanings["table-properties"],
+        "table-properties",
+    )
+    kinds: dict[str, TableProperty | None] = {
+        **dict.fromkeys(free),
+        **properties.KNOWN_PROPERTIES,
+        **{f"{name}<column>": p.kind for name, p in columns.items()},
+    }
+    rows = []
+    for name, meaning in known.items():
+        values, default = _kind(kinds[name])
+        # what is not simply a value is said in words
+        rows.append((_code(name), values, "" if "Default:" in meaning else default, meaning))
+    return _page(
+        "Table properties",
+        _prose(meanings["pages"]["table-properties"]),
+        _table(("property", "values", "default", "meaning"), rows),
+        "## Of delete files\n",
+        _prose(meanings["pages"]["of-delete-files"]),
+        _listed(of_deletes),
+    )
+
+
+def _kind(prop: TableProperty | None) -> tuple[str, str]:
+    """The values that a property may have, and its default."""
+    match prop:
+        case IntProperty(default=default, minimum=minimum):
+            least = "" if minimum is None else f" of at least {minimum:,}"
+            return f"whole number{least}", f"{default:,}"
+        case BoolProperty(default=default):
+            return "`true`, `false`", _code(str(default).lower())
+        case ChoiceProperty(default=default, choices=choices):
+            return ", ".join(map(_code, choices)), _code(default)
+        case FractionProperty(default=default):
+            return "number between 0 and 1", str(default)
+        case MatchedProperty(expected=expected):
+            return expected.replace("<", "&lt;"), ""
+        case ColumnProperties(kind=kind):
+            return _kind(kind)
+        case _:
+            return "text", ""
+
+
+# --- metadata tables, errors ----------------------------------------------------------------------
+
+
+def _metadata_tables(meanings: Meanings) -> str:
+    known = described(METADATA_TABLES, meanings["metadata-tables"], "metadata-tables")
+    t = commit_table(partitioned=True)
+    table = Table(t.catalog, t.loaded, io=t.io)
+    parts = []
+    for name, meaning in known.items():
+        fields = table.metadata_table(name).schema.fields
+        rows = ((_code(f.name), _code(_short(str(f.type)))) for f in fields)
+        parts += [f"## {name}\n", f"{meaning}\n", _table(("column", "type"), rows)]
+    return _page(
+        "Metadata tables",
+        _prose(meanings["pages"]["metadata-tables"]),
+        *parts,
+    )
+
+
+def _short(type_: str) -> str:
+    """The type without field ids, which nobody asks for here."""
+    return re.sub(r"(\d+: )|( (?:required|optional)(?= ))", "", type_)
+
+
+def _errors(meanings: Meanings) -> str:
+    lines: list[str] = []
+    rows: list[tuple[str, str]] = []
+
+    def add(error: type[errors.IcebergError], depth: int) -> None:
+        lines.append("    " * depth + error.__name__)
+        rows.append((_code(error.__name__), " ".join((error.__doc__ or "").split())))
+        for child in error.__subclasses__():
+            if child.__module__ == errors.__name__:
+                add(child, depth + 1)
+
+    add(errors.IcebergError, 0)
+    return _page(
+        "Errors",
+        _prose(meanings["pages"]["errors"]),
+        "```text\n" + "\n".join(lines) + "\n```\n",
+        _table(("error", "meaning"), rows),
+        _prose(meanings["pages"]["errors-in-spark"]),
+    )
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+_HEADLINES = (
+    # section, line of its table, what README calls it
+    ("queries", "geometric mean", "22 TPC-H queries, geometric mean"),
+    ("native", "full scan: no deletes", "full scan of `lineitem`"),
+    ("native", "full scan: deletion vectors 5 %", "the same, 5 % of the rows deleted"),
+    ("changes", "MERGE: 1 % of lineitem updated, 1 % inserted", "`MERGE` of 2 % of `lineitem`"),
+    ("changes", "append of lineitem by month", "append of `lineitem` by month"),
+    ("portable", "full scan", "full scan without `install`"),
+)
+_UPSERT = "upsert of 1,000,000 rows into 1,000,000"
+
+
+def with_figures(readme: str) -> str:
+    """The README with the figures that stand in RESULTS.md now."""
+    before, found, rest = readme.partition(FIGURES)
+    _, end, after = rest.partition(FIGURES_END)
+    if not found or not end:
+        raise ValueError(f"README.md has no line '{FIGURES}' and '{FIGURES_END}' after it")
+    text = figures(RESULTS.read_text(encoding="utf-8"))
+    return f"{before}{FIGURES}\n\n{text}\n{FIGURES_END}{after}"
+
+
+def figures(results: str) -> str:
+    """The headline figures out of RESULTS.md."""
+    sections = dict(
+        zip(*[iter(re.split(r"^## (\w+)\n", results, flags=re.MULTILINE)[1:])] * 2, strict=True)
+    )
+    rows = []
+    for section, line, name in _HEADLINES:
+        header, cells = _line(sections[section], line, "ours/JVM")
+        of = dict(zip(header, cells, strict=True))
+        rows.append((name, _seconds(of["ours s"]), _seconds(of["JVM s"]), f"{of['ours/JVM']}x"))
+    _, (_, ours, other, _) = _line(sections["changes"], _UPSERT, "other")
+    pyiceberg = re.fullmatch(r"(.+ s) \(PyIceberg\)", other)
+    assert pyiceberg is not None, other
+    machine = sections["queries"].strip().splitlines()[0]
+    return "\n".join(
+        [
+            _table(("", "here", "JVM connector", "ratio"), rows),
+            f"An upsert of 1,000,000 rows into as many: {ours} here, {pyiceberg[1]} in PyIceberg.",
+            f"TPC-H at scale factor 1 on `local[2]`, {machine.split(', Linux')[0]}; all figures:",
+            "[tests/bench/RESULTS.md](tests/bench/RESULTS.md), made by `make bench`.",
+            "",
+        ]
+    )
+
+
+def _seconds(text: str) -> str:
+    return f"{text} s" if text else ""
+
+
+def _line(section: str, line: str, column: str) -> tuple[list[str], list[str]]:
+    """Header and cells of the one line of that name in a table of the section with the column."""
+    found = [
+        (header, cells)
+        for header, cells in _text_lines(section)
+        if cells[0] == line and column in header
+    ]
+    if len(found) != 1:
+        raise ValueError(f"RESULTS.md: {len(found)} lines '{line}' with a column '{column}'")
+    return found[0]
+
+
+def _text_lines(section: str) -> list[tuple[list[str], list[str]]]:
+    """The lines of all tables of a section, each with its header; a long name is on several."""
+    found: list[tuple[list[str], list[str]]] = []
+    header: list[str] = []
+    for text in section.splitlines():
+        if text.startswith("┃"):
+            header = [cell.strip() for cell in text.strip("┃").split("┃")]
+        elif text.startswith("│"):
+            cells = [cell.strip() for cell in text.strip("│").split("│")]
+            if any(cells[1:]):
+                found.append((header, cells))
+            else:
+                found[-1][1][0] += f" {cells[0]}"
+    return found
+
+
+def main() -> None:
+    """Write what is not as it should be."""
+    for path, text in pages().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            sys.stdout.write(f"written: {path.relative_to(ROOT)}\n")
+
+
+if __name__ == "__main__":
+    main()

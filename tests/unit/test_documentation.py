@@ -1,0 +1,191 @@
+"""What README.md and the pages of docs/ name is there, and what is written from code is current."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.data_source.options import parse_read_options, parse_write_options
+from iceberg_pyspark.spec.properties import KNOWN_PROPERTIES
+from tests.support import reference_pages
+from tests.support.documentation import DOCS, PAGES, README, ROOT, blocks_of, name_of
+
+_BLOCK = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
+TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
+PROSE = {page: _BLOCK.sub("", text) for page, text in TEXT.items()}
+IN_BACKTICKS = {page: set(re.findall(r"`([^`\n]+)`", text)) for page, text in PROSE.items()}
+SHOWN_BY_USE = {"path", "paths", "table"}  # what load() and save() set
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+# --- written from code ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", reference_pages.pages(), ids=name_of)
+def test_what_is_written_from_code_is_current(page: Path) -> None:
+    assert TEXT[page] == reference_pages.pages()[page], "run `make reference`"
+
+
+def test_a_name_without_a_meaning_and_a_meaning_without_a_name_are_errors() -> None:
+    with pytest.raises(
+        ValueError, match=r"without a meaning are \['b'\].*not in the code.*\['c'\]"
+    ):
+        reference_pages.described({"a", "b"}, {"a": "x", "c": "x"}, "options")
+
+
+@pytest.mark.parametrize(
+    ("parse", "page"),
+    [(parse_read_options, "read-options.md"), (parse_write_options, "write-options.md")],
+)
+def test_every_option_is_named(parse: object, page: str) -> None:
+    assert callable(parse)
+    with pytest.raises(InvalidRequestError) as refused:
+        parse({"not-an-option": "1"})
+    known = str(refused.value).partition("known: ")[2].split(", ")
+    assert len(known) > 10
+    named = {
+        word.lower()
+        for name in {page, "read-options.md"}  # it has those of both
+        for word in IN_BACKTICKS[DOCS / "reference" / name]
+    }
+    assert not set(known) - SHOWN_BY_USE - named
+
+
+def test_every_property_is_named() -> None:
+    assert not set(KNOWN_PROPERTIES) - IN_BACKTICKS[DOCS / "reference" / "table-properties.md"]
+
+
+def test_the_figures_are_those_of_the_results() -> None:
+    results = reference_pages.RESULTS.read_text(encoding="utf-8")
+    (mean,) = re.findall(r"│ geometric mean │ +│ +│ +([\d.]+) │", results)
+    assert f"| 22 TPC-H queries, geometric mean |  |  | {mean}x |" in TEXT[README]
+    with pytest.raises(ValueError, match="0 lines 'full scan: no deletes'"):
+        reference_pages.figures(results.replace("full scan: no", "whole scan: no"))
+
+
+def test_a_name_that_takes_two_lines_of_the_results_is_one() -> None:
+    lines = ("┃ line   ┃ ours s ┃ ours/JVM ┃", "│ a long │ 1.00   │ 0.50     │", "│ name │  │  │")
+    results = "\n".join(lines)
+    header, cells = reference_pages._line(results, "a long name", "ours/JVM")
+    assert dict(zip(header, cells, strict=True))["ours/JVM"] == "0.50"
+
+
+# --- what pages name ------------------------------------------------------------------------------
+
+
+def test_readme_is_short() -> None:
+    lines = TEXT[README].splitlines()
+    assert len(lines) <= 160
+    assert max(map(len, lines)) <= 120
+    assert re.search(r"^    make demo +\S", TEXT[README], re.MULTILINE)
+    assert re.search(r"^    make test +\S", TEXT[README], re.MULTILINE)
+
+
+def test_the_releases_of_readme_are_those_that_were_tried() -> None:
+    tried = re.findall(r"^\| (\d+\.\d+\.\d+) \|", TEXT[DOCS / "releases.md"], re.MULTILINE)
+    assert f"| Spark | {tried[0]} to {tried[-1]}," in TEXT[README]
+
+
+@every_page
+def test_paths_it_names_exist(page: Path) -> None:
+    for path in IN_BACKTICKS[page]:
+        if re.fullmatch(r"(iceberg_pyspark|jobs|tests|docs)/[\w/.-]*", path):
+            assert (ROOT / path).exists(), path
+        elif re.fullmatch(r"(\w+/)+\w*(\.py)?", path) and (
+            path.endswith(".py") or (ROOT / "iceberg_pyspark" / path.split("/")[0]).is_dir()
+        ):
+            assert (ROOT / "iceberg_pyspark" / path).exists(), path
+
+
+def test_there_are_paths_to_check() -> None:
+    named = {word for words in IN_BACKTICKS.values() for word in words}
+    assert sum(word.startswith(("iceberg_pyspark/", "tests/")) for word in named) > 15
+    assert sum(re.fullmatch(r"(\w+/)+\w+\.py", word) is not None for word in named) > 20
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)", PROSE[page]):
+        if not link.startswith("https://"):
+            assert (page.parent / link).exists(), link
+
+
+@every_page
+def test_commands_it_names_are_targets(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"\bmake ([a-z][\w-]*)(?=`|  |$)", TEXT[page], re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_every_page_is_in_the_site_and_in_readme() -> None:
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in DOCS.rglob("*.md"):
+        name = page.relative_to(DOCS).as_posix()
+        assert re.search(rf"[ ]{re.escape(name)}$", site, re.MULTILINE), name
+        assert name == "index.md" or f"](docs/{name})" in TEXT[README], name
+
+
+@every_page
+def test_session_settings_and_properties_exist(page: Path) -> None:
+    """Dotted names of Iceberg's, in any page: a misspelt one would send its reader nowhere."""
+    code = code_text()
+    for word in IN_BACKTICKS[page]:
+        setting = re.fullmatch(r"spark\.sql\.iceberg\.([a-z][\w.-]+)", word)
+        if setting:
+            last = setting[1].removeprefix("planning.")
+            assert f'"{last}"' in code or f'"{setting[1]}"' in code or word in code, word
+        if re.fullmatch(r"(commit|write|gc)\.[a-z][\w.-]+", word) and not word.endswith(".py"):
+            prefixes = ("write.parquet.", "write.metadata.metrics.column", "write.orc.")
+            assert word in KNOWN_PROPERTIES or word.startswith(prefixes), word
+
+
+# --- error messages -------------------------------------------------------------------------------
+
+TROUBLESHOOTING = DOCS / "troubleshooting.md"
+OF_SPARK = {"CANNOT_LOAD_CATALOG.PLUGIN_CLASS_NOT_FOUND"}
+
+
+def test_messages_it_explains_are_in_the_code() -> None:
+    messages = re.findall(r"^### `(.+)`$", TEXT[TROUBLESHOOTING], re.MULTILINE)
+    assert len(messages) > 30
+    code = code_text()
+    for message in set(messages) - OF_SPARK:
+        assert message in code, message
+
+
+@cache
+def code_text() -> str:
+    """Every text of the package's Python, what f-strings leave open as one blank, and its Java."""
+    package = ROOT / "iceberg_pyspark"
+    found = []
+    for file in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = (p.value if isinstance(p, ast.Constant) else "\0" for p in node.values)
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(f'"{node.value}"')
+    java = "\n".join(f.read_text(encoding="utf-8") for f in package.rglob("*.java"))
+    return "\n".join([*found, re.sub(r'"\s*\n?\s*\+ "', "", java)])
+
+
+# --- without Spark --------------------------------------------------------------------------------
+
+
+def test_the_page_without_spark_needs_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "warehouse").mkdir()
+    scope: dict[str, object] = {}
+    for block in blocks_of(DOCS / "guide" / "without-spark.md"):
+        assert "pyspark.sql" not in block.code
+        exec(block.code.replace("/warehouse", f"{tmp_path}/warehouse"), scope)
+    assert "table" in scope
+    assert not capsys.readouterr().err
