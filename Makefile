@@ -28,8 +28,8 @@ OLDEST_PYTHON ?= python3.10
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
-	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop, older-releases'
-	@echo 'make check       the inner loop: lint, and the quick tests without Spark'
+	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop, older-releases, docs'
+	@echo 'make check       the inner loop: lint, and the quick ones of the tests without Spark'
 	@echo 'make lint        ruff, mypy --strict, import-linter, clang-format'
 	@echo 'make unit        tests without Spark, in seconds'
 	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: on 4.1, without tests marked `once`)'
@@ -92,7 +92,7 @@ demo: .venv/.stamp-demo
 test: env oracle-env
 	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory --jobs=2 interop spark spark-oldest older-releases unit-and-spec catalogs
+	@$(MAKE) --no-print-directory --jobs=2 interop spark spark-oldest older-releases unit-and-spec catalogs docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # What only volume proves, by hand or by a schedule (some hours): every point of the fault matrix, ten times the mutated
@@ -112,15 +112,16 @@ lint: env
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/clang-format --dry-run -Werror $(JAVA_SOURCES)
 
-# Not tests/catalogs, tests/faults and tests/fuzz, which take minutes.
+# Without what takes more than half of the time of these folders: the laws, which Hypothesis tries with many examples, and
+# the bounds of memory.
 check: lint
-	$(NEWEST) -m pytest -q tests/unit tests/spec $(ARGS)
+	$(NEWEST) -m pytest -q -m 'not hypothesis' --ignore=tests/unit/storage/test_memory_bounds.py tests/unit tests/spec $(ARGS)
 
 reference: env
 	$(NEWEST) -m tests.support.reference_pages
 
 # The variable silences a notice of the theme about a release to come of its builder.
-docs: reference
+docs: env
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 	@echo 'build/site/index.html'
 

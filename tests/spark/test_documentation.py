@@ -57,11 +57,12 @@ def run(spark: SparkSession, block: Block, scope: dict[str, object], folder: Pat
 def test_the_code_of_a_page_runs(
     spark: SparkSession, folder: Path, page: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    existed = os.path.exists("/warehouse")
     scope: dict[str, object] = {"spark": spark, "__name__": "page"}
     for block in blocks_of(page):
         if block.language in RUN:
             run(spark, block, scope, folder)
-    assert not os.path.exists("/warehouse")
+    assert os.path.exists("/warehouse") == existed
     assert "Traceback" not in capsys.readouterr().err
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.data_source.options import parse_read_options, parse_write_options
@@ -143,6 +144,16 @@ def test_session_settings_and_properties_exist(page: Path) -> None:
         if re.fullmatch(r"(commit|write|gc)\.[a-z][\w.-]+", word) and not word.endswith(".py"):
             prefixes = ("write.parquet.", "write.metadata.metrics.column", "write.orc.")
             assert word in KNOWN_PROPERTIES or word.startswith(prefixes), word
+
+
+def test_hooks_before_a_commit_are_the_checks_of_lint() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    found = [h["entry"].replace(" --force-exclude", "") for h in hooks["repos"][0]["hooks"]]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (lint,) = re.findall(r"^lint: env\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    lines = lint.replace("$(NEWEST)", ".venv/bin/python").strip("\t\n").split("\n\t")
+    checks = [re.sub(r" (\.|\$\(JAVA_SOURCES\))$", "", line) for line in lines]
+    assert sorted(found) == sorted(checks)
 
 
 # --- error messages -------------------------------------------------------------------------------
