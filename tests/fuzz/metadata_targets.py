@@ -51,7 +51,8 @@ def _scan(given: tuple[SeedTable, bytes, int]) -> None:
 
 
 def scan(table: Table, choose: Random) -> None:
-    """Read a table in several ways, and some of its metadata tables."""
+    """Show a table, read it in several ways, and some of its metadata tables."""
+    _tolerate(lambda: (repr(table).encode(), table._repr_html_().encode()))
     _tolerate(lambda: table.scan().to_arrow())
     _tolerate(lambda: table.scan(filter="id > 3 AND part = 'p1'").to_arrow())
     _tolerate(lambda: table.scan(columns=["_partition", "_file", "_row_id"]).count())
