@@ -17,7 +17,7 @@ from typing import TypeAlias
 import yaml
 
 from iceberg_pyspark import errors
-from iceberg_pyspark.spark.data_source.source import options
+from iceberg_pyspark.spark.data_source import options
 from iceberg_pyspark.spark.write import settings
 from iceberg_pyspark.spec import properties
 from iceberg_pyspark.spec.property_types import (

@@ -22,9 +22,9 @@ from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
 from iceberg_pyspark.spark.bridge.protocol import TableFacts
+from iceberg_pyspark.spark.native_read.partitioning import shown_grouping
 from iceberg_pyspark.spark.native_read.runtime_filters import telling_columns
 from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
-from iceberg_pyspark.spark.sql_catalog.table_properties import shown_grouping
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
 from iceberg_pyspark.spark.write.settings import WriteSettings
 from iceberg_pyspark.spec.metadata_columns import (

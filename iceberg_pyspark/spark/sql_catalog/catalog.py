@@ -49,6 +49,7 @@ from iceberg_pyspark.spark.bridge.protocol import (
     TablesList,
     TableStage,
 )
+from iceberg_pyspark.spark.native_read.partitioning import shown_grouping, shown_partitioning
 from iceberg_pyspark.spark.native_read.runtime_filters import telling_columns
 from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.rows.types import (
@@ -67,11 +68,7 @@ from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     stage_replacement,
 )
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement, statement_in
-from iceberg_pyspark.spark.sql_catalog.table_properties import (
-    shown_grouping,
-    shown_partitioning,
-    shown_properties,
-)
+from iceberg_pyspark.spark.sql_catalog.table_properties import shown_properties
 from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA, WAP_ENABLED
 from iceberg_pyspark.spec.schema import Schema

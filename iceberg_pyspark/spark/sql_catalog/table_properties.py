@@ -1,31 +1,15 @@
-"""What Spark shows of a table besides its columns: properties, partitioning, sort order.
+"""What Spark shows of a table besides its columns and partitioning: properties, sort order.
 
 Names and forms are those that Iceberg's own catalog shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from iceberg_pyspark.spark.bridge.protocol import ShownTransform
-from iceberg_pyspark.spark.native_read.grouping import grouping_fields
 from iceberg_pyspark.spec.display import transform_text
-from iceberg_pyspark.spec.partitioning import PartitionField
 from iceberg_pyspark.spec.properties import DATA_FORMAT
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortField
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    VoidTransform,
-    YearTransform,
-)
-from iceberg_pyspark.sql_text.names import quoted_name
 
 
 def shown_properties(metadata: TableMetadata) -> dict[str, str]:
@@ -54,60 +38,3 @@ def _sort_term(f: SortField, schema: Schema) -> str:
     name = schema.name_by_id.get(f.source_id, str(f.source_id))
     term = transform_text(f.transform, name)
     return f"{term} {f.direction.upper()} {f.null_order.replace('-', ' ').upper()}"
-
-
-def shown_partitioning(metadata: TableMetadata) -> tuple[ShownTransform, ...]:
-    """The default spec's fields, void ones left out."""
-    return _shown_fields(metadata.default_spec.fields, metadata.current_schema)
-
-
-def shown_grouping(metadata: TableMetadata, schema: Schema) -> tuple[ShownTransform, ...]:
-    """By what Spark may group files, none in an older schema: names may mean other columns."""
-    if schema.schema_id != metadata.current_schema_id:
-        return ()
-    return _shown_fields(grouping_fields(metadata), schema)
-
-
-def _shown_fields(fields: Iterable[PartitionField], schema: Schema) -> tuple[ShownTransform, ...]:
-    """Partition fields as SQL writes them, void ones left out."""
-    return tuple(
-        ShownTransform(
-            transform=_shown_name(f.transform),
-            column=_quoted_path(schema, f.source_id),
-            number=_shown_number(f.transform),
-        )
-        for f in fields
-        if f.source_id in schema.field_by_id and not isinstance(f.transform, VoidTransform)
-    )
-
-
-def _shown_name(transform: Transform) -> str:
-    match transform:
-        case BucketTransform():
-            return "bucket"
-        case TruncateTransform():
-            return "truncate"
-        case YearTransform() | MonthTransform() | DayTransform() | HourTransform():
-            return f"{transform}s"
-        case _:
-            return str(transform)
-
-
-def _shown_number(transform: Transform) -> int | None:
-    match transform:
-        case BucketTransform(num_buckets=n):
-            return n
-        case TruncateTransform(width=width):
-            return width
-        case _:
-            return None
-
-
-def _quoted_path(schema: Schema, field_id: int) -> str:
-    """A column's path as SQL writes it, whatever its names hold."""
-    levels = []
-    at: int | None = field_id
-    while at is not None:
-        levels.append(schema.field_by_id[at].name)
-        at = schema.parent_by_id.get(at)
-    return quoted_name(levels[::-1])
