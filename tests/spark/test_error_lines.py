@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
@@ -200,6 +201,8 @@ def test_where_iceberg_is_not_installed_the_message_stands_in_spark_s_first_line
     lake: Lake, name: str
 ) -> None:
     """Spark puts its own words before it, and of a task's failure a line of them."""
+    # clones of a session, in which Spark has cached tables for other tests, have Iceberg still
+    say_errors_as_before()
     failure = FAILURES[name]
     error, message = said(lambda: failure.plain(lake))
     text = text_of(lambda: failure.portable(lake))
