@@ -1,7 +1,6 @@
 """Snapshots, references to them, and the two logs.
 
-Specification, "Snapshots", "Snapshot References" and Appendix C. Which snapshots may be expired is
-`commits/retention.py`.
+Specification, "Snapshots", "Snapshot References" and Appendix C.
 """
 
 from __future__ import annotations

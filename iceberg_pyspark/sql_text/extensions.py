@@ -12,7 +12,7 @@
         of branches besides: [WITH SNAPSHOT RETENTION [n SNAPSHOTS] [n DAYS]]
     DROP BRANCH | TAG [IF EXISTS] name
 
-The grammar is that of Iceberg's own extensions. What a statement does is `run_sql_extensions.py`.
+The grammar is that of Iceberg's own extensions; `table/run_sql_extensions.py` does what they say.
 """
 
 from __future__ import annotations

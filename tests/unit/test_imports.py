@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,22 @@ def test_nothing_inside_imports_the_top_package() -> None:
                 names = [alias.name for alias in node.names if alias.name == PACKAGE.name]
                 found += [f"{file.relative_to(PACKAGE)}:{node.lineno}: {name}" for name in names]
     assert found == []
+
+
+def test_files_that_texts_name_are_there() -> None:
+    """By their path in the repository, in the package, or beside the file that names them."""
+    found = set()
+    for file in (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.java")):
+        for name in re.findall(
+            r"[`/ *(]((?:[a-z0-9_]+/)+[a-z0-9_]+\.py)\b", file.read_text("utf-8")
+        ):
+            places = (PACKAGE.parent, PACKAGE, PACKAGE / "spark", file.parent)
+            if not any((place / name).is_file() for place in places):
+                found.add(f"{file.relative_to(PACKAGE)}: {name}")
+        for name in re.findall(r"`([a-z0-9_]+\.py)`", file.read_text("utf-8")):
+            if not any((place / name).is_file() for place in (PACKAGE, file.parent)):
+                found.add(f"{file.relative_to(PACKAGE)}: {name}")
+    assert found == set()
 
 
 def is_module(name: str) -> bool:

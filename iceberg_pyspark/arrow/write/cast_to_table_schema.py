@@ -3,7 +3,7 @@
 Decides what a write accepts: columns in any order, missing optional ones (write-default,
 else null; specification, "Default Values"), types that widen without loss, and the several ways in
 which Arrow holds one type. Everything else is refused before a file is opened. The result has the
-schema of rows to be written (`file_schema.py`).
+schema of rows to be written (`arrow/file_schema.py`).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from iceberg_pyspark.spec.types import (
     walk_fields,
 )
 
-# Spark's names for the codecs of `parquet_files.py`; for brotli it has no code
+# Spark's names for the codecs of `arrow/formats/parquet_writer.py`; for brotli it has no code
 _CODECS = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4_raw", "none": "none"}
 _ZSTD_LEVEL = 3
 _GZIP_LEVELS = {

@@ -9,7 +9,7 @@ import org.apache.parquet.schema.Type;
 
 /**
  * Which columns of a file are path and position: those with their field ids, and in a file without
- * any ids those with their names, as arrow/file_fields.py finds them.
+ * any ids those with their names, as arrow/formats/file_fields.py finds them.
  */
 class IcebergPyPositionColumns {
   final PrimitiveType path;
