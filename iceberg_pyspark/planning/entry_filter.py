@@ -34,6 +34,7 @@ from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType, UUIDType
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 _MOST_LITERALS = 200
 """An IN of more values is asked as the range from its least to its greatest."""
@@ -42,10 +43,12 @@ _MOST_LITERALS = 200
 def matching_partitions(table: pa.Table, predicate: Predicate) -> Mask:
     """Of which entries the partition tuple makes a predicate over partition fields true."""
     rows = table.num_rows
+    if isinstance(predicate, AlwaysTrue | AlwaysFalse):
+        return np.full(rows, isinstance(predicate, AlwaysTrue))
     partition = table["partition"].combine_chunks()
     columns = {int(f.name): partition.field(i) for i, f in enumerate(partition.type)}
     result = _evaluate(push_not(predicate), columns, rows)
-    return _mask(pc.fill_null(result, False))
+    return _known(result)
 
 
 def _evaluate(predicate: Predicate, columns: dict[int, pa.Array], rows: int) -> pa.Array:
@@ -74,44 +77,47 @@ def matching_metrics(table: pa.Table, predicate: Predicate) -> Mask:
 
     The table must have been read with the metrics of the predicate's columns.
     """
-    # a negative count, of old writers' imported files, is unknown
-    not_empty = _mask(pc.not_equal(table["record_count"], 0))
-    return not_empty & _MetricsFilter(table).matches(push_not(predicate))
+    return MetricsFilter(table).matching(predicate)
 
 
-def proven_by_metrics(table: pa.Table, predicate: Predicate) -> Mask:
-    """Of which files every row makes a bound row predicate true: none makes it false or unknown.
+class MetricsFilter:
+    """Asks the metric columns of a table; each bound column is decoded once.
 
-    The table must have been read with the metrics of the predicate's columns.
+    The table must have been read with the metrics of the columns of what it is asked.
     """
-    columns: dict[int, BoundColumn] = {}
-    for leaf in leaves_of(predicate):
-        columns[leaf.column.field_id] = leaf.column
-    unknown = [BoundUnary("is_null", c) for c in columns.values()]
-    return ~matching_metrics(table, or_(not_(predicate), *unknown))
-
-
-class _MetricsFilter:
-    """Asks the metric columns of a table; each bound column is decoded once."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
         self._ranges: dict[int, ColumnRanges] = {}
 
-    def matches(self, predicate: Predicate) -> Mask:
+    def matching(self, predicate: Predicate) -> Mask:
+        """Which files may hold a row for which a bound row predicate is true."""
+        # a negative count, of old writers' imported files, is unknown
+        not_empty = _mask(pc.not_equal(self._table["record_count"], 0))
+        return not_empty & self._matches(push_not(predicate))
+
+    def proven(self, predicate: Predicate) -> Mask:
+        """Of which files every row makes a bound row predicate true: none false or unknown."""
+        columns: dict[int, BoundColumn] = {}
+        for leaf in leaves_of(predicate):
+            columns[leaf.column.field_id] = leaf.column
+        unknown = [BoundUnary("is_null", c) for c in columns.values()]
+        return ~self.matching(or_(not_(predicate), *unknown))
+
+    def _matches(self, predicate: Predicate) -> Mask:
         match predicate:
             case AlwaysTrue():
                 return np.ones(self._table.num_rows, np.bool_)
             case AlwaysFalse():
                 return np.zeros(self._table.num_rows, np.bool_)
             case And(left, right):
-                return self.matches(left) & self.matches(right)
+                return self._matches(left) & self._matches(right)
             case Or(left, right):
-                return self.matches(left) | self.matches(right)
+                return self._matches(left) | self._matches(right)
             case BoundUnary() | BoundLiteral() | BoundSet():
                 return self._leaf(predicate)
             case Not():
-                return self.matches(push_not(predicate))
+                return self._matches(push_not(predicate))
             case _:
                 raise not_bound(predicate)
 
@@ -143,18 +149,31 @@ class ColumnRanges:
         def metric(name: MetricMap) -> pa.Array:
             return table[metric_column(name, column.field_id)].combine_chunks()
 
-        values = metric("value_counts")
-        nulls = metric("null_value_counts")
-        no_nans = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows)
-        nans = metric("nan_value_counts") if _has_nan(column) else no_nans
+        values, values_known = _counts(metric("value_counts"))
+        nulls, nulls_known = _counts(metric("null_value_counts"))
         self.lower = decode_bounds(metric("lower_bounds"), column.type)
         self.upper = decode_bounds(metric("upper_bounds"), column.type)
         # value_counts include nulls and NaNs; a row no count speaks of has a null above the column
-        uncounted = _known(pc.less(values, table["record_count"].combine_chunks()))
-        self.may_be_null = possible(pc.not_equal(nulls, 0)) | uncounted
-        self.may_be_nan = possible(pc.not_equal(nans, 0)) & possible(pc.less(nulls, values))
-        special = pc.add(pc.fill_null(nulls, 0), pc.fill_null(nans, 0))
-        self.may_be_value = possible(pc.less(special, values))
+        records, _ = _counts(table["record_count"].combine_chunks())
+        self.may_be_null = ~nulls_known | (nulls != 0) | (values_known & (values < records))
+        if _has_nan(column):
+            nans, nans_known = _counts(metric("nan_value_counts"))
+            not_all_null = ~(nulls_known & values_known) | (nulls < values)
+            self.may_be_nan = (~nans_known | (nans != 0)) & not_all_null
+        else:
+            nans = np.zeros(table.num_rows, np.int64)
+            self.may_be_nan = np.zeros(table.num_rows, np.bool_)
+        self.may_be_value = ~values_known | (nulls + nans < values)
+
+
+def _counts(metric: pa.Array) -> tuple[Counts, Mask]:
+    """Counts, 0 for unknown ones, and which are known.
+
+    Arrow's functions cost more than they do where a manifest has few entries.
+    """
+    if metric.null_count:
+        return pc.fill_null(metric, 0).to_numpy(), _mask(pc.is_valid(metric))
+    return metric.to_numpy(), np.ones(len(metric), np.bool_)
 
 
 def _has_nan(column: BoundColumn) -> bool:
@@ -223,12 +242,16 @@ def _at_least(bound: pa.Array, literal: pa.Scalar) -> Mask:
 
 def possible(condition: pa.Array) -> Mask:
     """True where the condition holds or is unknown."""
-    return _mask(pc.fill_null(condition, True))
+    return _mask(_filled(condition, True))
 
 
 def _known(condition: pa.Array) -> Mask:
     """True where the condition is known to hold."""
-    return _mask(pc.fill_null(condition, False))
+    return _mask(_filled(condition, False))
+
+
+def _filled(condition: pa.Array, unknown: bool) -> pa.Array:
+    return pc.fill_null(condition, unknown) if condition.null_count else condition
 
 
 def _mask(condition: pa.Array | pa.ChunkedArray) -> Mask:

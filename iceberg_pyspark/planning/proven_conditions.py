@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from iceberg_pyspark.expressions.predicates import BoundLiteral, BoundSet, BoundUnary, Predicate
 from iceberg_pyspark.expressions.projection import project_strict
-from iceberg_pyspark.planning.entry_filter import matching_partitions, proven_by_metrics
+from iceberg_pyspark.planning.entry_filter import MetricsFilter, matching_partitions
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 
 
@@ -20,11 +20,12 @@ def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predic
     """
     left = dict(enumerate(conditions))
     for planned in files:
+        metrics = MetricsFilter(planned.entries)
         for number, condition in list(left.items()):
             strict = project_strict(condition, planned.spec, planned.partition_type)
             proven = matching_partitions(planned.entries, strict)
             if not proven.all():
-                proven |= proven_by_metrics(planned.entries, condition)
+                proven |= metrics.proven(condition)
             if not proven.all():
                 del left[number]
         if not left:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,9 @@ from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.file_io import FileIO
 
+Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
 _LEAST_BYTES = 12
 """Of Parquet: magic bytes at both ends and the length of a footer."""
 _MOST_BYTES = 2**42
@@ -36,33 +40,34 @@ _KNOWN: DecodedCache[bool] = DecodedCache(100_000 * _ANSWER_BYTES, lambda _: _AN
 
 def misread_files(io: FileIO, entries: pa.Table) -> frozenset[str]:
     """The locations of those files among data entries, columns of `spec/entry_columns.py`."""
-    of_format = entries["file_format"]
-    wrong = pc.or_(
-        pc.and_(pc.equal(of_format, "parquet"), pc.invert(_may_be_true(entries))),
-        pc.and_(pc.equal(of_format, "orc"), pc.invert(_may_be(entries["file_size_in_bytes"]))),
-    )
-    return _without_ids(io, entries) | frozenset(entries["file_path"].filter(wrong).to_pylist())
+    of_parquet = pc.equal(entries["file_format"], "parquet").to_numpy()
+    of_orc = pc.equal(entries["file_format"], "orc").to_numpy()
+    size = entries["file_size_in_bytes"].to_numpy()
+    offsets = entries["split_offsets"].combine_chunks()
+    counts = offsets.value_lengths().fill_null(0).to_numpy()
+    may_be = (size > _LEAST_BYTES) & (size <= _MOST_BYTES)
+    wrong = (of_parquet & (~may_be | _begins_beyond(size, offsets, counts))) | (of_orc & ~may_be)
+    paths = entries["file_path"]
+    found = _without_ids(io, _chosen(paths, of_parquet & (counts == 0)))
+    return found | frozenset(_chosen(paths, wrong))
 
 
-def _may_be_true(entries: pa.Table) -> pa.ChunkedArray:
-    """Whether a file may be as large as its entry says: its row groups begin before its end."""
-    size = entries["file_size_in_bytes"]
-    lists = entries["split_offsets"].combine_chunks()
-    parents = pc.list_parent_indices(lists)
-    beyond = pc.greater_equal(lists.flatten(), size.combine_chunks().take(parents))
-    outside = np.zeros(len(lists), np.bool_)
-    outside[parents.filter(pc.fill_null(beyond, False)).to_numpy()] = True
-    return pc.and_not(_may_be(size), pa.chunked_array([pa.array(outside)]))
+def _begins_beyond(size: Numbers, offsets: pa.ListArray, counts: Numbers) -> Mask:
+    """Whether a row group of a file begins where the file has ended, by its entry."""
+    row = np.repeat(np.arange(len(size)), counts)
+    begins = offsets.flatten()
+    beyond = np.zeros(len(size), np.bool_)
+    # -1: an offset that is not said is beyond nothing
+    beyond[row[begins.fill_null(-1).to_numpy() >= np.maximum(size[row], 0)]] = True
+    return beyond
 
 
-def _may_be(size: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.and_(pc.greater(size, _LEAST_BYTES), pc.less_equal(size, _MOST_BYTES))
+def _chosen(paths: pa.ChunkedArray, mask: Mask) -> list[str]:
+    chosen: list[str] = paths.filter(pa.array(mask)).to_pylist() if mask.any() else []
+    return chosen
 
 
-def _without_ids(io: FileIO, entries: pa.Table) -> frozenset[str]:
-    offsets = pc.fill_null(pc.list_value_length(entries["split_offsets"]), 0)
-    is_unsure = pc.and_(pc.equal(entries["file_format"], "parquet"), pc.equal(offsets, 0))
-    unsure: Sequence[str] = entries["file_path"].filter(is_unsure).to_pylist()
+def _without_ids(io: FileIO, unsure: Sequence[str]) -> frozenset[str]:
     if not unsure:
         return frozenset()
     with ThreadPoolExecutor(min(_FOOTERS_AT_ONCE, len(unsure))) as pool:

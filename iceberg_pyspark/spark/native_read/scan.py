@@ -9,7 +9,7 @@ with deleted positions too: Spark's reader tells none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate, islice
@@ -183,6 +183,7 @@ class NativeScan:
 
         self._never_null: frozenset[int] = frozenset()
         self._dates = self._bounded_dates()
+        self._known_columns: dict[Hashable, NativeColumns | None] = {}
         self._columns = self._columns_of(frozenset())
         self._orc_columns: dict[int, NativeColumns | None] = {}
         self._scopes = PartitionOrdinals()
@@ -252,6 +253,14 @@ class NativeScan:
         constants: frozenset[int],
         hidden: Collection[int] = (),
         file_format: FileFormat = "parquet",
+    ) -> NativeColumns | None:
+        key = (constants, frozenset(hidden), file_format)
+        if key not in self._known_columns:
+            self._known_columns[key] = self._columns_now(constants, hidden, file_format)
+        return self._known_columns[key]
+
+    def _columns_now(
+        self, constants: frozenset[int], hidden: Collection[int], file_format: FileFormat
     ) -> NativeColumns | None:
         needed = ORC_SCAN if file_format == "orc" else NATIVE_SCAN
         if not (self._bridge.has(needed) and is_exact(self._filter)):
@@ -359,6 +368,7 @@ class NativeScan:
         fields = tuple(f for f in projection.fields if f.name in read)
         context = replace(self._scan.context, projection=replace(projection, fields=fields))
         self._scan = replace(self._scan, context=context)
+        self._known_columns.clear()
         self._columns = self._columns_of(frozenset())
         self._orc_columns.clear()
 

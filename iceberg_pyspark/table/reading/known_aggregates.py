@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.planning.bound_values import decode_bounds
-from iceberg_pyspark.planning.entry_filter import proven_by_metrics
+from iceberg_pyspark.planning.entry_filter import MetricsFilter
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.partitioning import identity_source_ids
@@ -108,10 +108,8 @@ class _File:
         # a negative count, of old writers' imported files, is unknown
         if planned.deletes or pc.any(pc.less(self.rows, 0)).as_py():
             raise _UnknownError
-        proven = planned.filter_satisfied | proven_by_metrics(
-            planned.entries, scan.context.predicate
-        )
-        if not proven.all():
+        proven = MetricsFilter(planned.entries).proven(scan.context.predicate)
+        if not (planned.filter_satisfied | proven).all():
             raise _UnknownError
 
     def partition_values(self, column: NestedField) -> pa.Array:

@@ -36,10 +36,13 @@ import org.apache.spark.sql.types.StructType;
  * hand.
  */
 public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
+  /** The plans made for this query, by all that they are made of. */
+  private final Map made = new HashMap();
   public IcebergPyRule() { super(); }
 
+  /** Each query by a rule of its own: queries are planned by many threads. */
   public TreeNode apply(TreeNode plan) {
-    return rewritten(IcebergPyCalls.replaced((LogicalPlan) plan));
+    return new IcebergPyRule().rewritten(IcebergPyCalls.replaced((LogicalPlan) plan));
   }
 
   /**
@@ -59,13 +62,13 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       below = withSubqueries((LogicalPlan) (Object) ((Filter) below).child());
     }
     if (isOurs(below)) {
-      LogicalPlan made = replaced((DataSourceV2ScanRelation) below, condition, needed,
+      LogicalPlan scan = replaced((DataSourceV2ScanRelation) below, condition, needed,
           condition == null ? limit : null, clustered);
-      return made == null ? plan : made;
+      return scan == null ? plan : scan;
     }
     if (plan instanceof Aggregate) {
-      LogicalPlan made = IcebergPyAggregates.known((Aggregate) plan);
-      if (made != null) return made;
+      LogicalPlan known = IcebergPyAggregates.known((Aggregate) plan);
+      if (known != null) return known;
     }
     // Spark's Python data source always gives all columns: what is above it says which are used
     Set used = plan instanceof Project || plan instanceof Aggregate ? ids(plan.references()) : null;
@@ -130,8 +133,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** What Python makes of a scan; null where the scan is to stay. */
-  private static LogicalPlan replaced(DataSourceV2ScanRelation relation, Expression condition,
-      Set needed, Integer limit, Set clustered) {
+  private LogicalPlan replaced(DataSourceV2ScanRelation relation, Expression condition, Set needed,
+      Integer limit, Set clustered) {
     List conditions = IcebergPyParts.conjuncts(condition);
     StructType wanted = new StructType();
     List read = columns(relation, needed, conditions);
@@ -146,6 +149,15 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
         IcebergPyQuestions.scanQuestion(table, wanted.json(), described(relation, conditions),
             needed == null ? null : names(columns(relation, needed, new ArrayList())), limit,
             !keys.isEmpty());
+    // a run-time filter has a copy of the other side of its join, whose columns have the same ids
+    List key = IcebergPyBridge.list(new Object[] {relation.output(), question, condition, keys});
+    if (!made.containsKey(key)) made.put(key, planned(relation, condition, needed, question, keys));
+    return (LogicalPlan) made.get(key);
+  }
+
+  private static LogicalPlan planned(DataSourceV2ScanRelation relation, Expression condition,
+      Set needed, Map question, List keys) {
+    List conditions = IcebergPyParts.conjuncts(condition);
     IcebergPyPlannedScan planned = IcebergPyQuestions.scanPlan(question);
     List proven = planned.proven(), parts = planned.parts();
     if (parts == null) return null;
@@ -158,9 +170,9 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     for (int i = 0; i < parts.size(); i++) {
       List part = (List) parts.get(i);
       // the first branch keeps the relation's own ids, which the union above then has too
-      LogicalPlan made = (LogicalPlan) part.get(0);
-      boolean scanned = IcebergPyParts.isScanned(made);
-      LogicalPlan branch = branch(made, (Expression) part.get(1), (List) part.get(2), ours,
+      LogicalPlan rows = (LogicalPlan) part.get(0);
+      boolean scanned = IcebergPyParts.isScanned(rows);
+      LogicalPlan branch = branch(rows, (Expression) part.get(1), (List) part.get(2), ours,
           scanned ? condition : IcebergPyParts.withoutPruning(condition), i > 0);
       branches.add(scanned
               ? IcebergPyParts.scanned(branch, relation, question, new ArrayList(), keys)

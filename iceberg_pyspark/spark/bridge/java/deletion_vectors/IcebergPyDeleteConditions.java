@@ -80,9 +80,7 @@ public class IcebergPyDeleteConditions {
       Object value = entry.getValue();
       all.put(entry.getKey(), value instanceof List ? array((List) value) : value);
     }
-    Configuration conf = spark.sessionState().newHadoopConfWithOptions(
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
-            scala.jdk.javaapi.CollectionConverters.asScala((Map) all.remove("options"))));
+    Configuration conf = IcebergPyConfiguration.of(spark, (Map) all.remove("options"));
     all.put("conf", new SerializableConfiguration(conf));
     return all;
   }

@@ -69,11 +69,7 @@ public class IcebergPyParquetScan
   /** How long the files are that are to be cut and read. */
   long[] lengths(IcebergPyPlannedFiles files) { return files.sizes; }
   /** Of the session, with what is said for these files alone. */
-  Configuration hadoop() {
-    return table.session.sessionState().newHadoopConfWithOptions(
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
-            scala.jdk.javaapi.CollectionConverters.asScala(table.options)));
-  }
+  Configuration hadoop() { return IcebergPyConfiguration.of(table.session, table.options); }
   public Statistics estimateStatistics() {
     return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.schema()), table.rows,
         java.util.Collections.emptyMap());
