@@ -1,6 +1,6 @@
 """Queries that Spark plans with what a scan tells it, beside the JVM connector.
 
-`python -m tests.bench.query_bench [--scale 1] [--only Q14,"limit"]`: the 22 queries of TPC-H on
+`python -m tests.bench.query_bench [--scale 1] [--only "Q14;limit 10"]`: the 22 queries of TPC-H on
 tables partitioned by months and years; joins whose small side tells which files of the large one
 are read; joins and MERGE of tables with the same buckets; aggregates and limits from metadata.
 """
@@ -216,9 +216,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="tests.bench.query_bench")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--only", help="names of lines, by commas")
+    parser.add_argument("--only", help="names of lines, by semicolons")
     arguments = parser.parse_args()
-    only = None if arguments.only is None else arguments.only.split(",")
+    only = None if arguments.only is None else arguments.only.split(";")
     for table in compare(arguments.scale, arguments.runs, only):
         Console(width=110).print(table)
 
