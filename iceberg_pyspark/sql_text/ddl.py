@@ -6,9 +6,9 @@ Terms are those of Spark DDL; what is not understood is refused by name. Schemas
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.json_fields import MAX_INT32
@@ -31,27 +31,24 @@ from iceberg_pyspark.spec.transforms import (
     YearTransform,
 )
 from iceberg_pyspark.sql_text.names import parse_levels
-
-_TERM = re.compile(r"(?P<function>\w+)\s*\((?P<arguments>.*)\)", re.DOTALL)
-# quoted names, words with what clings to them, spaces: each character one way only
-_WORD = re.compile(r"`(?:[^`]|``)*`|[^`\s]+|\s+|`")
-_NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
-_ARGUMENT = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
+from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
 
 _INT32_DIGITS = len(str(MAX_INT32))
 
-_TIME_TRANSFORMS: Mapping[str, tuple[Transform, str]] = {
-    "year": (YearTransform(), "year"),
-    "years": (YearTransform(), "year"),
-    "month": (MonthTransform(), "month"),
-    "months": (MonthTransform(), "month"),
-    "day": (DayTransform(), "day"),
-    "days": (DayTransform(), "day"),
-    "date": (DayTransform(), "day"),
-    "hour": (HourTransform(), "hour"),
-    "hours": (HourTransform(), "hour"),
-    "date_hour": (HourTransform(), "hour"),
-    "void": (VoidTransform(), "null"),
+# each with what it adds to the column's name in that of its partition field
+_TRANSFORMS: Mapping[str, tuple[Transform, str]] = {
+    "identity": (IdentityTransform(), ""),
+    "year": (YearTransform(), "_year"),
+    "years": (YearTransform(), "_year"),
+    "month": (MonthTransform(), "_month"),
+    "months": (MonthTransform(), "_month"),
+    "day": (DayTransform(), "_day"),
+    "days": (DayTransform(), "_day"),
+    "date": (DayTransform(), "_day"),
+    "hour": (HourTransform(), "_hour"),
+    "hours": (HourTransform(), "_hour"),
+    "date_hour": (HourTransform(), "_hour"),
+    "void": (VoidTransform(), "_null"),
 }
 
 
@@ -63,8 +60,12 @@ def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
     """
     fields: list[PartitionField] = []
     for position, term in enumerate(terms):
-        text, alias = _without_alias(term.strip())
-        parsed = parse_term(text, schema)
+        tokens, alias = term_tokens(term), None
+        match _last_words(tokens, 2):
+            case ["AS", _] if tokens[-1].is_name:
+                alias = ".".join(parse_levels(tokens[-1].text))
+                tokens = tokens[:-2]
+        parsed = _term(term, tokens, schema)
         fields.append(
             PartitionField(
                 source_ids=(parsed.source_id,),
@@ -89,47 +90,39 @@ def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
     """
     fields: list[SortField] = []
     for term in terms:
-        text, direction, null_order = _sort_parts(term.strip())
-        if not text:
+        tokens = term_tokens(term)
+        if not tokens:
             raise InvalidRequestError(
                 f"sort term '{_shortened(term)}': expected a column or a transform of one"
             )
-        parsed = parse_term(text, schema)
+        direction: Direction = "asc"
+        null_order: NullOrder | None = None
+        match _last_words(tokens, 2):
+            case ["NULLS", "FIRST" | "LAST" as place]:
+                null_order = "nulls-first" if place == "FIRST" else "nulls-last"
+                tokens = tokens[:-2]
+        match _last_words(tokens, 1):
+            case ["ASC" | "DESC" as order]:
+                direction = "asc" if order == "ASC" else "desc"
+                tokens = tokens[:-1]
+        parsed = _term(term, tokens, schema)
         fields.append(
             SortField(
                 source_ids=(parsed.source_id,),
                 transform=parsed.transform,
                 direction=direction,
-                null_order=null_order,
+                null_order=null_order or ("nulls-first" if direction == "asc" else "nulls-last"),
             )
         )
     return SortOrder(order_id=1, fields=tuple(fields)) if fields else UNSORTED
 
 
-def _without_alias(text: str) -> tuple[str, str | None]:
-    """A term without ` AS name` at its end, and that name."""
-    words = _WORD.findall(text)
-    if len(words) < 5 or words[-3].upper() != "AS" or not (words[-4] + words[-2]).isspace():
-        return text, None
-    if not _NAME.fullmatch(words[-1]):
-        return text, None
-    return "".join(words[:-4]), ".".join(parse_levels(words[-1]))
-
-
-def _sort_parts(text: str) -> tuple[str, Direction, NullOrder]:
-    """A term without ` ASC`, ` DESC` and ` NULLS FIRST`, ` NULLS LAST` at its end, and these."""
-    nulls = None
-    match text.rsplit(None, 2):
-        case [rest, before, last] if before.upper() == "NULLS" and last.upper() in _NULL_ORDERS:
-            text, nulls = rest, _NULL_ORDERS[last.upper()]
-    direction: Direction = "asc"
-    match text.rsplit(None, 1):
-        case [rest, last] if last.upper() in ("ASC", "DESC"):
-            text, direction = rest, "desc" if last.upper() == "DESC" else "asc"
-    return text, direction, nulls or ("nulls-last" if direction == "desc" else "nulls-first")
-
-
-_NULL_ORDERS: Mapping[str, NullOrder] = {"FIRST": "nulls-first", "LAST": "nulls-last"}
+def _last_words(tokens: Sequence[ClauseToken], number: int) -> list[str]:
+    """The words at the end of a term, in capitals; none unless each follows a token and a space."""
+    last = tokens[-number - 1 :]
+    if len(last) <= number or any(one.end == next_.start for one, next_ in pairwise(last)):
+        return []
+    return [token.word for token in last[1:]]
 
 
 def _shortened(text: str) -> str:
@@ -148,14 +141,34 @@ class Term:
 
 def parse_term(text: str, schema: Schema) -> Term:
     """The column, or transform of one, that a term says; raises `InvalidRequestError`."""
-    m = _TERM.fullmatch(text.strip())
-    if m is None:
-        name, source_id = _column(text, schema)
-        return Term(
-            source_id=source_id, column=name, transform=IdentityTransform(), field_name=name
-        )
-    function, shown = m["function"].lower(), _shortened(text)
-    arguments = [a.strip() for a in _ARGUMENT.findall(m["arguments"])]
+    return _term(text, term_tokens(text), schema)
+
+
+def _term(text: str, tokens: Sequence[ClauseToken], schema: Schema) -> Term:
+    """The column, or transform of one, that some tokens of a text say."""
+    shown = text[tokens[0].start : tokens[-1].end] if tokens else ""
+    match [token.text for token in tokens]:
+        case [function, "(", *_, ")"] if tokens[0].is_word:
+            arguments = _arguments(text, tokens[2:-1])
+            return _transform(function.lower(), arguments, _shortened(shown), schema)
+        case _:
+            name, source_id = _column(shown, schema)
+            return Term(
+                source_id=source_id, column=name, transform=IdentityTransform(), field_name=name
+            )
+
+
+def _arguments(text: str, tokens: Sequence[ClauseToken]) -> list[str]:
+    """What stands between the commas among some tokens of a text."""
+    if not tokens:
+        return []
+    commas = [token for token in tokens if token.text == ","]
+    starts = (tokens[0].start, *(comma.end for comma in commas))
+    ends = (*(comma.start for comma in commas), tokens[-1].end)
+    return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
+
+
+def _transform(function: str, arguments: Sequence[str], shown: str, schema: Schema) -> Term:
     # thousands of digits are no number for Python
     numbers = [
         int(a) if len(a) <= _INT32_DIGITS else MAX_INT32 + 1 for a in arguments if a.isdecimal()
@@ -179,24 +192,17 @@ def parse_term(text: str, schema: Schema) -> Term:
         )
     if numbers:
         raise InvalidRequestError(f"'{shown}': {function} takes a column only")
-    if function == "identity":
-        return Term(
-            source_id=source_id, column=name, transform=IdentityTransform(), field_name=name
-        )
-    if function not in _TIME_TRANSFORMS:
+    if function not in _TRANSFORMS:
         raise InvalidRequestError(
             f"'{shown}': transform {function} is not known; there are identity, years, months, "
-            "days, hours, "
-            "bucket(n, column), truncate(n, column)"
+            "days, hours, bucket(n, column), truncate(n, column)"
         )
-    transform, suffix = _TIME_TRANSFORMS[function]
-    return Term(
-        source_id=source_id, column=name, transform=transform, field_name=f"{name}_{suffix}"
-    )
+    transform, suffix = _TRANSFORMS[function]
+    return Term(source_id=source_id, column=name, transform=transform, field_name=f"{name}{suffix}")
 
 
 def _column(text: str, schema: Schema) -> tuple[str, int]:
     """Full name and id of the column a term names, in its exact case or any other."""
-    wanted = ".".join(parse_levels(text.strip()))
-    found = schema.find(wanted, case_sensitive=wanted in schema.id_by_name)
-    return schema.name_by_id[found.field_id], found.field_id
+    wanted = ".".join(parse_levels(text))
+    column = schema.find(wanted, case_sensitive=wanted in schema.id_by_name)
+    return schema.name_by_id[column.field_id], column.field_id

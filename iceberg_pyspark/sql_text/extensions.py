@@ -17,24 +17,26 @@ The grammar is that of Iceberg's own extensions; `table/run_sql_extensions.py` d
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from iceberg_pyspark.spec.snapshots import RefType
 from iceberg_pyspark.spec.sorting import Direction, NullOrder
+from iceberg_pyspark.sql_text.names import unquoted
+from iceberg_pyspark.sql_text.on_demand import ClauseToken, statement_tokens
 
 _MAX_CHARACTERS = 1_000_000
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
 _MS_OF_UNIT = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
-# each character one way only; what nothing else takes is a mark
-_TOKEN = re.compile(
-    r"(?P<space>\s+|--[^\n]*|/\*.*?\*/)|(?P<word>\w+)|(?P<quoted>`(?:[^`]|``)*`)|(?P<open>/\*|`)"
-    r"|(?P<mark>.)",
-    re.DOTALL,
-)
+# one of these at least is in each of the statements
+_OWN_WORDS = ("WRITE", "CREATE", "FIELD", "IDENTIFIER", "BRANCH", "TAG")
+# the first words of nearly all statements are among so many characters
+_HEAD_CHARACTERS = 80
+# to look for words in more characters takes longer than the tokens of the first ones
+_SEARCHED_CHARACTERS = 10_000
+_CLAUSE_WORDS = 3
 
 DistributionMode: TypeAlias = Literal["none", "hash", "range"]
 
@@ -159,78 +161,70 @@ def extension_statement(text: str) -> ExtensionStatement | None:
 
     Whether it goes on as one tells `parse_clause`.
     """
-    if len(text) > _MAX_CHARACTERS:
+    if len(text) > _MAX_CHARACTERS or not _may_be_one(text):
         return None
-    parser = _Parser(text, 0)
-    if not (parser.takes("ALTER") and parser.takes("TABLE")):
-        return None
-    levels = parser.levels()
-    if levels is None or not parser.begins_a_clause():
-        return None
-    return ExtensionStatement(table=levels, offset=parser.offset)
+    characters = _HEAD_CHARACTERS
+    while characters < len(text):
+        # the last token may be cut
+        parser = _Parser(text, statement_tokens(text[:characters])[:-1])
+        statement = parser.statement()
+        if parser.has(_CLAUSE_WORDS):
+            return statement
+        characters *= 10
+    return _Parser(text, statement_tokens(text)).statement()
+
+
+def _may_be_one(text: str) -> bool:
+    """Whether a text is worth its tokens, which take longer than this look at its words."""
+    start = text[:_HEAD_CHARACTERS].lstrip().upper()
+    if start and not start.startswith(("ALTER", "--", "/*")):
+        return False
+    if len(text) > _SEARCHED_CHARACTERS:
+        return True
+    capitals = text.upper()
+    return any(word in capitals for word in _OWN_WORDS)
 
 
 def parse_clause(text: str, offset: int = 0) -> Clause:
     """The clause that begins at an offset of a text; raises `ExtensionSyntaxError`."""
-    parser = _Parser(text, offset)
+    tokens = statement_tokens(text[offset:])
+    parser = _Parser(text, [ClauseToken(t.text, t.start + offset) for t in tokens])
     clause = parser.clause()
     while parser.takes(";"):
         pass
-    if parser.token is not None:
+    if parser.has(1):
         raise parser.error("the end of the statement")
     return clause
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A piece of the text; a word in capitals too, but for names in backticks."""
-
-    text: str
-    word: str
-    offset: int
-    is_name: bool
-
-
-def _tokens(text: str, offset: int) -> Iterator[_Token]:
-    for m in _TOKEN.finditer(text, offset):
-        if m["space"] is not None:
-            continue
-        plain = m["word"] is not None
-        yield _Token(
-            text=m[0],
-            word=m[0].upper() if plain else m[0],
-            offset=m.start(),
-            is_name=plain or m["quoted"] is not None,
-        )
-        if m["open"] is not None:
-            # a comment or name that is not closed: what follows is part of it
-            return
 
 
 class _Parser:
     """Takes tokens one after another; it never goes back."""
 
-    def __init__(self, text: str, offset: int) -> None:
+    def __init__(self, text: str, tokens: Sequence[ClauseToken]) -> None:
         self._text = text
-        self._tokens = _tokens(text, offset)
-        self.token = next(self._tokens, None)
+        self._tokens = tokens
+        # a mark that no grammar has
+        self._end = ClauseToken("", len(text))
+        self._at = 0
 
     @property
-    def offset(self) -> int:
-        """Where the next token begins."""
-        return len(self._text) if self.token is None else self.token.offset
+    def _next(self) -> ClauseToken:
+        return self._tokens[self._at] if self.has(1) else self._end
+
+    def has(self, number: int) -> bool:
+        """Whether so many tokens are still to come."""
+        return self._at + number <= len(self._tokens)
 
     def error(self, expected: str) -> ExtensionSyntaxError:
         """The next token is not what it must be."""
-        near = "the end of the statement" if self.token is None else f"'{self.token.text[:50]}'"
-        return ExtensionSyntaxError(self._text, self.offset, near, expected)
+        near = f"'{self._next.text[:50]}'" if self.has(1) else "the end of the statement"
+        return ExtensionSyntaxError(self._text, self._next.start, near, expected)
 
     def takes(self, word: str) -> bool:
         """Whether the next token is that word or mark; if so it is taken."""
-        if self.token is None or self.token.word != word:
-            return False
-        self.token = next(self._tokens, None)
-        return True
+        is_next = self._next.word == word
+        self._at += is_next
+        return is_next
 
     def _expect(self, *words: str) -> None:
         for word in words:
@@ -239,38 +233,38 @@ class _Parser:
 
     def _name(self, what: str) -> str:
         """A name as it is written."""
-        if self.token is None or not self.token.is_name:
+        token = self._next
+        if not token.is_name:
             raise self.error(what)
-        text = self.token.text
-        self.token = next(self._tokens, None)
-        return text
+        self._at += 1
+        return token.text
 
     def _number(self, what: str, most: int) -> int:
-        token = self.token
-        if token is None or not (token.text.isascii() and token.text.isdecimal()):
+        text = self._next.text
+        if not (text.isascii() and text.isdecimal()):
             raise self.error(what)
-        number = int(token.text) if len(token.text) < 20 else most + 1
+        number = int(text) if len(text) < 20 else most + 1
         if number > most:
             raise self.error(f"{what} of at most {most}")
-        self.token = next(self._tokens, None)
+        self._at += 1
         return number
 
-    def levels(self) -> tuple[str, ...] | None:
-        """A dotted name without its backticks; None where there is none."""
-        names = []
-        while self.token is not None and self.token.is_name:
-            names.append(_unquoted(self._name("a name")))
+    def statement(self) -> ExtensionStatement | None:
+        """The statement that the text begins as; None for one that is Spark's to parse."""
+        if not (self.takes("ALTER") and self.takes("TABLE")):
+            return None
+        levels = []
+        while self._next.is_name:
+            levels.append(unquoted(self._name("a name")))
             if not self.takes("."):
-                return tuple(names)
+                if not self._begins_a_clause():
+                    return None
+                return ExtensionStatement(table=tuple(levels), offset=self._next.start)
         return None
 
-    def begins_a_clause(self) -> bool:
-        """Whether what comes is one of these statements, and none of Spark's.
-
-        Takes nothing.
-        """
-        words = [t.word for t in _some(_tokens(self._text, self.offset), 3)]
-        match words:
+    def _begins_a_clause(self) -> bool:
+        """Whether what comes is one of these statements, and none of Spark's; takes nothing."""
+        match [t.word for t in self._tokens[self._at : self._at + _CLAUSE_WORDS]]:
             case ["WRITE" | "CREATE", *_]:
                 return True
             case ["ADD" | "DROP" | "REPLACE", "PARTITION", "FIELD"]:
@@ -367,7 +361,7 @@ class _Parser:
         return OrderTerm(term=term, direction=direction, null_order=null_order)
 
     def _term(self) -> str:
-        """A column, or a transform of one, as `ddl_strings` takes it."""
+        """A column, or a transform of one, as `sql_text/ddl.py` takes it."""
         name = self._name("a column or a transform of one")
         if not self.takes("("):
             return self._rest_of_column(name)
@@ -392,7 +386,7 @@ class _Parser:
         return tuple(columns)
 
     def _alias(self) -> str | None:
-        return _unquoted(self._name("the field's name")) if self.takes("AS") else None
+        return unquoted(self._name("the field's name")) if self.takes("AS") else None
 
     def _ref_type(self) -> RefType:
         if self.takes("BRANCH"):
@@ -402,7 +396,7 @@ class _Parser:
         raise self.error("BRANCH or TAG")
 
     def _ref_name(self, type_: RefType) -> str:
-        return _unquoted(self._name(f"the {type_}'s name"))
+        return unquoted(self._name(f"the {type_}'s name"))
 
     def _create_ref(self, *, create: bool, replaces: bool) -> CreateRef:
         type_ = self._ref_type()
@@ -421,7 +415,7 @@ class _Parser:
             number = self._number("a number", _MAX_INT32)
             if self.takes("SNAPSHOTS"):
                 min_snapshots = number
-                if self.token is not None and self.token.text.isdecimal():
+                if self._next.text.isdecimal():
                     max_snapshot_age_ms = self._age(self._number("a number", _MAX_INT32))
             else:
                 max_snapshot_age_ms = self._age(number)
@@ -442,11 +436,3 @@ class _Parser:
             if self.takes(unit):
                 return number * ms
         raise self.error("DAYS, HOURS or MINUTES")
-
-
-def _some(tokens: Iterator[_Token], most: int) -> Sequence[_Token]:
-    return [token for token, _ in zip(tokens, range(most), strict=False)]
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace("``", "`") if name.startswith("`") else name

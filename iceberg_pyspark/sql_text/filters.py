@@ -26,7 +26,7 @@ from iceberg_pyspark.expressions.predicates import (
     UnaryPredicate,
 )
 from iceberg_pyspark.expressions.rewriting import and_, not_, or_
-from iceberg_pyspark.sql_text.texts import SqlTextError, parse_statements
+from iceberg_pyspark.sql_text.parser import SqlTextError, parse_statements
 
 _ALLOWED = (
     "allowed are comparisons of one column with literals (=, ==, <=>, !=, <>, <, <=, >, >=), "
@@ -183,8 +183,8 @@ def _like(node: exp.Expression) -> Predicate:
         raise _not_understood(
             node, "is not a prefix pattern: only a single % at the end is allowed"
         )
-    found = LiteralPredicate("starts_with", _column(node.this), prefix)
-    return not_(found) if node.args.get("negate") else found
+    prefix_predicate = LiteralPredicate("starts_with", _column(node.this), prefix)
+    return not_(prefix_predicate) if node.args.get("negate") else prefix_predicate
 
 
 def _bare(node: exp.Expression) -> exp.Expression:

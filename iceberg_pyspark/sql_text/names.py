@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
 
 MAX_LEVEL_LENGTH = 255
 
@@ -27,38 +28,36 @@ def parse_levels(text: str) -> tuple[str, ...]:
     >>> parse_levels("db.events"), parse_levels("`a.b`.`c``d`")
     (('db', 'events'), ('a.b', 'c`d'))
     """
-    levels: list[str] = []
-    rest = text
-    while True:
-        if rest.startswith("`"):
-            level, rest = _quoted_level(rest, text)
-        else:
-            end = min((i for i in (rest.find("."), rest.find("`")) if i >= 0), default=len(rest))
-            level, rest = rest[:end], rest[end:]
-        levels.append(level)
-        if not rest:
-            break
-        if not rest.startswith("."):
-            raise InvalidRequestError(
-                f"name {text!r}: a dot must follow the level {level!r}; quote whole levels"
-            )
-        rest = rest[1:]
+    levels = _levels_in_backticks(text) if "`" in text else text.split(".")
     for level in levels:
         check_level(level, text)
     return tuple(levels)
 
 
-def _quoted_level(rest: str, text: str) -> tuple[str, str]:
-    """The level between backticks that `rest` starts with, and what follows it."""
-    level = ""
-    at = 1
-    while (end := rest.find("`", at)) >= 0:
-        level += rest[at:end]
-        if rest[end + 1 : end + 2] != "`":
-            return level, rest[end + 1 :]
-        level += "`"
-        at = end + 2
-    raise InvalidRequestError(f"name {text!r}: a backtick is not closed")
+def _levels_in_backticks(text: str) -> list[str]:
+    """The levels of a name, one of which at least is in backticks."""
+    levels: list[str] = []
+    start, in_backticks = 0, None
+    for token in (*term_tokens(text), ClauseToken(".", len(text))):
+        if token.is_quoted and in_backticks is None:
+            in_backticks = token
+        elif token.text == ".":
+            levels.append(_level(text, start, token.start, in_backticks))
+            start, in_backticks = token.end, None
+    return levels
+
+
+def _level(text: str, start: int, end: int, in_backticks: ClauseToken | None) -> str:
+    """The level between two dots; the first of its tokens in backticks must be all of it."""
+    if in_backticks is None:
+        return text[start:end]
+    begins = in_backticks.start == start
+    level = unquoted(in_backticks.text) if begins else text[start : in_backticks.start]
+    if not begins or in_backticks.end != end:
+        raise InvalidRequestError(
+            f"name {text!r}: a dot must follow the level {level!r}; quote whole levels"
+        )
+    return level
 
 
 def quoted(level: str) -> str:
@@ -68,6 +67,11 @@ def quoted(level: str) -> str:
     '`a``b`'
     """
     return f"`{level.replace('`', '``')}`"
+
+
+def unquoted(name: str) -> str:
+    """A level or word of SQL without its backticks, if it has any."""
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
 def quoted_name(levels: Sequence[str]) -> str:

@@ -36,7 +36,7 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
     VariantType,
 )
-from iceberg_pyspark.sql_text.texts import SqlTextError, parse_statements, tokens_of
+from iceberg_pyspark.sql_text.parser import SqlTextError, parse_statements, spark_tokens
 
 _PRIMITIVES: Mapping[exp.DType, PrimitiveType] = {
     exp.DType.BOOLEAN: BooleanType(),
@@ -101,7 +101,7 @@ def _not_columns(text: str) -> InvalidRequestError:
 def _refuse_fixed(text: str) -> None:
     # the parser takes FIXED(n) for a decimal, as MySQL does; in Iceberg it is bytes
     try:
-        tokens = tokens_of(text)
+        tokens = spark_tokens(text)
     except SqlTextError as e:
         raise InvalidRequestError(f"schema '{_shortened(text)}': {e}") from e
     for token, following in pairwise(tokens):

@@ -27,7 +27,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.sql_text.given_filter import predicate_of
+from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.commit import (
     SYSTEM_CLOCK,
@@ -259,7 +259,7 @@ class Table:
         mode: OverwriteMode = "dynamic" if dynamic else "static"
         with WrittenFiles(self.io, files) as written:
             if filter is not None:
-                mode = predicate_of(filter)
+                mode = as_predicate(filter)
             self._loaded = commit_overwrite(
                 self._catalog,
                 self._loaded,
@@ -279,7 +279,7 @@ class Table:
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Remove the files whose rows all match; one only some of whose rows do is an error."""
-        match = compile_file_match(bind(predicate_of(filter), self.schema), self.metadata)
+        match = compile_file_match(bind(as_predicate(filter), self.schema), self.metadata)
         self._loaded = commit_action(
             self._catalog,
             self._loaded,

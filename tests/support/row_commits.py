@@ -38,7 +38,7 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
-from iceberg_pyspark.sql_text.given_filter import predicate_of
+from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.commit_files import CommitOptions, commit_action
 from iceberg_pyspark.table.changes.new_data import write_context_of
@@ -249,7 +249,7 @@ class RowCommitter:
     ) -> ConflictChecks:
         """Those of `spark/row_level/isolation.py`, serializable."""
         metadata = self.table.metadata
-        read = bind(predicate_of(condition or "true"), metadata.current_schema)
+        read = bind(as_predicate(condition or "true"), metadata.current_schema)
         touched = tuple(
             TouchedFile(file_path=t.file_path, spec_id=t.spec_id, partition=t.partition)
             for t in tasks.values()

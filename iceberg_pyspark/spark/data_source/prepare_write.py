@@ -27,7 +27,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
-from iceberg_pyspark.sql_text.given_filter import predicate_of
+from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.table.changes.commit_files import OverwriteMode
 from iceberg_pyspark.table.changes.create_table import new_table_properties
 from iceberg_pyspark.table.changes.new_data import write_context_of
@@ -80,7 +80,7 @@ def prepare_write(given: Mapping[str, str], frame: StructType, *, overwrite: boo
 def _overwrite_mode(options: WriteOptions, schema: Schema) -> OverwriteMode:
     if options.overwrite_filter is not None:
         # bound now: a wrong filter must not wait for the rows to be written
-        return bind(predicate_of(options.overwrite_filter), schema, case_sensitive=False)
+        return bind(as_predicate(options.overwrite_filter), schema, case_sensitive=False)
     return "dynamic" if options.overwrite_mode == "dynamic" else "static"
 
 

@@ -36,8 +36,8 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField, StructType
-from iceberg_pyspark.sql_text.given_filter import predicate_of
 from iceberg_pyspark.sql_text.names import parse_levels
+from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
@@ -234,7 +234,7 @@ def scan_table(
             specs=metadata.spec_by_id,
             predicate=AlwaysTrue()
             if filter is None
-            else bind(predicate_of(filter), schema, case_sensitive=case_sensitive),
+            else bind(as_predicate(filter), schema, case_sensitive=case_sensitive),
             name_mapping=None if mapping is None else name_mapping_from_text(mapping),
             verify_checksums=VERIFY_CHECKSUMS.of(properties),
         ),

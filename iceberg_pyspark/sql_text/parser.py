@@ -1,0 +1,140 @@
+"""sqlglot within bounds: every way a text fails is a `SqlTextError`.
+
+Conditions and column lists are Spark's statements, parsed with its grammar. Names, terms and
+Iceberg's own statements have a few tokens only: words, names in backticks and marks. What a text
+means is the business of the modules that ask.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import ClassVar
+
+from sqlglot import Dialect, Token, TokenType, exp
+from sqlglot.errors import SqlglotError, TokenError
+from sqlglot.tokens import Tokenizer
+
+from iceberg_pyspark.spec.json_fields import is_text
+
+_MAX_CHARACTERS = 1_000_000
+_MAX_BRACKETS = 200
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+# a `<` behind one of these opens a type, elsewhere it compares
+_OF_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
+
+
+class SqlTextError(Exception):
+    """A text that is no SQL; the message is one line about the text alone."""
+
+
+class _TermTokenizer(Tokenizer):
+    """Tokens of dotted names and terms: no keywords, strings, fractions or comments."""
+
+    IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`"]
+    # sqlglot skips {# #} as a comment where one of these characters is a mark
+    SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = dict.fromkeys("`.,()", TokenType.UNKNOWN)
+    # what begins as a hexadecimal number may be a name: one token, not two
+    HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("0x", "")]
+    NUMBERS_CAN_HAVE_DECIMALS: ClassVar[bool] = False
+    QUOTES: ClassVar[list[tuple[str, str] | str]] = []
+    KEYWORDS: ClassVar[dict[str, TokenType]] = {}
+    COMMANDS: ClassVar[set[TokenType]] = set()
+    COMMENTS: ClassVar[list[str | tuple[str, str]]] = []
+
+
+class _StatementTokenizer(_TermTokenizer):
+    """Tokens of Iceberg's statements: terms among comments, which do not nest."""
+
+    SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {
+        mark: TokenType.UNKNOWN for mark in string.punctuation if mark not in "_{#"
+    }
+    COMMENTS: ClassVar[list[str | tuple[str, str]]] = ["--", ("/*", "*/")]
+    COMMENTS_TERMINATE_AT_NEWLINE_ONLY: ClassVar[bool] = True
+    NESTED_COMMENTS: ClassVar[bool] = False
+
+
+def parse_statements(text: str) -> list[exp.Expr | None]:
+    """The statements of a text in Spark's dialect."""
+    tokens = spark_tokens(text)
+    _check_depth(tokens)
+    try:
+        return list(Dialect.get_or_raise("spark").parser().parse(tokens, text))
+    except RecursionError as e:
+        raise SqlTextError("it is nested too deeply") from e
+    # some texts it does not know make the parser fail with errors that are not its own
+    except (SqlglotError, AttributeError, LookupError, TypeError, ValueError) as e:
+        raise SqlTextError(_first_line(e)) from e
+
+
+def spark_tokens(text: str) -> list[Token]:
+    """The tokens of a text in Spark's dialect."""
+    _check_length(text)
+    if not is_text(text):
+        raise SqlTextError("it holds half of a surrogate pair, which no string can")
+    try:
+        return list(Dialect.get_or_raise("spark").tokenize(text))
+    except (SqlglotError, LookupError, ValueError) as e:
+        raise SqlTextError(_first_line(e)) from e
+
+
+def term_spans(text: str) -> list[tuple[int, int]]:
+    """Where the tokens of a name or a term begin and end."""
+    _check_length(text)
+    try:
+        return _spans(_TermTokenizer("spark").tokenize(text))
+    except TokenError as e:
+        raise SqlTextError("a backtick is not closed") from e
+
+
+def statement_spans(text: str) -> list[tuple[int, int]]:
+    """Where the tokens of one of Iceberg's statements begin and end.
+
+    Of a comment or name that is not closed, the last token is the opening: `/*` or a backtick.
+    """
+    _check_length(text)
+    try:
+        return _spans(_StatementTokenizer("spark").tokenize(text))
+    except TokenError:
+        pass
+    try:
+        tokens = _StatementTokenizer("spark").tokenize(f"{text}*/")
+    except TokenError:
+        *closed, (opening, _) = _spans(_StatementTokenizer("spark").tokenize(f"{text}`"))
+        return [*closed, (opening, opening + 1)]
+    if not tokens:
+        return []
+    opening = len(text) - len(tokens[-1].comments[-1]) - 2
+    return [*_spans(tokens), (opening, opening + 2)]
+
+
+def _spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    return [(token.start, token.end + 1) for token in tokens]
+
+
+def _check_length(text: str) -> None:
+    if len(text) > _MAX_CHARACTERS:
+        raise SqlTextError(f"it is longer than {_MAX_CHARACTERS:,} characters")
+
+
+def _check_depth(tokens: Sequence[Token]) -> None:
+    """Refuse what would exhaust the stack: a parser that is compiled may not survive it."""
+    brackets = types = 0
+    before = ""
+    for token in tokens:
+        if token.token_type in _OPENING:
+            brackets += 1
+        elif token.token_type in _CLOSING:
+            brackets = max(brackets - 1, 0)
+        elif token.token_type is TokenType.LT and before in _OF_TYPES:
+            types += 1
+        elif not token.text.strip(">"):
+            types = max(types - len(token.text), 0)
+        if brackets + types > _MAX_BRACKETS:
+            raise SqlTextError(f"brackets are nested deeper than {_MAX_BRACKETS} levels")
+        before = token.text.upper()
+
+
+def _first_line(e: Exception) -> str:
+    return (str(e).splitlines() or [type(e).__name__])[0]
