@@ -53,13 +53,13 @@ def _stored_fields(fields: tuple[NestedField, ...], path: str) -> tuple[NestedFi
 def _stored_type(type_: Type, path: str) -> Type:
     match type_:
         case StructType(fields=fields):
-            kept = _stored_fields(fields, f"{path}.")
-            if not kept:
+            children = _stored_fields(fields, f"{path}.")
+            if not children:
                 raise UnsupportedFeatureError(
                     f"column '{path}' is a struct without a field that Parquet can hold; "
                     "add a typed field before writing"
                 )
-            return StructType(kept)
+            return StructType(children)
         case ListType(element_type=element):
             return replace(type_, element_type=_stored_type(_known(element, path), path))
         case MapType(key_type=key, value_type=value):

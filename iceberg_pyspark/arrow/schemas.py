@@ -125,13 +125,13 @@ def _arrow_type(type_: Type, name: str, field_ids: bool) -> pa.DataType:
                 to_arrow_field(type_.value, field_ids=field_ids, path=name),
             )
         case PrimitiveType():
-            found = _ARROW_BY_CLASS.get(type(type_))
-            if found is None:
+            primitive = _ARROW_BY_CLASS.get(type(type_))
+            if primitive is None:
                 raise UnsupportedFeatureError(
                     f"column '{name}' has type {type_}, which cannot be read or written yet; "
                     "select the other columns"
                 )
-            return found
+            return primitive
 
 
 def field_id_of(field: pa.Field) -> int | None:
@@ -154,9 +154,9 @@ def from_arrow_schema(arrow_schema: pa.Schema, *, schema_id: int = 0) -> Schema:
     of a struct first, then what is nested in them, as Java assigns them. Types without an exact
     Iceberg counterpart widen (int8 to int, uint32 to long) or are refused by name.
     """
-    found = [field_id_of(f) for f in _walk(arrow_schema)]
-    with_ids = bool(found) and None not in found
-    if not with_ids and any(i is not None for i in found):
+    ids = [field_id_of(f) for f in _walk(arrow_schema)]
+    with_ids = bool(ids) and None not in ids
+    if not with_ids and any(i is not None for i in ids):
         raise InvalidRequestError(
             f"some columns of the Arrow schema have a field id and some have none; give "
             f"{FIELD_ID_KEY.decode()} to all fields, nested ones too, or to none"
@@ -171,11 +171,11 @@ def from_arrow_schema(arrow_schema: pa.Schema, *, schema_id: int = 0) -> Schema:
 
 
 def _walk(fields: pa.Schema | list[pa.Field]) -> list[pa.Field]:
-    found: list[pa.Field] = []
+    fields_below: list[pa.Field] = []
     for f in fields:
-        found.append(f)
-        found.extend(_walk(child_fields(f.type)))
-    return found
+        fields_below.append(f)
+        fields_below.extend(_walk(child_fields(f.type)))
+    return fields_below
 
 
 def child_fields(type_: pa.DataType) -> list[pa.Field]:

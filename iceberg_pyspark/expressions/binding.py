@@ -84,9 +84,9 @@ def _bind(predicate: Predicate, schema: Schema, case_sensitive: bool) -> Predica
 
 def bind_column(name: str, schema: Schema, *, case_sensitive: bool = True) -> BoundColumn:
     """The column of that full dotted name; one inside a list or map is refused."""
-    found = schema.find(name, case_sensitive=case_sensitive)
-    required = found.required
-    field_id = found.field_id
+    field = schema.find(name, case_sensitive=case_sensitive)
+    required = field.required
+    field_id = field.field_id
     while (parent_id := schema.parent_by_id.get(field_id)) is not None:
         parent = schema.field_by_id[parent_id]
         if isinstance(parent.type, ListType | MapType):
@@ -97,9 +97,9 @@ def bind_column(name: str, schema: Schema, *, case_sensitive: bool = True) -> Bo
         required = required and parent.required
         field_id = parent_id
     return BoundColumn(
-        field_id=found.field_id,
-        name=schema.name_by_id[found.field_id],
-        type=found.type,
+        field_id=field.field_id,
+        name=schema.name_by_id[field.field_id],
+        type=field.type,
         required=required,
     )
 

@@ -94,8 +94,8 @@ def _from_json(
         raise InvalidRequestError(f"expression: nested deeper than {_MAX_DEPTH} levels")
 
     def child(key: str) -> Predicate:
-        found = _get(data, key, path)
-        return _from_json(found, schema, case_sensitive, f"{path}.{key}", depth + 1)
+        member = _get(data, key, path)
+        return _from_json(member, schema, case_sensitive, f"{path}.{key}", depth + 1)
 
     def literal(value: Any) -> Any:
         type_ = bind_column(_term(data, path), schema, case_sensitive=case_sensitive).type

@@ -9,8 +9,8 @@ type. Unknown and void transforms, and those over several columns, say nothing: 
 false.
 
 Some old writers cut times before 1970 towards zero and so wrote hours, days, months and years one
-too high (conformance line 55). A time transform's stored value is therefore taken as t or, for t <
-0, t + 1.
+too high (`docs/conformance.md`, 55). The stored value of a time transform is therefore taken as t
+or, for t < 0, t + 1.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.expressions.literals import integer_range
@@ -187,27 +188,23 @@ def _inclusive_values(
     transform: Transform, leaf: BoundLiteral | BoundSet, target: BoundColumn
 ) -> Predicate | None:
     source = leaf.column.type
-
-    def stored(value: Any) -> set[Any]:
-        """The partition values a row of that value may have."""
-        t = apply_transform(transform, source, value)
-        return {t, t + 1} if _may_be_one_too_high(transform) and t < 0 else {t}
+    partition_values = partial(_partition_values, transform, source)
 
     match leaf:
         case BoundSet(op="in", literals=literals):
-            return _checked(one_of, target, set().union(*map(stored, literals)))
+            return _checked(one_of, target, set().union(*map(partition_values, literals)))
         case BoundLiteral(op="eq", literal=literal):
-            return _checked(one_of, target, stored(literal))
+            return _checked(one_of, target, partition_values(literal))
         case BoundLiteral() if isinstance(transform, BucketTransform):
             return None
         case BoundLiteral(op="starts_with", literal=prefix):
-            return _checked(one_of, target, stored(prefix))
+            return _checked(one_of, target, partition_values(prefix))
         case BoundLiteral(op="lt" | "lt_eq" as op, literal=literal):
             last = literal if op == "lt_eq" else _neighbour(source, literal, -1)
-            return _checked_bound("lt_eq", target, max(stored(last)))
+            return _checked_bound("lt_eq", target, max(partition_values(last)))
         case BoundLiteral(op="gt" | "gt_eq" as op, literal=literal):
             first = literal if op == "gt_eq" else _neighbour(source, literal, 1)
-            return _checked_bound("gt_eq", target, min(stored(first)))
+            return _checked_bound("gt_eq", target, min(partition_values(first)))
         case _:
             return None
 
@@ -216,28 +213,18 @@ def _strict_values(
     transform: Transform, leaf: BoundLiteral | BoundSet, target: BoundColumn
 ) -> Predicate | None:
     source = leaf.column.type
-    one_too_high = _may_be_one_too_high(transform)
-
-    def apply(value: Any) -> Any:
-        return apply_transform(transform, source, value)
-
-    def stored(value: Any) -> set[Any]:
-        t = apply(value)
-        return {t, t + 1} if one_too_high and t < 0 else {t}
-
-    def after(value: Any) -> Any:
-        """Stored values greater than this hold only values greater than `value`."""
-        return max(stored(value))
+    apply = partial(apply_transform, transform, source)
+    partition_values = partial(_partition_values, transform, source)
 
     match leaf:
         case BoundSet(op="not_in", literals=literals):
-            return _checked(none_of, target, set().union(*map(stored, literals)))
+            return _checked(none_of, target, set().union(*map(partition_values, literals)))
         case BoundLiteral(op="not_eq", literal=literal):
-            return _checked(none_of, target, stored(literal))
+            return _checked(none_of, target, partition_values(literal))
         case BoundLiteral(op="not_starts_with", literal=prefix) if not isinstance(
             transform, BucketTransform
         ):
-            return _checked(none_of, target, stored(prefix))
+            return _checked(none_of, target, partition_values(prefix))
         case _ if isinstance(transform, BucketTransform):
             return None
         case BoundLiteral(op="lt", literal=literal):
@@ -245,9 +232,10 @@ def _strict_values(
         case BoundLiteral(op="lt_eq", literal=literal):
             return _checked_bound("lt", target, apply(_neighbour(source, literal, 1)))
         case BoundLiteral(op="gt", literal=literal):
-            return _checked_bound("gt", target, after(literal))
+            return _checked_bound("gt", target, max(partition_values(literal)))
         case BoundLiteral(op="gt_eq", literal=literal):
-            return _checked_bound("gt", target, after(_neighbour(source, literal, -1)))
+            before = _neighbour(source, literal, -1)
+            return _checked_bound("gt", target, max(partition_values(before)))
         case BoundLiteral(op="eq", literal=literal):
             return _checked(one_of, target, _alone({literal}, source, apply))
         case BoundSet(op="in", literals=literals):
@@ -267,8 +255,11 @@ def _alone(values: Collection[Any], source: Type, apply: Callable[[Any], Any]) -
     }
 
 
-def _may_be_one_too_high(transform: Transform) -> bool:
-    return not isinstance(transform, BucketTransform | TruncateTransform)
+def _partition_values(transform: Transform, source: Type, value: Any) -> set[Any]:
+    """The partition values that files of old and new writers give to rows of a value."""
+    t = apply_transform(transform, source, value)
+    is_time = not isinstance(transform, BucketTransform | TruncateTransform)
+    return {t, t + 1} if is_time and t < 0 else {t}
 
 
 def _neighbour(source: Type, value: Any, step: int) -> Any:

@@ -60,16 +60,16 @@ def and_(*predicates: Predicate) -> Predicate:
     """
     if any(isinstance(p, AlwaysFalse) for p in predicates):
         return AlwaysFalse()
-    kept = [p for p in predicates if not isinstance(p, AlwaysTrue)]
-    return _balanced(And, kept) if kept else AlwaysTrue()
+    operands = [p for p in predicates if not isinstance(p, AlwaysTrue)]
+    return _balanced(And, operands) if operands else AlwaysTrue()
 
 
 def or_(*predicates: Predicate) -> Predicate:
     """Any of them; constants are folded, none at all is false."""
     if any(isinstance(p, AlwaysTrue) for p in predicates):
         return AlwaysTrue()
-    kept = [p for p in predicates if not isinstance(p, AlwaysFalse)]
-    return _balanced(Or, kept) if kept else AlwaysFalse()
+    operands = [p for p in predicates if not isinstance(p, AlwaysFalse)]
+    return _balanced(Or, operands) if operands else AlwaysFalse()
 
 
 def _balanced(

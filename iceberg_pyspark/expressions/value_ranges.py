@@ -98,13 +98,13 @@ def _inclusive_leaf(leaf: BoundLeaf) -> RangeFilter:
     null_matches, nan_matches = _special_matches(leaf)
 
     def some_row_may_match(range_of: RangeOf) -> bool:
-        known = range_of(column)
+        range_ = range_of(column)
         return (
-            (null_matches and known.may_be_null)
-            or (nan_matches and known.may_be_nan)
+            (null_matches and range_.may_be_null)
+            or (nan_matches and range_.may_be_nan)
             or (
-                known.may_be_value
-                and any(_some_value_may_match(*read) for read in _readings(leaf, known))
+                range_.may_be_value
+                and any(_some_value_may_match(*read) for read in _readings(leaf, range_))
             )
         )
 
@@ -117,24 +117,26 @@ def _strict_leaf(leaf: BoundLeaf) -> RangeFilter:
     has_nan = isinstance(column.type, FloatType | DoubleType)
 
     def every_row_matches(range_of: RangeOf) -> bool:
-        known = range_of(column)
+        range_ = range_of(column)
         return (
-            (null_matches or not known.may_be_null)
-            and (nan_matches or not (has_nan and known.may_be_nan))
+            (null_matches or not range_.may_be_null)
+            and (nan_matches or not (has_nan and range_.may_be_nan))
             and (
-                not known.may_be_value
-                or all(_every_value_matches(*read) for read in _readings(leaf, known))
+                not range_.may_be_value
+                or all(_every_value_matches(*read) for read in _readings(leaf, range_))
             )
         )
 
     return every_row_matches
 
 
-def _readings(leaf: BoundLeaf, known: ValueRange) -> Iterator[tuple[BoundLeaf, Any, Any]]:
+def _readings(leaf: BoundLeaf, range_: ValueRange) -> Iterator[tuple[BoundLeaf, Any, Any]]:
     """The leaf and the bounds in every order that the bounds may have been found in."""
-    yield leaf, known.lower, known.upper
+    yield leaf, range_.lower, range_.upper
     if isinstance(leaf.column.type, UUIDType):
-        lower, upper = (None if b is None else java_uuid_key(b) for b in (known.lower, known.upper))
+        lower, upper = (
+            None if b is None else java_uuid_key(b) for b in (range_.lower, range_.upper)
+        )
         yield in_java_uuid_order(leaf), lower, upper
 
 

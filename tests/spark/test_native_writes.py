@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from iceberg_pyspark import install
 from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
-from iceberg_pyspark.arrow.write.column_transforms import transform_column
+from iceberg_pyspark.arrow.write.column_transforms import transform_array
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.write import native_writer
@@ -167,7 +167,7 @@ def test_rows_that_spark_puts_together_are_of_one_partition(
     rows = compile_cast_to_table_schema(rows.schema, schema, table="t")(rows)
     for f, name in zip(spec.fields, parts, strict=True):
         source = schema.field_by_id[f.source_id]
-        values = transform_column(f.transform, source.type, rows.column(source.name))
+        values = transform_array(f.transform, source.type, rows.column(source.name))
         by_part: dict[Any, set[Any]] = {}
         for part, value in zip(table.column(name).to_pylist(), values.to_pylist(), strict=True):
             by_part.setdefault(part, set()).add(repr(value))

@@ -112,13 +112,13 @@ class AvroFileReader:
             raise damaged(self._location, f"column {field.name}: {type(e).__name__}: {e}") from e
 
     def _columns_of(self, leaves: Collection[int]) -> list[int]:
-        found = []
+        columns = []
         first = 0
         for i, count in enumerate(self._leaf_counts):
             if any(first <= leaf < first + count for leaf in leaves):
-                found.append(i)
+                columns.append(i)
             first += count
-        return found
+        return columns
 
 
 _Column: TypeAlias = tuple[pa.Field, ToArrow | None, int]
@@ -152,10 +152,10 @@ class _ArrowTypes:
 
     def _field(self, name: str, field_id: int | None, schema: Any, own_name: str) -> _Column | None:
         """None for a field of type null, which has no values."""
-        made = self._type(schema)
-        if made is None:
+        column_type = self._type(schema)
+        if column_type is None:
             return None
-        type_, convert, leaves = made
+        type_, convert, leaves = column_type
         metadata = {NAME_KEY: own_name.encode()}
         if field_id is not None:
             metadata[FIELD_ID_KEY] = str(field_id).encode()

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.file_schema import stored_schema
 from iceberg_pyspark.arrow.formats.avro_values import compile_avro_records
-from iceberg_pyspark.arrow.formats.closed_file import ClosedFile, give_up
+from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_file
 from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.avro_types import record_schema
@@ -118,8 +118,8 @@ class AvroFileWriter:
         return ClosedFile(size, self._metrics.finish())
 
     def abort(self) -> None:
-        """Give the file up and remove what of it exists."""
-        give_up(self._stream, self._io, self._location)
+        """Close the file unpublished and remove what exists of it."""
+        discard_file(self._stream, self._io, self._location)
 
     def _encoded(self, records: list[dict[str, Any]]) -> memoryview:
         out = bytes_io.BytesIO()

@@ -1,26 +1,24 @@
-"""The writer for a data file's format: rows in, a closed file and its metrics out.
-
-The counterpart of `arrow/formats/open_data_file.py`. What a format makes of the table's properties
-is in its own module.
-"""
+"""What the writers of all formats share: rows in, then a closed file with metrics, or none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
 from dataclasses import dataclass
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.formats.closed_file import ClosedFile
-from iceberg_pyspark.arrow.formats.parquet_columns import column_options
-from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
-from iceberg_pyspark.arrow.metrics.column_metrics import MetricsCollector
-from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.spec.manifests import FileFormat
-from iceberg_pyspark.spec.properties import PARQUET_ROW_GROUP_SIZE
-from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.arrow.metrics.column_metrics import FileMetrics
+from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedFile:
+    """A written file: how long it is, and what its manifest entry says of its columns."""
+
+    file_size_in_bytes: int
+    metrics: FileMetrics
 
 
 class DataFileWriter(Protocol):
@@ -28,7 +26,7 @@ class DataFileWriter(Protocol):
 
     @property
     def bytes_written(self) -> int:
-        """The length of the file so far, or about that."""
+        """The length of the file so far, exact or estimated."""
         ...
 
     def write(self, rows: pa.Table) -> None:
@@ -40,91 +38,14 @@ class DataFileWriter(Protocol):
         ...
 
     def abort(self) -> None:
-        """Give the file up and remove what of it exists."""
+        """Close the file unpublished and remove what exists of it."""
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileWriters:
-    """Makes the files of one write.
-
-    Rows are best given to a file `bytes_at_once`; with more than `max_open_files` open at once the
-    format's own buffers would take too much memory.
-    """
-
-    create: Callable[[FileIO, str], DataFileWriter]
-    bytes_at_once: int
-    max_open_files: int | None = None
-
-
-def file_writers(
-    file_format: FileFormat,
-    schema: Schema,
-    properties: Mapping[str, str],
-    *,
-    target_file_size_in_bytes: int,
-) -> FileWriters:
-    """The writers for a format, as table properties shape its files.
-
-    Raises what is wrong with the properties, and for what the format cannot hold.
-    """
-    # every worker process imports this, and hardly any meets another format than Parquet
-    match file_format:
-        case "parquet":
-            options = ParquetOptions.of(properties)
-            columns = column_options(schema, properties)
-            return FileWriters(
-                create=lambda io, location: _ParquetWriter(
-                    ParquetFile(io, location, schema, options, columns),
-                    MetricsCollector(schema, properties),
-                ),
-                bytes_at_once=PARQUET_ROW_GROUP_SIZE.of(properties),
-            )
-        case "orc":
-            from iceberg_pyspark.arrow.formats import orc_writer  # noqa: PLC0415
-
-            layout = orc_writer.OrcOptions.of(properties, schema, target_file_size_in_bytes)
-            return FileWriters(
-                create=lambda io, location: orc_writer.OrcFileWriter(
-                    io, location, schema, layout, properties
-                ),
-                bytes_at_once=layout.stripe_size,
-                max_open_files=layout.max_open_files,
-            )
-        case "avro":
-            from iceberg_pyspark.arrow.formats import avro_writer  # noqa: PLC0415
-
-            blocks = avro_writer.AvroOptions.of(properties)
-            return FileWriters(
-                create=lambda io, location: avro_writer.AvroFileWriter(
-                    io, location, schema, blocks, properties
-                ),
-                bytes_at_once=avro_writer.BYTES_AT_ONCE,
-            )
-        case _:
-            raise UnsupportedFeatureError(
-                f"data files are written as parquet, orc or avro, not {file_format}"
-            )
-
-
-class _ParquetWriter:
-    """A Parquet file whose metrics come from its footer."""
-
-    def __init__(self, file: ParquetFile, metrics: MetricsCollector) -> None:
-        self._file = file
-        self._metrics = metrics
-
-    @property
-    def bytes_written(self) -> int:
-        return self._file.bytes_written
-
-    def write(self, rows: pa.Table) -> None:
-        self._metrics.observe(rows)
-        self._file.write_row_group(rows)
-
-    def close(self) -> ClosedFile:
-        written = self._file.close()
-        return ClosedFile(written.file_size_in_bytes, self._metrics.finish(written.footer))
-
-    def abort(self) -> None:
-        self._file.abort()
+def discard_file(stream: BinaryIO, io: FileIO, location: str) -> None:
+    """Close and remove an unfinished file; errors of that do not hide the error that led here."""
+    with contextlib.suppress(StorageError, OSError, ValueError):
+        stream.close()
+    with contextlib.suppress(StorageError):
+        # a file left over is an orphan, not a fault
+        io.delete(location)

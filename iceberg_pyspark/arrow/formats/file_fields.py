@@ -146,9 +146,9 @@ class _Resolver:
         resolved: list[FileField] = []
         seen: dict[int, str] = {}
         for i, f in enumerate(fields):
-            found = find_mapped(mapped, part_names[i] if part_names else _name_of(f))
+            mapping = find_mapped(mapped, part_names[i] if part_names else _name_of(f))
             if self._by_name:
-                field_id = found.field_id if found is not None else None
+                field_id = mapping.field_id if mapping is not None else None
             else:
                 field_id = field_id_of(f)
             if field_id is not None and field_id in seen:
@@ -158,7 +158,7 @@ class _Resolver:
                 )
             if field_id is not None:
                 seen[field_id] = _name_of(f)
-            resolved.append(self._field(f, field_id, found.fields if found is not None else ()))
+            resolved.append(self._field(f, field_id, mapping.fields if mapping is not None else ()))
         return tuple(resolved)
 
     def _field(

@@ -92,15 +92,15 @@ class OrcFileReader:
             position += batch.num_rows
 
     def _columns_of(self, leaves: Collection[int]) -> list[int]:
-        found = []
+        columns = []
         first = 0
         for i, field in enumerate(self.schema):
             count = _leaf_count(field.type)
             if any(first <= leaf < first + count for leaf in leaves):
-                found.append(i)
+                columns.append(i)
                 self._check_timestamps(field)
             first += count
-        return found
+        return columns
 
     def _check_timestamps(self, field: pa.Field) -> None:
         if (

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import orc
 
 from iceberg_pyspark.arrow.file_schema import stored_schema
-from iceberg_pyspark.arrow.formats.closed_file import ClosedFile, give_up
+from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_file
 from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
@@ -135,7 +135,7 @@ class OrcFileWriter:
                 bloom_filter_fpp=options.bloom_filter_fpp,
             )
         except BaseException:
-            give_up(self._stream, io, location)
+            discard_file(self._stream, io, location)
             raise
 
     @property
@@ -166,11 +166,11 @@ class OrcFileWriter:
         return ClosedFile(size, self._metrics.finish())
 
     def abort(self) -> None:
-        """Give the file up and remove what of it exists."""
+        """Close the file unpublished and remove what exists of it."""
         with contextlib.suppress(StorageError, OSError, ValueError, pa.ArrowException):
             # else the writer's finaliser would write a footer to the closed stream
             self._writer.close()
-        give_up(self._stream, self._io, self._location)
+        discard_file(self._stream, self._io, self._location)
 
 
 def _check_times(array: pa.Array, type_: Type, path: str, location: str) -> None:

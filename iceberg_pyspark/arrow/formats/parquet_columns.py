@@ -66,16 +66,18 @@ class ColumnOptions:
 
     def writer_arguments(self) -> dict[str, Any]:
         """As arguments of `pyarrow.parquet.ParquetWriter`."""
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if self.without_statistics:
-            found["write_statistics"] = [p for p in self.paths if p not in self.without_statistics]
+            options["write_statistics"] = [
+                p for p in self.paths if p not in self.without_statistics
+            ]
         if self.without_dictionary:
-            found["use_dictionary"] = [p for p in self.paths if p not in self.without_dictionary]
+            options["use_dictionary"] = [p for p in self.paths if p not in self.without_dictionary]
         if self.bloom_filters and WRITES_BLOOM_FILTERS:
-            found["bloom_filter_options"] = {
+            options["bloom_filter_options"] = {
                 path: {"ndv": b.ndv, "fpp": b.fpp} for path, b in self.bloom_filters.items()
             }
-        return found
+        return options
 
 
 def sets_columns_apart(properties: Mapping[str, str]) -> bool:
@@ -91,7 +93,7 @@ def column_options(schema: Schema, properties: Mapping[str, str]) -> ColumnOptio
     leaves = dict(_leaves(stored_schema(schema).as_struct, ""))
     path_by_id = {f.field_id: path for path, f in leaves.items()}
 
-    def said(prefix: str, *, default: bool) -> Iterator[tuple[str, str]]:
+    def exceptions(prefix: str, *, default: bool) -> Iterator[tuple[str, str]]:
         """Names and paths of the columns for which a setting is not its default."""
         for key in properties:
             if not key.startswith(prefix):
@@ -105,12 +107,16 @@ def column_options(schema: Schema, properties: Mapping[str, str]) -> ColumnOptio
         paths=tuple(leaves),
         bloom_filters={
             path: _bloom_filter(properties, name)
-            for name, path in said(PARQUET_BLOOM_ENABLED, default=False)
+            for name, path in exceptions(PARQUET_BLOOM_ENABLED, default=False)
             # there is nothing to gain with two values, and Arrow refuses it
             if not isinstance(leaves[path].type, BooleanType)
         },
-        without_statistics=frozenset(path for _, path in said(PARQUET_STATISTICS, default=True)),
-        without_dictionary=frozenset(path for _, path in said(PARQUET_DICTIONARY, default=True)),
+        without_statistics=frozenset(
+            path for _, path in exceptions(PARQUET_STATISTICS, default=True)
+        ),
+        without_dictionary=frozenset(
+            path for _, path in exceptions(PARQUET_DICTIONARY, default=True)
+        ),
     )
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.file_schema import file_schema
-from iceberg_pyspark.arrow.formats.closed_file import give_up
+from iceberg_pyspark.arrow.formats.data_file_writer import discard_file
 from iceberg_pyspark.arrow.formats.parquet_columns import LIMITS_PAGE_ROWS, ColumnOptions
 from iceberg_pyspark.spec.properties import (
     PARQUET_COMPRESSION,
@@ -123,7 +123,7 @@ class ParquetFile:
                 {"iceberg.schema": json.dumps(schema_to_json(schema), separators=(",", ":"))}
             )
         except BaseException:
-            give_up(self._stream, io, location)
+            discard_file(self._stream, io, location)
             raise
 
     @property
@@ -143,7 +143,7 @@ class ParquetFile:
         return WrittenFile(self.location, size, self._footers[0])
 
     def abort(self) -> None:
-        """Give the file up and remove what of it exists."""
+        """Close the file unpublished and remove what exists of it."""
         # else the writer's finaliser would write a footer to the closed stream
         self._writer.is_open = False
-        give_up(self._stream, self._io, self.location)
+        discard_file(self._stream, self._io, self.location)

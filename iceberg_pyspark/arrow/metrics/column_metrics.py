@@ -287,5 +287,5 @@ def _next_text(prefix: str) -> str | None:
 
 
 def _next_bytes(prefix: bytes) -> bytes | None:
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    incrementable = prefix.rstrip(b"\xff")
+    return incrementable[:-1] + bytes([incrementable[-1] + 1]) if incrementable else None

@@ -42,9 +42,9 @@ class RowMetrics:
             self._nulls[leaf.field_id] += column.null_count
             if _is_float(leaf):
                 nan = pc.is_nan(column)
-                found = pc.sum(nan).as_py() or 0
-                self._nans[leaf.field_id] += found
-                if found:
+                nans = pc.sum(nan).as_py() or 0
+                self._nans[leaf.field_id] += nans
+                if nans:
                     column = column.filter(pc.invert(nan))
             if leaf.bounds and (bounds := _least_and_greatest(leaf, column)) is not None:
                 low, high = self._bounds.get(leaf.field_id, bounds)
@@ -82,10 +82,13 @@ def _least_and_greatest(leaf: Leaf, column: pa.ChunkedArray) -> tuple[Any, Any] 
     if isinstance(leaf.type, StringType | BinaryType):
         # texts may be longer together than 32-bit offsets reach
         column = column.cast(pa.large_binary())
-    found = pc.min_max(column)
-    if not found["min"].is_valid:
+    extremes = pc.min_max(column)
+    if not extremes["min"].is_valid:
         return None
-    low, high = value_of(leaf.type, found["min"]), value_of(leaf.type, found["max"])
+    low, high = (
+        value_of(leaf.type, extremes["min"]),
+        value_of(leaf.type, extremes["max"]),
+    )
     if isinstance(leaf.type, StringType):
         return low.decode(), high.decode()
     if _is_float(leaf):

@@ -2,8 +2,8 @@
 
 Specification, "Reserved Field IDs" and "Row Lineage". `_row_id` and `_last_updated_sequence_number`
 may be stored in the file; where they are null they are inherited. A file without `first_row_id`
-belongs to a snapshot from before row lineage: both are null then, whatever is stored (conformance
-15).
+belongs to a snapshot from before row lineage: both are null then, whatever is
+stored (`docs/conformance.md`, 15).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.formats.file_fields import FileFields
-from iceberg_pyspark.arrow.read.file_projection import Constant, FileProjection, Match
+from iceberg_pyspark.arrow.read.file_projection import ConstantField, FileProjection, Match
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.schema import Schema, prune_fields
 from iceberg_pyspark.spec.types import NestedField, StructType
@@ -80,7 +80,7 @@ def _optional(field: NestedField) -> NestedField:
 
 
 def _is_missing(match: Match) -> bool:
-    if isinstance(match, Constant):
+    if isinstance(match, ConstantField):
         return True
     return any(_is_missing(child) for child in match.children)
 

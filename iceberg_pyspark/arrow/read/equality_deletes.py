@@ -3,7 +3,7 @@
 Specification, "Equality Delete Files". Which delete files apply is decided by the planner; here all
 of a task's apply. Files with the same equality ids become one set of keys. Columns are found by
 field id, in the table's type, so promoted, reordered, renamed and dropped columns compare as values
-(conformance 27-30).
+(`docs/conformance.md`, 27 to 30).
 """
 
 from __future__ import annotations

@@ -42,14 +42,14 @@ _Maker: TypeAlias = Callable[[Sequence[pa.Array], int], pa.Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant:
+class ConstantField:
     """A field the file lacks, the same in every row."""
 
     scalar: pa.Scalar
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stored:
+class FileColumn:
     """A field the file has; `children` match a struct's fields, or a list's or map's parts."""
 
     type: Type
@@ -59,16 +59,15 @@ class Stored:
     @property
     def is_straight(self) -> bool:
         """Whether the file has the same fields, in the same order, at every depth."""
-        stored = [c for c in self.children if isinstance(c, Stored)]
+        columns = [c for c in self.children if isinstance(c, FileColumn)]
         return (
-            len(stored) == len(self.source.children)
-            and [c.source for c in stored] == list(self.source.children)
-            and len(stored) == len(self.children)
-            and all(c.is_straight for c in stored)
+            len(columns) == len(self.children)
+            and [c.source for c in columns] == list(self.source.children)
+            and all(c.is_straight for c in columns)
         )
 
 
-Match: TypeAlias = Constant | Stored
+Match: TypeAlias = ConstantField | FileColumn
 
 
 def match_field(
@@ -79,7 +78,7 @@ def match_field(
 ) -> Match:
     """How a field is read from a file; `partition_values` by source id of identity fields."""
     if source is None or isinstance(field.type, UnknownType):
-        return Constant(_missing(field, partition_values, location))
+        return ConstantField(_missing(field, partition_values, location))
     return _match_type(field.type, field.name, source, partition_values, location)
 
 
@@ -131,7 +130,7 @@ def _match_type(
     source: FileField,
     partition_values: Mapping[int, Any],
     location: str,
-) -> Stored:
+) -> FileColumn:
     where = f"{location}: column '{name}'"
     children: tuple[Match, ...] = ()
     match type_:
@@ -170,29 +169,27 @@ def _match_type(
             check_variant(source.type, where)
         case PrimitiveType():
             check_readable(source.type, type_, where)
-    return Stored(type_, source, children)
+    return FileColumn(type_, source, children)
 
 
 def _wrong_shape(where: str, source: FileField, expected: str) -> InvalidMetadataError:
     return InvalidMetadataError(f"{where} is stored as {source.type}, the table has a {expected}")
 
 
-def leaves_of(match: Match) -> set[int]:
+def leaf_indices(match: Match) -> set[int]:
     """The leaf columns to read for a field; one at least, to know where a struct is null."""
-    if isinstance(match, Constant):
+    if isinstance(match, ConstantField):
         return set()
     if not match.source.children or isinstance(match.type, VariantType):
         return set(match.source.leaves)
-    found: set[int] = set()
-    for child in match.children:
-        found |= leaves_of(child)
-    if not found:
+    leaves = {leaf for child in match.children for leaf in leaf_indices(child)}
+    if not leaves:
         flat = [c for c in match.source.children if not c.children]
-        found.add((flat[0] if flat else match.source).leaves[0])
-    return found
+        leaves.add((flat[0] if flat else match.source).leaves[0])
+    return leaves
 
 
-def compile_column(match: Stored, selected: Collection[int]) -> Converter:
+def compile_column(match: FileColumn, selected: Collection[int]) -> Converter:
     """A function from the array read, pruned to the selected leaves, to the column's array."""
     if isinstance(match.type, VariantType):
         return variant_array
@@ -212,7 +209,7 @@ def compile_column(match: Stored, selected: Collection[int]) -> Converter:
     return convert
 
 
-def _compile_nested(match: Stored, target: pa.DataType, selected: Collection[int]) -> Converter:
+def _compile_nested(match: FileColumn, target: pa.DataType, selected: Collection[int]) -> Converter:
     match match.type:
         case StructType():
             return _compile_struct(match, target, selected)
@@ -228,18 +225,18 @@ def _compile_nested(match: Stored, target: pa.DataType, selected: Collection[int
 
 
 def _child_converter(match: Match, selected: Collection[int]) -> Converter:
-    if isinstance(match, Constant):
+    if isinstance(match, ConstantField):
         scalar = match.scalar
         return lambda array: constant_array(scalar, len(array))
     return compile_column(match, selected)
 
 
-def _compile_struct(match: Stored, target: pa.DataType, selected: Collection[int]) -> Converter:
+def _compile_struct(match: FileColumn, target: pa.DataType, selected: Collection[int]) -> Converter:
     read = [c for c in match.source.children if any(leaf in selected for leaf in c.leaves)]
     sources: list[int | None] = []
     converters: list[Converter] = []
     for child in match.children:
-        sources.append(read.index(child.source) if isinstance(child, Stored) else None)
+        sources.append(read.index(child.source) if isinstance(child, FileColumn) else None)
         converters.append(_child_converter(child, selected))
     fields = [target.field(i) for i in range(target.num_fields)]
 
@@ -296,7 +293,7 @@ def _rebased(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
 
 def exact_leaves(match: Match) -> dict[int, int]:
     """Leaf columns by field id: primitives stored in the table's very type, in structs too."""
-    if isinstance(match, Constant):
+    if isinstance(match, ConstantField):
         return {}
     if isinstance(match.type, StructType):
         found: dict[int, int] = {}
@@ -321,7 +318,7 @@ class FileProjection:
         location: str,
     ) -> None:
         self.matches = match_columns(fields, file_fields, partition_values, location)
-        self.leaves = file_fields.to_read({leaf for m in self.matches for leaf in leaves_of(m)})
+        self.leaves = file_fields.to_read({leaf for m in self.matches for leaf in leaf_indices(m)})
         self.field_ids = tuple(f.field_id for f in fields)
         self._file_fields = file_fields
 
@@ -338,7 +335,7 @@ class FileProjection:
         read = self._file_fields.read_columns(selected)
         makers: list[_Maker] = []
         for match in self.matches:
-            if isinstance(match, Constant):
+            if isinstance(match, ConstantField):
                 makers.append(_constant_maker(match.scalar))
             else:
                 convert = compile_column(match, selected)

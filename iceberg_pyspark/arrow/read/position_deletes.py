@@ -1,7 +1,8 @@
 """Deleted row positions of one data file, from a deletion vector or from position delete files.
 
 Specification, "Position Delete Files" and "Deletion Vectors". A deletion vector replaces every
-position delete file of its data file (conformance 32). Paths match as exact strings (37).
+position delete file of its data file. Paths match as exact strings (`docs/conformance.md`, 32 and
+37).
 """
 
 from __future__ import annotations

@@ -33,69 +33,71 @@ from iceberg_pyspark.spec.types import (
 )
 
 
-def check_readable(stored: pa.DataType, type_: PrimitiveType, where: str) -> None:
+def check_readable(physical: pa.DataType, type_: PrimitiveType, where: str) -> None:
     """Raise `InvalidMetadataError` unless every value of the file's type is one of the column's."""
-    if not _is_readable(_plain(stored), type_):
+    if not _is_readable(_plain(physical), type_):
         raise InvalidMetadataError(
-            f"{where} is stored as {stored}, which cannot be read as {type_}"
+            f"{where} is stored as {physical}, which cannot be read as {type_}"
         )
 
 
-def _plain(stored: pa.DataType) -> pa.DataType:
-    if isinstance(stored, pa.BaseExtensionType):
-        return _plain(stored.storage_type)
-    return _plain(stored.value_type) if pa.types.is_dictionary(stored) else stored
+def _plain(physical: pa.DataType) -> pa.DataType:
+    if isinstance(physical, pa.BaseExtensionType):
+        return _plain(physical.storage_type)
+    return _plain(physical.value_type) if pa.types.is_dictionary(physical) else physical
 
 
-def _is_text(stored: pa.DataType) -> bool:
+def _is_text(physical: pa.DataType) -> bool:
     t = pa.types
-    return bool(t.is_string(stored) or t.is_large_string(stored) or t.is_string_view(stored))
+    return bool(t.is_string(physical) or t.is_large_string(physical) or t.is_string_view(physical))
 
 
-def _is_bytes(stored: pa.DataType) -> bool:
+def _is_bytes(physical: pa.DataType) -> bool:
     t = pa.types
-    return bool(t.is_binary(stored) or t.is_large_binary(stored) or t.is_binary_view(stored))
+    return bool(t.is_binary(physical) or t.is_large_binary(physical) or t.is_binary_view(physical))
 
 
-def _is_readable(stored: pa.DataType, type_: PrimitiveType) -> bool:
+def _is_readable(physical: pa.DataType, type_: PrimitiveType) -> bool:
     t = pa.types
-    if t.is_null(stored):
+    if t.is_null(physical):
         return True
     match type_:
         case BooleanType():
-            return bool(t.is_boolean(stored))
+            return bool(t.is_boolean(physical))
         case IntegerType():
-            return bool(t.is_integer(stored) and stored.bit_width <= 32)
+            return bool(t.is_integer(physical) and physical.bit_width <= 32)
         case LongType():
-            return bool(t.is_integer(stored))
+            return bool(t.is_integer(physical))
         case FloatType():
-            return bool(t.is_floating(stored) and stored.bit_width <= 32)
+            return bool(t.is_floating(physical) and physical.bit_width <= 32)
         case DoubleType():
-            return bool(t.is_floating(stored))
+            return bool(t.is_floating(physical))
         case DecimalType(precision=precision, scale=scale):
             return bool(
-                t.is_decimal(stored) and stored.precision <= precision and stored.scale == scale
+                t.is_decimal(physical)
+                and physical.precision <= precision
+                and physical.scale == scale
             )
         case DateType():
-            return bool(t.is_date(stored))
+            return bool(t.is_date(physical))
         case TimeType():
-            return bool(t.is_time(stored))
+            return bool(t.is_time(physical))
         case TimestampType() | TimestampNsType():
-            return bool(t.is_timestamp(stored) or t.is_date32(stored))
+            return bool(t.is_timestamp(physical) or t.is_date32(physical))
         case TimestamptzType() | TimestamptzNsType():
-            return bool(t.is_timestamp(stored))
+            return bool(t.is_timestamp(physical))
         case StringType() | BinaryType():
-            return _is_text(stored) or _is_bytes(stored)
+            return _is_text(physical) or _is_bytes(physical)
         case FixedType(length=length):
-            return _is_bytes(stored) or _is_fixed(stored, length)
+            return _is_bytes(physical) or _is_fixed(physical, length)
         case UUIDType():
-            return _is_bytes(stored) or _is_fixed(stored, 16)
+            return _is_bytes(physical) or _is_fixed(physical, 16)
         case _:
             return isinstance(type_, UnknownType)
 
 
-def _is_fixed(stored: pa.DataType, length: int) -> bool:
-    return bool(pa.types.is_fixed_size_binary(stored) and stored.byte_width == length)
+def _is_fixed(physical: pa.DataType, length: int) -> bool:
+    return bool(pa.types.is_fixed_size_binary(physical) and physical.byte_width == length)
 
 
 def promote(array: pa.Array, type_: PrimitiveType) -> pa.Array:

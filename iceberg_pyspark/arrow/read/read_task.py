@@ -1,8 +1,8 @@
 """The rows of a scan task, as record batches of exactly the projected schema.
 
-Order of work per batch: rows deleted by position or by value are marked on file positions, then
-the row filter is asked, then only the rows that stay are converted (design, section 5). Everything
-is per column; memory is a few batches plus the deletes.
+Order of work per batch: first rows deleted by position or by value are marked by their position in
+the file, then the row filter is evaluated, then the other rows alone are converted. All of it works
+on whole columns; memory is a few batches and the deletes.
 """
 
 from __future__ import annotations

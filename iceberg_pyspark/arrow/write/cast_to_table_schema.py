@@ -134,11 +134,11 @@ class _Plan:
         for i, f in enumerate(source):
             if by_name.setdefault(self._key(f.name), i) != i:
                 self.problems.append(f"the rows have column '{path}{f.name}' twice")
-        left = dict(by_name)
+        remaining = dict(by_name)
         targets = iter(target)
-        found = []
+        columns = []
         for f in fields:
-            index = left.pop(self._key(f.name), None)
+            index = remaining.pop(self._key(f.name), None)
             name = f"{path}{f.name}"
             if isinstance(f.type, UnknownType):
                 if index is not None and not pa.types.is_null(source[index].type):
@@ -151,16 +151,16 @@ class _Plan:
                         f"required column '{name}' ({f.type}) is missing and has no default: "
                         "add it to the rows"
                     )
-                found.append(_Column(None, _same, _default(f, to)))
+                columns.append(_Column(None, _same, _default(f, to)))
             else:
                 convert = self.convert(source[index].type, f.type, to, name)
-                found.append(_Column(index, convert, _default(f, to)))
+                columns.append(_Column(index, convert, _default(f, to)))
         self.problems.extend(
             f"the table has no column '{path}{source[i].name}': drop it from the rows, or add it "
             "to the table first"
-            for i in left.values()
+            for i in remaining.values()
         )
-        return found
+        return columns
 
     def _key(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
@@ -272,8 +272,8 @@ def _default(f: NestedField, target: pa.DataType) -> Callable[[int], pa.Array]:
     if isinstance(f.type, StructType):
         # a struct's default is {}: its fields take their own (specification, "Default Values")
         fields = [target.field(i) for i in range(target.num_fields)]
-        kept = [c for c in f.type.fields if not isinstance(c.type, UnknownType)]
-        children = [_default(c, t.type) for c, t in zip(kept, fields, strict=True)]
+        stored_children = [c for c in f.type.fields if not isinstance(c.type, UnknownType)]
+        children = [_default(c, t.type) for c, t in zip(stored_children, fields, strict=True)]
         return lambda rows: pa.StructArray.from_arrays([c(rows) for c in children], fields=fields)
     scalar = scalar_of(f.type, default_of(f, "write"))
     return lambda rows: constant_array(scalar, rows)

@@ -55,7 +55,7 @@ Longs: TypeAlias = NDArray[np.int64]
 _MICROS_PER_HOUR = 3_600_000_000
 
 
-def transform_column(transform: Transform, source: Type, column: pa.Array) -> pa.Array:
+def transform_array(transform: Transform, source: Type, column: pa.Array) -> pa.Array:
     """The transform of a column of type `arrow_type(source)`, as `arrow_type(result_type(...))`."""
     if isinstance(transform, VoidTransform):
         result = result_type(transform, source)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from iceberg_pyspark.arrow.scalars import value_of
-from iceberg_pyspark.arrow.write.column_transforms import transform_column
+from iceberg_pyspark.arrow.write.column_transforms import transform_array
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, source_type
 from iceberg_pyspark.spec.schema import Schema
@@ -42,7 +42,7 @@ def partition_batch(
     if not spec.fields:
         return [((), batch)]
     columns = [
-        transform_column(f.transform, source_type(f, schemas), source)
+        transform_array(f.transform, source_type(f, schemas), source)
         for f, source in zip(spec.fields, _sources(batch, spec, schemas), strict=True)
     ]
     types = [f.type for f in partition_type(spec, schemas).fields]
@@ -64,13 +64,13 @@ def partition_batch(
 def _sources(
     batch: pa.RecordBatch, spec: PartitionSpec, schemas: Sequence[Schema]
 ) -> list[pa.Array]:
-    found = []
+    columns = []
     for f in spec.fields:
         if isinstance(f.transform, VoidTransform):
-            found.append(pa.nulls(batch.num_rows))
+            columns.append(pa.nulls(batch.num_rows))
         else:
-            found.append(_source(batch, schemas[0], f.source_id, f.name))
-    return found
+            columns.append(_source(batch, schemas[0], f.source_id, f.name))
+    return columns
 
 
 def _source(batch: pa.RecordBatch, schema: Schema, source_id: int, name: str) -> pa.Array:
@@ -113,8 +113,8 @@ def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:
             combined, size = codes, distinct + 1
             continue
         if size * (distinct + 1) > _LARGEST_CODE:
-            known, combined = np.unique(combined, return_inverse=True)
-            size = len(known)
+            codes_in_use, combined = np.unique(combined, return_inverse=True)
+            size = len(codes_in_use)
         combined = combined * (distinct + 1) + codes
         size *= distinct + 1
     return combined

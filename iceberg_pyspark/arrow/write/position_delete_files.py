@@ -1,7 +1,7 @@
 """A position delete file: which rows of which data files are deleted.
 
 Specification, "Position Delete Files": columns `file_path` and `pos` with reserved ids, sorted by
-both (conformance 37). The file's bounds of `file_path` are exact, so that readers find a file of
+both. The file's bounds of `file_path` are exact, so that readers find a file of
 one data file by them too.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from iceberg_pyspark.arrow.formats.data_file_writer import file_writers
+from iceberg_pyspark.arrow.formats.file_writers import file_writers
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.properties import METRICS_DEFAULT
@@ -97,9 +97,9 @@ def _without_metrics(properties: Mapping[str, str]) -> dict[str, str]:
 
 def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Table properties for delete files: what is said of them, else of data files."""
-    said = {
+    of_deletes = {
         _DATA + key.removeprefix(_DELETES): value
         for key, value in properties.items()
         if key.startswith(tuple(f"{_DELETES}{name}." for name in _FORMATS))
     }
-    return {**properties, **said}
+    return {**properties, **of_deletes}

@@ -3,7 +3,7 @@
 Decides when a file begins and ends: one per partition, of about the target size on disk, with
 bounded memory and a bounded number of files open at once. How rows are checked is
 `arrow/write/cast_to_table_schema.py`, how they are split `arrow/write/partition_batches.py`, how a
-file is laid out its format's writer (`arrow/formats/data_file_writer.py`).
+file is laid out its format's writer (`arrow/formats/file_writers.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.formats.data_file_writer import DataFileWriter, file_writers
+from iceberg_pyspark.arrow.formats.data_file_writer import DataFileWriter
+from iceberg_pyspark.arrow.formats.file_writers import file_writers
 from iceberg_pyspark.arrow.write.cast_to_table_schema import compile_cast_to_table_schema
 from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partition_batch
 from iceberg_pyspark.arrow.write.write_context import WriteContext

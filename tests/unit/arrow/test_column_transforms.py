@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.scalars import value_of
 from iceberg_pyspark.arrow.schemas import arrow_type
-from iceberg_pyspark.arrow.write.column_transforms import transform_column
+from iceberg_pyspark.arrow.write.column_transforms import transform_array
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.transforms import (
     BucketTransform,
@@ -70,7 +70,7 @@ def column_of(type_: Type, values: list[Any]) -> pa.Array:
 
 
 def transformed(transform: Transform, source: Type, values: list[Any]) -> list[Any]:
-    column = transform_column(transform, source, column_of(source, values))
+    column = transform_array(transform, source, column_of(source, values))
     result = result_type(transform, source)
     assert column.type == arrow_type(result)
     return [value_of(result, v) for v in column]
@@ -115,10 +115,10 @@ def test_a_slice_of_a_column_is_transformed_alone(data: st.DataObject) -> None:
     transform, source = data.draw(st.sampled_from(PAIRS))
     column = column_of(source, data.draw(st.lists(nullable(source), min_size=3, max_size=6)))
     try:
-        whole = transform_column(transform, source, column)
+        whole = transform_array(transform, source, column)
     except InvalidRequestError:
         return
-    assert transform_column(transform, source, column[1:-1]).equals(whole[1:-1]) or any(
+    assert transform_array(transform, source, column[1:-1]).equals(whole[1:-1]) or any(
         isinstance(v, float) and math.isnan(v) for v in column.to_pylist()
     )
 
@@ -166,9 +166,9 @@ def test_line_53_the_least_int_has_no_truncated_value() -> None:
 
 def test_line_64_an_unknown_transform_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="zorder"):
-        transform_column(UnknownTransform("zorder"), IntegerType(), pa.array([1]))
+        transform_array(UnknownTransform("zorder"), IntegerType(), pa.array([1]))
 
 
 def test_a_transform_on_a_type_it_does_not_take_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="hour is not defined for type date"):
-        transform_column(HourTransform(), DateType(), column_of(DateType(), [1]))
+        transform_array(HourTransform(), DateType(), column_of(DateType(), [1]))
