@@ -1,0 +1,115 @@
+"""A wheel built from the checkout, installed outside of it: it holds all that README.md promises.
+
+What the package needs comes from the environment of the tests, the package from the wheel alone.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Sequence
+from email.message import Message
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+
+from tests.support.documentation import PAGES, README, ROOT, blocks_of
+from tests.support.spark_sessions import QUICK_JVM, spark_environment
+
+PACKAGES = ("iceberg_pyspark", "pyspark_iceberg_py")
+
+pytestmark = pytest.mark.once(
+    "a wheel is the same for all releases; its parts run on 4.1 elsewhere"
+)
+
+
+def run(command: Sequence[str | Path], folder: Path) -> str:
+    """Run a program in a folder, without the checkout on its path; return its stdout."""
+    environment = {k: v for k, v in spark_environment().items() if k != "PYTHONPATH"}
+    environment |= {name: str(command[0]) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
+    environment["JDK_JAVA_OPTIONS"] = QUICK_JVM
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    run([*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT], folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def files(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path, files: set[str]) -> Message:
+    (name,) = (file for file in files if file.endswith(".dist-info/METADATA"))
+    with zipfile.ZipFile(wheel) as archive:
+        return HeaderParser().parsestr(archive.read(name).decode())
+
+
+def test_it_has_every_file_of_the_packages_and_nothing_else(files: set[str]) -> None:
+    source = {
+        file.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for file in (ROOT / package).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    assert {file for file in files if ".dist-info/" not in file} == source
+    assert "iceberg_pyspark/py.typed" in source
+    assert sum(file.endswith(".java") for file in source) > 50
+    assert any(file.endswith(".dist-info/licenses/LICENSE") for file in files)
+
+
+def test_it_has_the_extras_that_pages_name(metadata: Message) -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    named = {
+        e for extras in re.findall(r"iceberg-pyspark\[([\w,]+)\]", text) for e in extras.split(",")
+    }
+    assert "spark" in named
+    assert named <= set(metadata.get_all("Provides-Extra", []))
+
+
+def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(
+    wheel: Path, tmp_path: Path
+) -> None:
+    python = tmp_path / "fresh" / "bin" / "python"
+    run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "fresh"], tmp_path)
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+    run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], tmp_path)
+    # a path in a .pth file is searched after the wheel, and no .pth file in it is read: the
+    # editable install of the environment of the tests does not count
+    dependencies = tmp_path / "fresh" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    pth = dependencies / "site-packages" / "dependencies.pth"
+    pth.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    quick_start, portable = (b for b in blocks_of(README) if b.language == "python")
+    program = tmp_path / "quick_start.py"
+    program.write_text(
+        f"{quick_start.code}\n{portable.code.replace('/warehouse', f'{tmp_path}/files')}\n"
+        "print([tuple(row) for row in spark.table('lake.db.events').sort('id').collect()])\n"
+        "print('installed in', ice.__path__)\n",
+        encoding="utf-8",
+    )
+    shown = run([python, program], tmp_path)
+    assert f"installed in ['{pth.parent}/iceberg_pyspark']" in shown
+    assert "(1, datetime.date(2026, 1, 31), 'a'), (2, None, 'new')]" in shown
+    assert 'v: [["new"]]' in shown
