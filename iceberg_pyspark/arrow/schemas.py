@@ -200,6 +200,18 @@ def is_list_like(type_: pa.DataType) -> bool:
     )
 
 
+def is_text_like(type_: pa.DataType) -> bool:
+    """Whether Arrow knows the type as any kind of text."""
+    t = pa.types
+    return bool(t.is_string(type_) or t.is_large_string(type_) or t.is_string_view(type_))
+
+
+def is_binary_like(type_: pa.DataType) -> bool:
+    """Whether Arrow knows the type as any kind of bytes of any length."""
+    t = pa.types
+    return bool(t.is_binary(type_) or t.is_large_binary(type_) or t.is_binary_view(type_))
+
+
 class _Ids:
     """Walks an Arrow schema in Java's order of fresh ids."""
 

@@ -52,7 +52,7 @@ _NOT_COMPARABLE = (VariantType, GeometryType, GeographyType)
 
 
 def bind(predicate: Predicate, schema: Schema, *, case_sensitive: bool = True) -> Predicate:
-    """The predicate bound to a schema, selecting the same rows; what is bound already stays.
+    """The predicate bound to a schema; it selects the same rows. Bound parts stay as they are.
 
     >>> from iceberg_pyspark.spec.schema import Schema
     >>> from iceberg_pyspark.spec.types import IntegerType, NestedField

@@ -25,7 +25,7 @@ _V = TypeVar("_V")
 def compile_metrics_filter(
     predicate: Predicate, *, strict: bool = False
 ) -> Callable[[DataFile], bool]:
-    """A function telling whether some row of a file may match; strictly, whether every row does."""
+    """A function of a file: whether some row may match; if `strict`, whether every row does."""
     matches = compile_range_filter(predicate, strict=strict)
 
     def file_matches(file: DataFile) -> bool:

@@ -30,7 +30,7 @@ class AlwaysFalse:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Both."""
+    """True where both predicates are."""
 
     left: Predicate
     right: Predicate
@@ -38,7 +38,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Either."""
+    """True where one of the predicates is."""
 
     left: Predicate
     right: Predicate
@@ -46,7 +46,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite; unknown stays unknown."""
+    """The negation; unknown stays unknown."""
 
     child: Predicate
 

@@ -53,7 +53,7 @@ _OPPOSITE_MEMBERSHIP: dict[Membership, Membership] = {"in": "not_in", "not_in": 
 
 
 def and_(*predicates: Predicate) -> Predicate:
-    """All of them; constants are folded, none at all is true.
+    """The conjunction; constants are folded, without predicates it is true.
 
     >>> and_(AlwaysTrue(), AlwaysFalse())
     AlwaysFalse()
@@ -65,7 +65,7 @@ def and_(*predicates: Predicate) -> Predicate:
 
 
 def or_(*predicates: Predicate) -> Predicate:
-    """Any of them; constants are folded, none at all is false."""
+    """The disjunction; constants are folded, without predicates it is false."""
     if any(isinstance(p, AlwaysTrue) for p in predicates):
         return AlwaysTrue()
     operands = [p for p in predicates if not isinstance(p, AlwaysFalse)]
@@ -83,7 +83,7 @@ def _balanced(
 
 
 def not_(predicate: Predicate) -> Predicate:
-    """The opposite; constants and double negation are folded."""
+    """The negation; constants and double negation are folded."""
     match predicate:
         case AlwaysTrue():
             return AlwaysFalse()
@@ -96,7 +96,7 @@ def not_(predicate: Predicate) -> Predicate:
 
 
 def not_null(column: BoundColumn) -> Predicate:
-    """That the column is not null: true for a required one."""
+    """`not_null` of a column; true if the column is required."""
     return AlwaysTrue() if column.required else BoundUnary("not_null", column)
 
 

@@ -21,7 +21,10 @@ from iceberg_pyspark.spec.types import DoubleType, FloatType, StructType
 def compile_manifest_filter(
     predicate: Predicate, partition_type: StructType
 ) -> Callable[[tuple[PartitionFieldSummary, ...] | None], bool]:
-    """A function telling whether a manifest may hold a matching partition; None is no summary."""
+    """A function of a manifest's summaries: whether it may hold a matching partition.
+
+    Summaries are None in manifest lists of some old writers; such a manifest is kept.
+    """
     may_match = compile_range_filter(predicate)
     position_by_id = {f.field_id: i for i, f in enumerate(partition_type.fields)}
 

@@ -53,7 +53,7 @@ _TRANSFORMS: Mapping[str, tuple[Transform, str]] = {
 
 
 def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
-    """The partition spec that terms such as `days(ts)`, `bucket(16, id)` and `country` say.
+    """The partition spec of terms such as `days(ts)`, `bucket(16, id)` and `country`.
 
     Fields are named as Iceberg names them (`ts_day`, `id_bucket`); `AS name` renames one. Raises
     `InvalidRequestError`.
@@ -84,7 +84,7 @@ def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
 
 
 def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
-    """The sort order that terms such as `ts DESC NULLS LAST` say; raises `InvalidRequestError`.
+    """The sort order of terms such as `ts DESC NULLS LAST`; raises `InvalidRequestError`.
 
     As in Spark, ascending puts nulls first and descending puts them last unless told otherwise.
     """
@@ -140,12 +140,12 @@ class Term:
 
 
 def parse_term(text: str, schema: Schema) -> Term:
-    """The column, or transform of one, that a term says; raises `InvalidRequestError`."""
+    """The column, or transform of one, that a term names; raises `InvalidRequestError`."""
     return _term(text, term_tokens(text), schema)
 
 
 def _term(text: str, tokens: Sequence[ClauseToken], schema: Schema) -> Term:
-    """The column, or transform of one, that some tokens of a text say."""
+    """The column, or transform of one, that some tokens of a text name."""
     shown = text[tokens[0].start : tokens[-1].end] if tokens else ""
     match [token.text for token in tokens]:
         case [function, "(", *_, ")"] if tokens[0].is_word:

@@ -58,7 +58,7 @@ class DropPartitionField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacePartitionField:
-    """A field goes, another comes."""
+    """Drop a field and add another."""
 
     term: str
     with_term: str
@@ -67,7 +67,7 @@ class ReplacePartitionField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderTerm:
-    """What to sort by, and how."""
+    """One term of a sort order."""
 
     term: str
     direction: Direction
@@ -76,7 +76,7 @@ class OrderTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetWriteLayout:
-    """How rows are written from now on; `distribution` None: as before."""
+    """Distribution and sort order of later writes; `distribution` None: unchanged."""
 
     distribution: DistributionMode | None
     ordered_by: tuple[OrderTerm, ...]
@@ -141,7 +141,7 @@ class ExtensionStatement:
 
 
 class ExtensionSyntaxError(Exception):
-    """A statement that begins as one of Iceberg's and does not go on as one.
+    """A statement that begins as one of Iceberg's and breaks its grammar.
 
     `position` counts the characters before what is wrong in its line, `line` from 1.
     """
@@ -157,9 +157,9 @@ class ExtensionSyntaxError(Exception):
 
 
 def extension_statement(text: str) -> ExtensionStatement | None:
-    """The statement that a text begins as; None for one that is Spark's to parse.
+    """The statement of Iceberg's that a text begins as; None for a text that Spark parses.
 
-    Whether it goes on as one tells `parse_clause`.
+    Only the first words are looked at: `parse_clause` checks the rest.
     """
     if len(text) > _MAX_CHARACTERS or not _may_be_one(text):
         return None
@@ -216,7 +216,7 @@ class _Parser:
         return self._at + number <= len(self._tokens)
 
     def error(self, expected: str) -> ExtensionSyntaxError:
-        """The next token is not what it must be."""
+        """The error that something else than the next token was expected."""
         near = f"'{self._next.text[:50]}'" if self.has(1) else "the end of the statement"
         return ExtensionSyntaxError(self._text, self._next.start, near, expected)
 
@@ -250,7 +250,7 @@ class _Parser:
         return number
 
     def statement(self) -> ExtensionStatement | None:
-        """The statement that the text begins as; None for one that is Spark's to parse."""
+        """The statement of Iceberg's that the text begins as, or None."""
         if not (self.takes("ALTER") and self.takes("TABLE")):
             return None
         levels = []
@@ -263,7 +263,7 @@ class _Parser:
         return None
 
     def _begins_a_clause(self) -> bool:
-        """Whether what comes is one of these statements, and none of Spark's; takes nothing."""
+        """Whether the next tokens begin a clause of Iceberg's; takes none of them."""
         match [t.word for t in self._tokens[self._at : self._at + _CLAUSE_WORDS]]:
             case ["WRITE" | "CREATE", *_]:
                 return True

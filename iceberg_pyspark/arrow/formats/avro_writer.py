@@ -1,4 +1,4 @@
-"""One Avro data file in the making, and the table properties that shape it.
+"""The writer of one Avro data file, and the table properties that shape it.
 
 Specification, Appendix A "Avro"; the properties are Java's `write.avro.*`. Rows become records
 column by column (`arrow/formats/avro_values.py`), some thousand at a time, each time one block or a

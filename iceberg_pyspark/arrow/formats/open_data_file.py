@@ -45,7 +45,7 @@ def open_data_file(
 ) -> AbstractContextManager[DataFileReader]:
     """Open a data or delete file; `UnsupportedFeatureError` names a format that is not read.
 
-    `verify_checksums` is of the pages of Parquet files that have them.
+    With `verify_checksums`, pages of Parquet files are compared with their checksums, if any.
     """
     # every worker process imports this, and hardly any meets another format than Parquet
     match file_format:

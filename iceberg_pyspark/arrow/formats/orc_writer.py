@@ -1,4 +1,4 @@
-"""One ORC data file in the making, and the table properties that shape it.
+"""The writer of one ORC data file, and the table properties that shape it.
 
 Specification, Appendix A "ORC": field ids and what ORC's types do not tell are attributes of its
 types. The properties are Java's `write.orc.*`. Where stripes begin is not known here, so entries
@@ -140,7 +140,7 @@ class OrcFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """The length of the file so far, and a guess at what the stripe in the making will take."""
+        """The length of the file so far, and an estimate for the stripe that is being written."""
         return self._flushed + self._waiting // 4
 
     def write(self, rows: pa.Table) -> None:

@@ -1,5 +1,4 @@
-"""What table properties say of single columns of Parquet files: Bloom filters, statistics,
-encoding.
+"""Table properties of single Parquet columns: Bloom filters, statistics, encoding.
 
 The properties are Java's, `write.parquet.<setting>.column.<name>`. Names are the table's; Parquet's
 own paths differ from them in lists and maps. A property may outlive its column.
@@ -81,7 +80,7 @@ class ColumnOptions:
 
 
 def sets_columns_apart(properties: Mapping[str, str]) -> bool:
-    """Whether anything is said of single columns."""
+    """Whether any column has settings of its own."""
     return any(
         k.startswith((PARQUET_BLOOM_ENABLED, PARQUET_STATISTICS, PARQUET_DICTIONARY))
         for k in properties

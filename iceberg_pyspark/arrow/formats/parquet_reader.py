@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.formats.row_group_pruning import compile_row_group_filter
+from iceberg_pyspark.arrow.metrics.column_metrics import first_byte
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
@@ -135,7 +136,7 @@ class ParquetFileReader:
             group = self.metadata.row_group(i)
             wanted = (
                 group.num_rows > 0
-                and (length is None or start <= _first_byte(group) < start + length)
+                and (length is None or start <= first_byte(group) < start + length)
                 and keep(group)
             )
             if wanted and not run:
@@ -148,14 +149,6 @@ class ParquetFileReader:
             position += group.num_rows
         if run:
             yield run, run_position
-
-
-def _first_byte(group: pq.RowGroupMetaData) -> int:
-    column = group.column(0)
-    offset: int = column.data_page_offset
-    dictionary = column.dictionary_page_offset
-    # some writers put 0 where there is no dictionary page
-    return min(offset, dictionary) if dictionary else offset
 
 
 def _batch_rows(groups: list[pq.RowGroupMetaData], columns: list[int]) -> int:

@@ -1,4 +1,4 @@
-"""One Parquet data file in the making, and the table properties that shape it.
+"""The writer of one Parquet data file, and the table properties that shape it.
 
 Specification, Appendix A "Parquet". The properties are Java's `write.parquet.*`; what they say of
 single columns is `arrow/formats/parquet_columns.py`.

@@ -157,7 +157,7 @@ class MetricsCollector:
             nan_value_counts=dict(self._nan_counts),
             lower_bounds=lower,
             upper_bounds=upper,
-            split_offsets=tuple(_first_byte(g) for g in row_groups),
+            split_offsets=tuple(first_byte(g) for g in row_groups),
         )
         self.clear()
         return metrics
@@ -218,12 +218,13 @@ def leaf_column(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
     return column if len(leaf.path) == 1 else pc.struct_field(column, list(leaf.path[1:]))
 
 
-def _first_byte(row_group: pq.RowGroupMetaData) -> int:
+def first_byte(row_group: pq.RowGroupMetaData) -> int:
+    """Where a row group begins in its file."""
     column = row_group.column(0)
-    first: int = column.data_page_offset
-    if column.has_dictionary_page and column.dictionary_page_offset is not None:
-        first = min(first, column.dictionary_page_offset)
-    return first
+    offset: int = column.data_page_offset
+    dictionary = column.dictionary_page_offset
+    # some writers put 0 where there is no dictionary page
+    return min(offset, dictionary) if dictionary else offset
 
 
 def _may_have_nan(chunk: pq.ColumnChunkMetaData) -> bool:

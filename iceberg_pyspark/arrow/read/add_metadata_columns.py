@@ -44,10 +44,10 @@ def is_metadata_column(field: NestedField) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowFacts:
-    """What is known of a batch's rows: positions in the file, stored lineage, and deletion."""
+    """Rows of a batch: their positions in the file, lineage in the file by id, and deletion."""
 
     positions: pa.Array
-    stored: Mapping[int, pa.Array]
+    lineage: Mapping[int, pa.Array]
     deleted: npt.NDArray[np.bool_] | None
 
 
@@ -65,7 +65,7 @@ class MetadataColumns:
                 self._constants[PARTITION_ID] = _partition_scalar(field, context, task)
 
     def array(self, field: NestedField, facts: RowFacts) -> pa.Array:
-        """The column for those rows."""
+        """One metadata column of those rows."""
         length = len(facts.positions)
         if field.field_id in self._constants:
             return constant_array(self._constants[field.field_id], length)
@@ -92,7 +92,7 @@ class MetadataColumns:
             inherited = pc.add(facts.positions, task.first_row_id)
         else:
             inherited = pa.scalar(task.data_sequence_number, pa.int64())
-        stored = facts.stored.get(field_id)
+        stored = facts.lineage.get(field_id)
         if stored is not None:
             return pc.coalesce(stored, inherited)
         if isinstance(inherited, pa.Scalar):

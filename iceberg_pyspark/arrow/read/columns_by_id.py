@@ -1,4 +1,4 @@
-"""Single columns by field id, nested ones too: what predicates and equality deletes look at.
+"""Single columns by field id, also nested ones, for predicates and equality deletes.
 
 A column below a struct is null where the struct is.
 """

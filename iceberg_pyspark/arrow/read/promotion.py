@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.arrow.schemas import arrow_type, is_binary_like, is_text_like
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.types import (
     BinaryType,
@@ -47,16 +47,6 @@ def _plain(physical: pa.DataType) -> pa.DataType:
     return _plain(physical.value_type) if pa.types.is_dictionary(physical) else physical
 
 
-def _is_text(physical: pa.DataType) -> bool:
-    t = pa.types
-    return bool(t.is_string(physical) or t.is_large_string(physical) or t.is_string_view(physical))
-
-
-def _is_bytes(physical: pa.DataType) -> bool:
-    t = pa.types
-    return bool(t.is_binary(physical) or t.is_large_binary(physical) or t.is_binary_view(physical))
-
-
 def _is_readable(physical: pa.DataType, type_: PrimitiveType) -> bool:
     t = pa.types
     if t.is_null(physical):
@@ -87,11 +77,11 @@ def _is_readable(physical: pa.DataType, type_: PrimitiveType) -> bool:
         case TimestamptzType() | TimestamptzNsType():
             return bool(t.is_timestamp(physical))
         case StringType() | BinaryType():
-            return _is_text(physical) or _is_bytes(physical)
+            return is_text_like(physical) or is_binary_like(physical)
         case FixedType(length=length):
-            return _is_bytes(physical) or _is_fixed(physical, length)
+            return is_binary_like(physical) or _is_fixed(physical, length)
         case UUIDType():
-            return _is_bytes(physical) or _is_fixed(physical, 16)
+            return is_binary_like(physical) or _is_fixed(physical, 16)
         case _:
             return isinstance(type_, UnknownType)
 

@@ -112,7 +112,7 @@ def _errors_named(context: ScanContext, task: ScanTask) -> Iterator[None]:
 
 
 class _TaskReader:
-    """Everything about a task that is settled before its first batch."""
+    """One task: its deletes, its filter and its projection, compiled before the first batch."""
 
     def __init__(
         self,
@@ -170,16 +170,16 @@ class _TaskReader:
     def convert(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """The live, matching rows of a batch that starts at that file position, or None."""
         deleted = self._deleted(position, batch)
-        keep = self._kept(batch, deleted)
+        keep = self._rows_to_return(batch, deleted)
         if keep is None:
             return self._assemble(
                 batch.columns, np.arange(position, position + batch.num_rows), deleted
             )
         if not keep.any():
             return None
-        kept = batch.select(self._returned_positions).filter(pa.array(keep))
+        rows = batch.select(self._returned_positions).filter(pa.array(keep))
         columns: list[pa.Array] = [pa.nulls(0)] * batch.num_columns
-        for i, column in zip(self._returned_positions, kept.columns, strict=True):
+        for i, column in zip(self._returned_positions, rows.columns, strict=True):
             columns[i] = column
         return self._assemble(
             columns, position + np.flatnonzero(keep), None if deleted is None else deleted[keep]
@@ -195,7 +195,7 @@ class _TaskReader:
                 deleted = by_value if deleted is None else deleted | by_value
         return deleted
 
-    def _kept(self, batch: pa.RecordBatch, deleted: Mask | None) -> Mask | None:
+    def _rows_to_return(self, batch: pa.RecordBatch, deleted: Mask | None) -> Mask | None:
         """True for each row to return; None for all rows."""
         keep = None if deleted is None or self._returns_deleted else ~deleted
         if not isinstance(self.predicate, AlwaysTrue) and (keep is None or keep.any()):
@@ -229,10 +229,10 @@ class _TaskReader:
         positions: npt.NDArray[np.int64],
         deleted: Mask | None,
     ) -> list[pa.Array]:
-        stored = self._to_lineage(columns, len(positions))
+        lineage = self._to_lineage(columns, len(positions))
         facts = RowFacts(
             positions=pa.array(positions),
-            stored=dict(zip(self._lineage_ids, stored, strict=True)),
+            lineage=dict(zip(self._lineage_ids, lineage, strict=True)),
             deleted=deleted,
         )
         remaining = iter(data)

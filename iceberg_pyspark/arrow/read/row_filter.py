@@ -49,10 +49,10 @@ _COMPARE = {
 
 
 def compile_row_mask(predicate: Predicate) -> RowMask:
-    """A function that says true, false or null for unknown of every row of a batch.
+    """A function of a batch's length and columns: true, false or, for unknown, null for each row.
 
-    Of its arguments, `column_of` gives the column with a field id, of so many rows as the other
-    says; a field of a struct must be null where the struct is.
+    `column_of` gives the column with a field id; a field of a struct must be null where the struct
+    is.
     """
     match predicate:
         case AlwaysTrue():

@@ -1,4 +1,4 @@
-"""Rows as callers bring them, checked and brought to the table's schema by name.
+"""Rows of callers, checked and cast to the table's schema by column name.
 
 Decides what a write accepts: columns in any order, missing optional ones (write-default,
 else null; specification, "Default Values"), types that widen without loss, and the several ways in
@@ -17,7 +17,12 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema, stored_schema
 from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
-from iceberg_pyspark.arrow.schemas import is_list_like, to_arrow_schema
+from iceberg_pyspark.arrow.schemas import (
+    is_binary_like,
+    is_list_like,
+    is_text_like,
+    to_arrow_schema,
+)
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.default_values import default_of
 from iceberg_pyspark.spec.schema import Schema
@@ -195,7 +200,7 @@ class _Plan:
             case MapType():
                 if pa.types.is_map(source):
                     return self._map(source, type_, target, path)
-            case UUIDType() if _is_text(source):
+            case UUIDType() if is_text_like(source):
                 return lambda a: _uuid_of_text(a, path)
             case UUIDType() | FixedType():
                 if _is_bytes(source):
@@ -279,19 +284,8 @@ def _default(f: NestedField, target: pa.DataType) -> Callable[[int], pa.Array]:
     return lambda rows: constant_array(scalar, rows)
 
 
-def _is_text(source: pa.DataType) -> bool:
-    t = pa.types
-    return bool(t.is_string(source) or t.is_large_string(source) or t.is_string_view(source))
-
-
 def _is_bytes(source: pa.DataType) -> bool:
-    t = pa.types
-    return bool(
-        t.is_binary(source)
-        or t.is_large_binary(source)
-        or t.is_binary_view(source)
-        or t.is_fixed_size_binary(source)
-    )
+    return is_binary_like(source) or pa.types.is_fixed_size_binary(source)
 
 
 def _widens(source: pa.DataType, type_: Type) -> bool:
@@ -323,7 +317,7 @@ def _widens(source: pa.DataType, type_: Type) -> bool:
         case TimestamptzType() | TimestamptzNsType():
             return bool(t.is_timestamp(source)) and source.tz is not None
         case StringType():
-            return _is_text(source)
+            return is_text_like(source)
         case BinaryType():
             return _is_bytes(source)
         case _:

@@ -91,12 +91,12 @@ def _row_groups(positions: Mapping[str, BitMap64]) -> Iterator[pa.Table]:
 
 
 def _without_metrics(properties: Mapping[str, str]) -> dict[str, str]:
-    """What is said of metrics is said of the table's columns, which may have our names."""
+    """Properties of metrics name columns of the table, one of which may be called `pos`."""
     return {k: v for k, v in properties.items() if not k.startswith("write.metadata.metrics.")}
 
 
 def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Table properties for delete files: what is said of them, else of data files."""
+    """Table properties for delete files: those of delete files, else those of data files."""
     of_deletes = {
         _DATA + key.removeprefix(_DELETES): value
         for key, value in properties.items()

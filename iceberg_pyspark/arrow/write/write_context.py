@@ -22,8 +22,8 @@ class WriteContext:
     `schemas` are the table's other schemas, which type partition sources. `properties` are the
     table's, with the write's options already laid over them. `write_id` is in every file name.
     Each task keeps at most `max_open_files` files open and buffers about `buffer_bytes` of
-    rows; `bytes_per_row` is what a row of the table takes on disk, as far as its newest snapshot
-    says it; `sort_order_id` is what the rows are known to be sorted by, data files always say one.
+    rows. `bytes_per_row` is the size of a row on disk by the table's newest snapshot, None if its
+    summary has no sizes. `sort_order_id` is the order by which the rows are sorted.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""What a manifest entry says of a Parquet file that another writer has made of a table's rows.
+"""The manifest entry of a Parquet file that another writer has made of a table's rows.
 
 Its metrics come from its footer alone. NaNs are not counted there: where its statistics rule them
 out there are none, else neither count nor bounds are known. Its partition tuple is that of its

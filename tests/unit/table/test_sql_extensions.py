@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from iceberg_pyspark.sql_text import extensions
 from iceberg_pyspark.sql_text.extensions import (
     AddPartitionField,
     Clause,
@@ -19,6 +20,7 @@ from iceberg_pyspark.sql_text.extensions import (
     extension_statement,
     parse_clause,
 )
+from iceberg_pyspark.sql_text.on_demand import ClauseToken, statement_tokens
 
 DAY_MS = 86_400_000
 
@@ -116,6 +118,43 @@ def test_a_statement_says_what_it_does(text: str, clause: Clause) -> None:
     assert found is not None
     assert found.table == ("lake", "d b", "t")
     assert parse_clause(whole, found.offset) == clause
+
+
+@pytest.mark.parametrize("length", [0, 70, 71, 72, 79, 80, 81, 90, 799, 800, 5000])
+@pytest.mark.parametrize("begin", ["alter table {}t", "/*{}*/ alter table t", "alter {}\n table t"])
+def test_a_statement_is_found_however_far_down_it_begins(length: int, begin: str) -> None:
+    filler = {"alter table {}t": "t", "/*{}*/ alter table t": "`", "alter {}\n table t": "-"}[begin]
+    padding = filler * (length if filler != "-" else max(length, 2))
+    for clause in ("create branch b", "write ordered by id"):
+        whole = f"{begin.format(padding)} {clause}"
+        found = extension_statement(whole)
+        assert found is not None
+        assert whole[found.offset :] == clause
+    assert extension_statement(f"{begin.format(padding)} add column tag int") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"select {'create branch, ' * 60_000} 1",
+        f"alter table t add column c int comment '{'create tag ' * 80_000}'",
+        f"alter table t set tblproperties ({', '.join(f'{i} = {i}' for i in range(60_000))})",
+    ],
+    ids=["select", "add column", "set tblproperties"],
+)
+def test_of_a_long_statement_of_sparks_only_the_first_words_are_taken_apart(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    characters: list[int] = []
+
+    def counted(part: str) -> list[ClauseToken]:
+        characters.append(len(part))
+        return statement_tokens(part)
+
+    monkeypatch.setattr(extensions, "statement_tokens", counted)
+    assert len(text) > 500_000
+    assert extension_statement(text) is None
+    assert sum(characters) <= 100
 
 
 @pytest.mark.parametrize(
