@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.documentation import PAGES, README, ROOT, blocks_of
-from tests.support.spark_sessions import QUICK_JVM, spark_environment
+from tests.support.spark_sessions import session_conf, spark_environment
 
 PACKAGES = ("iceberg_pyspark", "pyspark_iceberg_py")
 
@@ -28,10 +28,13 @@ pytestmark = pytest.mark.once(
 
 
 def run(command: Sequence[str | Path], folder: Path) -> str:
-    """Run a program in a folder, without the checkout on its path; return its stdout."""
+    """Run a program in a folder, without the checkout on its path; return its stdout.
+
+    Spark takes its defaults from the folder.
+    """
     environment = {k: v for k, v in spark_environment().items() if k != "PYTHONPATH"}
     environment |= {name: str(command[0]) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
-    environment["JDK_JAVA_OPTIONS"] = QUICK_JVM
+    environment["SPARK_CONF_DIR"] = str(folder)
     done = subprocess.run(
         command,
         cwd=folder,
@@ -102,6 +105,8 @@ def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(
     pth = dependencies / "site-packages" / "dependencies.pth"
     pth.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
     quick_start, portable = (b for b in blocks_of(README) if b.language == "python")
+    defaults = "".join(f"{key} {value}\n" for key, value in session_conf(tmp_path).items())
+    (tmp_path / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
     program = tmp_path / "quick_start.py"
     program.write_text(
         f"{quick_start.code}\n{portable.code.replace('/warehouse', f'{tmp_path}/files')}\n"
