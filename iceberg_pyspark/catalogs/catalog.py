@@ -44,19 +44,19 @@ class LoadedTable:
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def check_same_table(known: LoadedTable, found: LoadedTable) -> LoadedTable:
-    """What was found under a table's name, if it is that table; else `TableRecreatedError`.
+def check_same_table(loaded: LoadedTable, current: LoadedTable) -> LoadedTable:
+    """The table that has the name of a loaded one now; raises `TableRecreatedError`: another one.
 
     A table of version 1 may have had no UUID yet, and is taken for the same.
     """
-    before, now = known.metadata.table_uuid, found.metadata.table_uuid
+    before, now = loaded.metadata.table_uuid, current.metadata.table_uuid
     if before is not None and before.lower() != (now or "").lower():
         raise TableRecreatedError(
-            f"table {known.identifier} was dropped or renamed, and another table has its name "
+            f"table {loaded.identifier} was dropped or renamed, and another table has its name "
             f"since: its UUID is {now}, that of the table loaded before {before}; load the table "
             "again by its name to work with the new one"
         )
-    return found
+    return current
 
 
 class Catalog(Protocol):

@@ -36,12 +36,12 @@ def default_name(environment: Mapping[str, str]) -> str:
     for key, value in environment.items():
         if key.upper() == _DEFAULT_CATALOG and value:
             return value
-    named = _file(environment).get("default-catalog")
-    return named if isinstance(named, str) and named else DEFAULT_NAME
+    configured = _file(environment).get("default-catalog")
+    return configured if isinstance(configured, str) and configured else DEFAULT_NAME
 
 
 def _catalogs_of_environment(environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    catalogs: dict[str, dict[str, str]] = {}
     for variable, value in environment.items():
         if not variable.upper().startswith(_PREFIX):
             continue
@@ -51,24 +51,24 @@ def _catalogs_of_environment(environment: Mapping[str, str]) -> dict[str, dict[s
                 f"environment variable {variable}: expected PYICEBERG_CATALOG__<NAME>__<KEY>"
             )
         key = key.replace("__", ".").replace("_", "-")
-        found.setdefault(name.replace("_", "-"), {})[key] = value
-    return found
+        catalogs.setdefault(name.replace("_", "-"), {})[key] = value
+    return catalogs
 
 
 def _catalogs_of_file(environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    catalogs = _file(environment).get("catalog") or {}
-    if not isinstance(catalogs, dict):
+    mapping = _file(environment).get("catalog") or {}
+    if not isinstance(mapping, dict):
         raise InvalidRequestError(f"{_FILE_NAME}: 'catalog' must map names to properties")
-    found: dict[str, dict[str, str]] = {}
-    for name, properties in catalogs.items():
+    catalogs: dict[str, dict[str, str]] = {}
+    for name, properties in mapping.items():
         if not isinstance(properties, dict) or not all(
             isinstance(v, str) for v in properties.values()
         ):
             raise InvalidRequestError(
                 f"{_FILE_NAME}: catalog '{name}' must map property names to plain values"
             )
-        found[str(name).lower()] = {str(k).lower(): v for k, v in properties.items()}
-    return found
+        catalogs[str(name).lower()] = {str(k).lower(): v for k, v in properties.items()}
+    return catalogs
 
 
 def _file(environment: Mapping[str, str]) -> dict[str, Any]:

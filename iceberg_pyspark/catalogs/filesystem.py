@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
 from iceberg_pyspark.catalogs.hadoop_tables import (
     commit_next_version,
     create_first_version,
@@ -19,19 +20,12 @@ from iceberg_pyspark.catalogs.hadoop_tables import (
 )
 from iceberg_pyspark.catalogs.hadoop_versions import TableVersion, is_version_file, load_version
 from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_namespace
-from iceberg_pyspark.catalogs.pointer_swap import created_from_updates
-from iceberg_pyspark.catalogs.properties import (
-    CatalogProperties,
-    required_property,
-    storage_properties,
-)
+from iceberg_pyspark.catalogs.properties import required_property
 from iceberg_pyspark.catalogs.warehouse import LOCATION, WAREHOUSE, absolute_location
-from iceberg_pyspark.commits.outcomes import Outcome, Refused
-from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
+from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
     FileAlreadyExistsError,
-    IcebergError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
@@ -49,20 +43,18 @@ from iceberg_pyspark.storage.folders import (
     remove_empty_folder,
 )
 from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.open_storage import open_storage
 
 _DATA = "data"
 _METADATA = "metadata"
 
 
-class FilesystemCatalog:
+class FilesystemCatalog(CommittingCatalog):
     """Tables in the folders of a warehouse; `io` None: storage is chosen by location."""
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
     ) -> None:
         warehouse = required_property(name, properties, WAREHOUSE, "the folder of its tables")
-        self._name = name
         self._warehouse = absolute_location(warehouse)
         if not is_local(self._warehouse):
             raise UnsupportedFeatureError(
@@ -70,22 +62,10 @@ class FilesystemCatalog:
                 f"{self._warehouse}; use a catalog of "
                 "type sql with this warehouse"
             )
-        self._properties = CatalogProperties({**properties, WAREHOUSE: self._warehouse})
-        self._config = storage_properties(properties)
-        self._io = io
+        super().__init__(name, {**properties, WAREHOUSE: self._warehouse}, io)
 
     def __repr__(self) -> str:
         return f"FilesystemCatalog({self._name!r}, {redact_text(self._warehouse)!r})"
-
-    @property
-    def name(self) -> str:
-        """The name the catalog was configured under."""
-        return self._name
-
-    @property
-    def properties(self) -> CatalogProperties:
-        """Its configuration, storage properties included."""
-        return self._properties
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
         """Direct children of a namespace."""
@@ -159,53 +139,36 @@ class FilesystemCatalog:
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """Raises `NoSuchTableError`."""
-        return self._loaded(identifier, self._current(identifier))
+        return self._table(identifier, self._current(identifier))
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
         """The only place a table of that name can be."""
         return self._folder((*identifier.namespace, identifier.name))
 
-    def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
-        """Publish version 1 of a new table; raises `TableAlreadyExistsError`."""
-        return self._create(identifier, metadata).result()
+    def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
+        folder = self.default_table_location(identifier)
+        self._require_namespace(identifier.namespace)
+        if folder_exists(folder) and not _is_used(folder) and not _is_free(folder):
+            raise TableAlreadyExistsError(
+                f"{identifier} is already a namespace of catalog '{self._name}'"
+            )
+        io, table = self._storage(self._warehouse), partial(self._table, identifier)
+        return lambda: create_first_version(io, folder, metadata).map(table)
 
-    def _create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Outcome[LoadedTable]:
-        try:
-            folder = self.default_table_location(identifier)
-            self._require_namespace(identifier.namespace)
-            if folder_exists(folder) and not _is_used(folder) and not _is_free(folder):
-                return Refused(
-                    TableAlreadyExistsError(
-                        f"{identifier} is already a namespace of catalog '{self._name}'"
-                    )
-                )
-            io = self._storage()
-        except IcebergError as e:
-            return Refused(e)
-        outcome = create_first_version(io, folder, metadata)
-        return outcome.map(partial(self._loaded, identifier))
-
-    def commit_table(
+    def _prepare_commit(
         self,
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
-    ) -> Outcome[LoadedTable]:
-        """Check the requirements, apply the updates, publish the next version."""
-        try:
-            if AssertCreate() in requirements and not self.table_exists(identifier):
-                return self._create(identifier, created_from_updates(requirements, updates))
-            folder = self.default_table_location(identifier)
-            base = self._current(identifier)
-            io = self._storage()
-        except IcebergError as e:
-            return Refused(e)
-        outcome = commit_next_version(io, folder, base, requirements, updates)
-        return outcome.map(partial(self._loaded, identifier))
+    ) -> Swap:
+        folder, base = self.default_table_location(identifier), self._current(identifier)
+        io, table = self._storage(self._warehouse), partial(self._table, identifier)
+        return lambda: commit_next_version(io, folder, base, requirements, updates).map(table)
 
     def drop_table(self, identifier: TableIdentifier) -> None:
         """Forget the table; its files stay. Raises `NoSuchTableError`."""
-        if not drop_versions(self._storage(), self.default_table_location(identifier)):
+        io, folder = self._storage(self._warehouse), self.default_table_location(identifier)
+        if not drop_versions(io, folder):
             raise self._no_such_table(identifier)
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
@@ -224,12 +187,13 @@ class FilesystemCatalog:
         )
 
     def _current(self, identifier: TableIdentifier) -> TableVersion:
-        found = load_version(self._storage(), self.default_table_location(identifier))
-        if found is None:
+        io, folder = self._storage(self._warehouse), self.default_table_location(identifier)
+        version = load_version(io, folder)
+        if version is None:
             raise self._no_such_table(identifier)
-        return found
+        return version
 
-    def _loaded(self, identifier: TableIdentifier, version: TableVersion) -> LoadedTable:
+    def _table(self, identifier: TableIdentifier, version: TableVersion) -> LoadedTable:
         return LoadedTable(
             identifier=identifier,
             metadata=version.metadata,
@@ -241,9 +205,6 @@ class FilesystemCatalog:
         for level in levels:
             check_folder_name(level)
         return "/".join((self._warehouse, *levels))
-
-    def _storage(self) -> FileIO:
-        return self._io if self._io is not None else open_storage(self._warehouse, self._config)
 
     def _require_namespace(self, namespace: Namespace) -> None:
         if not self.namespace_exists(namespace):

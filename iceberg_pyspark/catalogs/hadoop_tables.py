@@ -22,8 +22,7 @@ from iceberg_pyspark.catalogs.hadoop_versions import (
     metadata_folder,
     version_files,
 )
-from iceberg_pyspark.catalogs.pointer_swap import delete_trimmed_metadata, now_ms
-from iceberg_pyspark.commits.apply import apply_updates
+from iceberg_pyspark.catalogs.pointer_swap import delete_trimmed_metadata, next_metadata
 from iceberg_pyspark.commits.outcomes import (
     Done,
     Outcome,
@@ -33,7 +32,7 @@ from iceberg_pyspark.commits.outcomes import (
     caused_by,
     unknown,
 )
-from iceberg_pyspark.commits.requirements import TableRequirement, check_requirement
+from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
@@ -93,10 +92,10 @@ def _first_of_its_table(io: FileIO, location: str, first: TableVersion) -> Outco
     did not see that table took one of them.
     """
     try:
-        found = current_version(io, location)
-        if found is None or found[0] == 1:
+        newest = current_version(io, location)
+        if newest is None or newest[0] == 1:
             return Done(first)
-        later = read_table_metadata(io, found[1])
+        later = read_table_metadata(io, newest[1])
         if later.table_uuid == first.metadata.table_uuid:
             return Done(first)
         return _withdraw(io, location, first)
@@ -117,14 +116,7 @@ def commit_next_version(
 ) -> Outcome[TableVersion]:
     """Publish the version after `base`; refused with a `CommitConflictError` if there is one."""
     try:
-        for requirement in requirements:
-            check_requirement(requirement, base.metadata)
-        metadata = apply_updates(
-            base.metadata,
-            updates,
-            now_ms=now_ms(),
-            previous_metadata_location=base.metadata_location,
-        )
+        metadata = next_metadata(base.metadata, base.metadata_location, requirements, updates)
         if metadata is base.metadata:
             return Done(base)
         _check(metadata, location)
@@ -199,10 +191,10 @@ def _look_what_happened(
                 return Refused(caused_by(conflict, error))
             # absent now is no proof: a request that timed out may still be carried out
             return unknown(f"{file} may yet be published", error)
-        found = read_table_metadata(io, file)
+        published = read_table_metadata(io, file)
     except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
         return unknown(f"{file} may have been published ({error}), and looking failed", e)
-    if metadata_to_bytes(found) == metadata_to_bytes(new.metadata):
+    if metadata_to_bytes(published) == metadata_to_bytes(new.metadata):
         return None
     # the name is another's for good
     return Refused(caused_by(conflict, error))
@@ -249,13 +241,13 @@ def _is_there(io: FileIO, version: TableVersion) -> bool:
     if not io.exists(version.metadata_location):
         return False
     try:
-        found = read_table_metadata(io, version.metadata_location)
+        metadata = read_table_metadata(io, version.metadata_location)
     except StorageError:
         # trimmed since the look: by a commit on ours, or long ago
         if io.exists(version.metadata_location):
             raise
         return False
-    return (found.table_uuid, found.last_updated_ms) == (
+    return (metadata.table_uuid, metadata.last_updated_ms) == (
         version.metadata.table_uuid,
         version.metadata.last_updated_ms,
     )
@@ -278,8 +270,8 @@ def _descends(current: TableVersion, base: TableVersion, new: TableVersion) -> b
     if all(s.snapshot_id in metadata.snapshot_by_id for s in ours):
         return True
     # a sequence number is given once (specification, "Sequence Numbers"); version 1 has none
-    taken = {s.sequence_number for s in metadata.snapshots} - {0}
-    return False if any(s.sequence_number in taken for s in ours) else None
+    sequence_numbers = {s.sequence_number for s in metadata.snapshots} - {0}
+    return False if any(s.sequence_number in sequence_numbers for s in ours) else None
 
 
 def _logged_time(metadata: TableMetadata, file: str) -> int | None:

@@ -41,10 +41,10 @@ def is_version_file(name: str) -> bool:
 def load_version(io: FileIO, location: str) -> TableVersion | None:
     """The current version of the table in a folder; None: there is no such table there."""
     for attempt in range(1, _LOAD_ATTEMPTS + 1):
-        found = current_version(io, location)
-        if found is None:
+        current = current_version(io, location)
+        if current is None:
             return None
-        version, metadata_location = found
+        version, metadata_location = current
         try:
             metadata = read_table_metadata(io, metadata_location)
         except StorageError:
@@ -62,15 +62,15 @@ def current_version(io: FileIO, location: str) -> tuple[int, str] | None:
     Found by the hint or a listing, and then as far as files go on.
     """
     version = hinted_version(io, location)
-    found = None if version is None else _file_of(io, location, version)
-    if version is None or found is None:
+    file = None if version is None else _file_of(io, location, version)
+    if version is None or file is None:
         version = _listed_version(io, location)
-        found = None if version is None else _file_of(io, location, version)
-        if version is None or found is None:
+        file = None if version is None else _file_of(io, location, version)
+        if version is None or file is None:
             return None
     while (following := _file_of(io, location, version + 1)) is not None:
-        version, found = version + 1, following
-    return version, found
+        version, file = version + 1, following
+    return version, file
 
 
 def hinted_version(io: FileIO, location: str) -> int | None:
@@ -88,11 +88,11 @@ def _listed_version(io: FileIO, location: str) -> int | None:
 
 def all_versions(io: FileIO, location: str) -> list[tuple[int, str]]:
     """Numbers and files of the versions that are there, in the order of a listing."""
-    found = []
+    versions = []
     for info in io.list_files(metadata_folder(location)):
         if m := _VERSION_FILE.fullmatch(info.location.rsplit("/", 1)[1]):
-            found.append((int(m[1]), info.location))
-    return found
+            versions.append((int(m[1]), info.location))
+    return versions
 
 
 def _file_of(io: FileIO, location: str, version: int) -> str | None:

@@ -7,7 +7,7 @@ folders of them).
 from __future__ import annotations
 
 from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchNamespaceError
 from iceberg_pyspark.sql_text.names import MAX_LEVEL_LENGTH, check_level
 
 
@@ -55,3 +55,10 @@ def check_identifier(identifier: TableIdentifier) -> None:
     """Refuse a table name with a level that `check_level` refuses."""
     for level in (*identifier.namespace, identifier.name):
         check_level(level)
+
+
+def no_such_namespace(namespace: Namespace, catalog: str) -> NoSuchNamespaceError:
+    """The error for a namespace that the catalog of that name does not have."""
+    return NoSuchNamespaceError(
+        f"namespace {'.'.join(namespace)} is not in catalog '{catalog}'; create it first"
+    )

@@ -8,45 +8,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
-from iceberg_pyspark.catalogs.own_folders import own_folders
-from iceberg_pyspark.catalogs.pointer_swap import (
-    commit_by_swap,
-    create_by_swap,
-    created_from_updates,
-)
-from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
-from iceberg_pyspark.catalogs.warehouse import default_location
+from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.identifiers import check_namespace
+from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused
-from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
-    CommitConflictError,
-    IcebergError,
     InvalidRequestError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    TableAlreadyExistsError,
 )
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
-from iceberg_pyspark.storage.open_storage import open_storage
 
 
-class MemoryCatalog:
+class MemoryCatalog(MetastoreCatalog):
     """Tables by name in this process; `io` None: storage is chosen by location."""
 
     def __init__(
         self, name: str, properties: Mapping[str, str] | None = None, *, io: FileIO | None = None
     ) -> None:
-        self._name = name
-        self._properties = CatalogProperties(properties or {})
-        self._config = storage_properties(self._properties)
-        self._io = io
+        super().__init__(name, properties or {}, io)
         self._lock = threading.RLock()
         self._namespaces: dict[Namespace, dict[str, str]] = {}
         self._locations: dict[TableIdentifier, str] = {}
@@ -60,16 +40,6 @@ class MemoryCatalog:
             "another; "
             "use a catalog of type sql or hadoop"
         )
-
-    @property
-    def name(self) -> str:
-        """The name the catalog was configured under."""
-        return self._name
-
-    @property
-    def properties(self) -> CatalogProperties:
-        """Its configuration, storage properties included."""
-        return self._properties
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
         """Direct children of a namespace."""
@@ -108,12 +78,6 @@ class MemoryCatalog:
         with self._lock:
             return not namespace or any(n[: len(namespace)] == namespace for n in self._namespaces)
 
-    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """Raises `NoSuchNamespaceError`."""
-        with self._lock:
-            self._require_namespace(namespace)
-            return dict(self._namespaces.get(namespace, {}))
-
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
@@ -130,93 +94,19 @@ class MemoryCatalog:
         """Tables directly in a namespace; raises `NoSuchNamespaceError`."""
         with self._lock:
             self._require_namespace(namespace)
-            found = (i for i in self._locations if i.namespace == namespace)
-            return sorted(found, key=lambda i: i.name)
+            tables = (i for i in self._locations if i.namespace == namespace)
+            return sorted(tables, key=lambda i: i.name)
 
     def table_exists(self, identifier: TableIdentifier) -> bool:
         """Whether the table is there."""
         return identifier in self._locations
 
-    def load_table(self, identifier: TableIdentifier) -> LoadedTable:
-        """Raises `NoSuchTableError`."""
-        location = self._locations.get(identifier)
-        if location is None:
-            raise NoSuchTableError(f"table {identifier} is not in catalog '{self._name}'")
-        return self._loaded(identifier, location)
-
-    def default_table_location(self, identifier: TableIdentifier) -> str:
-        """Where a new table of that name goes when no location is given."""
-        namespace_properties = self._namespaces.get(identifier.namespace, {})
-        return default_location(self._name, self._properties, namespace_properties, identifier)
-
-    def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
-        """Publish the first metadata of a new table; raises `TableAlreadyExistsError`."""
-        return self._create(identifier, metadata).result()
-
-    def _create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Outcome[LoadedTable]:
-        try:
-            check_identifier(identifier)
-            with self._lock:
-                self._require_namespace(identifier.namespace)
-                self._require_free(identifier)
-            io = self._storage(metadata.location)
-        except IcebergError as e:
-            return Refused(e)
-        return create_by_swap(
-            io,
-            identifier,
-            metadata,
-            lambda location: self._publish(identifier, location),
-            self._config,
-        )
-
-    def commit_table(
-        self,
-        identifier: TableIdentifier,
-        requirements: Sequence[TableRequirement],
-        updates: Sequence[TableUpdate],
-    ) -> Outcome[LoadedTable]:
-        """Check the requirements on the current metadata, apply the updates, swap the pointer."""
-        try:
-            if AssertCreate() in requirements and not self.table_exists(identifier):
-                return self._create(identifier, created_from_updates(requirements, updates))
-            current = self.load_table(identifier)
-            io = self._storage(current.metadata.location)
-        except IcebergError as e:
-            return Refused(e)
-        return commit_by_swap(
-            io,
-            own_folders(self, current),
-            current,
-            requirements,
-            updates,
-            lambda expected, new: self._swap(identifier, expected, new),
-        )
-
-    def drop_table(self, identifier: TableIdentifier) -> None:
-        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+    def _namespace_properties(self, namespace: Namespace) -> dict[str, str]:
         with self._lock:
-            if self._locations.pop(identifier, None) is None:
-                raise NoSuchTableError(f"table {identifier} is not in catalog '{self._name}'")
+            return dict(self._namespaces.get(namespace, {}))
 
-    def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`."""
-        check_identifier(target)
-        with self._lock:
-            self._require_namespace(target.namespace)
-            if source not in self._locations:
-                raise NoSuchTableError(f"table {source} is not in catalog '{self._name}'")
-            self._require_free(target)
-            self._locations[target] = self._locations.pop(source)
-
-    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
-        """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
-        check_identifier(identifier)
-        with self._lock:
-            self._require_namespace(identifier.namespace)
-            loaded = self._loaded(identifier, metadata_location)
-            self._publish(identifier, metadata_location).result()
-        return loaded
+    def _pointer(self, identifier: TableIdentifier) -> str | None:
+        return self._locations.get(identifier)
 
     def _publish(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
         with self._lock:
@@ -228,34 +118,19 @@ class MemoryCatalog:
     def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
         with self._lock:
             if self._locations.get(identifier) != expected:
-                return Refused(
-                    CommitConflictError(
-                        f"table {identifier} was changed by another commit; refresh and retry"
-                    )
-                )
+                return Refused(self._conflict(identifier))
             self._locations[identifier] = new
             return Done(None)
 
-    def _loaded(self, identifier: TableIdentifier, location: str) -> LoadedTable:
-        return LoadedTable(
-            identifier=identifier,
-            metadata=read_table_metadata(self._storage(location), location),
-            metadata_location=location,
-            config=self._config,
-        )
+    def _delete_pointer(self, identifier: TableIdentifier) -> bool:
+        with self._lock:
+            return self._locations.pop(identifier, None) is not None
 
-    def _storage(self, location: str) -> FileIO:
-        return self._io if self._io is not None else open_storage(location, self._config)
-
-    def _require_namespace(self, namespace: Namespace) -> None:
-        if not self.namespace_exists(namespace):
-            raise NoSuchNamespaceError(
-                f"namespace {'.'.join(namespace)} is not in catalog '{self._name}'; create it first"
-            )
-
-    def _require_free(self, identifier: TableIdentifier) -> None:
-        if identifier in self._locations:
-            raise self._taken(identifier)
-
-    def _taken(self, identifier: TableIdentifier) -> TableAlreadyExistsError:
-        return TableAlreadyExistsError(f"table {identifier} is already in catalog '{self._name}'")
+    def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
+        with self._lock:
+            if target in self._locations:
+                raise self._taken(target)
+            if source not in self._locations:
+                return False
+            self._locations[target] = self._locations.pop(source)
+            return True

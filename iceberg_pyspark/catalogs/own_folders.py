@@ -9,8 +9,10 @@ not.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Protocol
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.storage.own_folders import OwnFolders
@@ -20,7 +22,16 @@ _METADATA = "metadata"
 _log = logging.getLogger(__name__)
 
 
-def own_folders(catalog: Catalog, loaded: LoadedTable) -> OwnFolders:
+class _Places(Protocol):
+    """What a catalog knows of places."""
+
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+
+    def default_table_location(self, identifier: TableIdentifier) -> str: ...
+
+
+def own_folders(catalog: _Places, loaded: LoadedTable) -> OwnFolders:
     """The folders of a table; raises nothing, and where in doubt there are fewer.
 
     Of a table that is not there yet, without a metadata location, its location is its maker's word.
@@ -41,7 +52,7 @@ def own_folders(catalog: Catalog, loaded: LoadedTable) -> OwnFolders:
     )
 
 
-def _is_default(catalog: Catalog, loaded: LoadedTable) -> bool:
+def _is_default(catalog: _Places, loaded: LoadedTable) -> bool:
     try:
         default = catalog.default_table_location(loaded.identifier)
     except IcebergError as e:
@@ -50,7 +61,7 @@ def _is_default(catalog: Catalog, loaded: LoadedTable) -> bool:
     return _same(loaded.metadata.location, default)
 
 
-def _not_shared(catalog: Catalog, *folders: str) -> tuple[str, ...]:
+def _not_shared(catalog: _Places, *folders: str) -> tuple[str, ...]:
     """Those of the folders that do not hold the whole warehouse."""
     warehouse = catalog.properties.get(WAREHOUSE)
     if warehouse is None:

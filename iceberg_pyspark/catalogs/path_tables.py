@@ -12,20 +12,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
 from iceberg_pyspark.catalogs.hadoop_tables import (
     commit_next_version,
     create_first_version,
     drop_versions,
 )
 from iceberg_pyspark.catalogs.hadoop_versions import TableVersion, load_version
-from iceberg_pyspark.catalogs.pointer_swap import created_from_updates
-from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.warehouse import absolute_location
-from iceberg_pyspark.commits.outcomes import Outcome, Refused
-from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
+from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
-    IcebergError,
     InvalidRequestError,
     NoSuchTableError,
     TableAlreadyExistsError,
@@ -36,7 +33,6 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.folders import list_folder
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
-from iceberg_pyspark.storage.open_storage import open_storage
 
 _METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?$")
 _METASTORE_FILE = re.compile(r"(\d{5,18})-[^/]+\.metadata\.json(?:\.gz)?")
@@ -48,7 +44,7 @@ def path_identifier(path: str) -> TableIdentifier:
     return TableIdentifier(namespace=(), name=absolute_location(path))
 
 
-class PathCatalog:
+class PathCatalog(CommittingCatalog):
     """A catalog in which every path is a table's name, without namespaces.
 
     `io` None: storage is chosen by location.
@@ -57,22 +53,10 @@ class PathCatalog:
     def __init__(
         self, properties: Mapping[str, str] | None = None, *, io: FileIO | None = None
     ) -> None:
-        self._properties = CatalogProperties(properties or {})
-        self._config = storage_properties(self._properties)
-        self._io = io
+        super().__init__("path", properties or {}, io)
 
     def __repr__(self) -> str:
         return "PathCatalog()"
-
-    @property
-    def name(self) -> str:
-        """The name the catalog was configured under."""
-        return "path"
-
-    @property
-    def properties(self) -> CatalogProperties:
-        """Its configuration, storage properties included."""
-        return self._properties
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
         """None at all."""
@@ -124,16 +108,16 @@ class PathCatalog:
         if _METADATA_FILE.search(location):
             if not io.exists(location):
                 raise NoSuchTableError(f"there is no metadata file {location}")
-            return self._loaded(identifier, location, read_table_metadata(io, location))
-        found = load_version(io, location)
-        if found is not None:
-            return self._loaded_version(identifier, found)
+            return self._table(identifier, location, read_table_metadata(io, location))
+        version = load_version(io, location)
+        if version is not None:
+            return self._table_of_version(identifier, version)
         file = _metastore_file(io, location)
         if file is None:
             raise NoSuchTableError(
                 f"folder {location} holds no Iceberg table (no metadata/v<N>.metadata.json in it)"
             )
-        return self._loaded(identifier, file, read_table_metadata(io, file))
+        return self._table(identifier, file, read_table_metadata(io, file))
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
         """The path itself."""
@@ -142,42 +126,24 @@ class PathCatalog:
             raise InvalidRequestError(f"{location} names a metadata file; a table needs a folder")
         return location
 
-    def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
-        """Publish version 1 of a new table; raises `TableAlreadyExistsError`."""
-        return self._create(identifier, metadata).result()
+    def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
+        location = self.default_table_location(identifier)
+        io, table = self._storage(location), partial(self._table_of_version, identifier)
+        if (file := _metastore_file(io, location)) is not None:
+            raise TableAlreadyExistsError(f"folder {location} holds a catalog's table ({file})")
+        if is_local(location):
+            _refuse_foreign_files(location)
+        return lambda: create_first_version(io, location, metadata).map(table)
 
-    def _create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Outcome[LoadedTable]:
-        try:
-            location = self.default_table_location(identifier)
-            io = self._storage(location)
-            if (file := _metastore_file(io, location)) is not None:
-                return Refused(
-                    TableAlreadyExistsError(f"folder {location} holds a catalog's table ({file})")
-                )
-            if is_local(location):
-                _refuse_foreign_files(location)
-        except IcebergError as e:
-            return Refused(e)
-        outcome = create_first_version(io, location, metadata)
-        return outcome.map(partial(self._loaded_version, identifier))
-
-    def commit_table(
+    def _prepare_commit(
         self,
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
-    ) -> Outcome[LoadedTable]:
-        """Check the requirements, apply the updates, publish the next version."""
-        try:
-            location = _location(identifier)
-            if AssertCreate() in requirements and not self.table_exists(identifier):
-                return self._create(identifier, created_from_updates(requirements, updates))
-            base = self._writable(identifier)
-            io = self._storage(location)
-        except IcebergError as e:
-            return Refused(e)
-        outcome = commit_next_version(io, location, base, requirements, updates)
-        return outcome.map(partial(self._loaded_version, identifier))
+    ) -> Swap:
+        location, base = _location(identifier), self._writable(identifier)
+        io, table = self._storage(location), partial(self._table_of_version, identifier)
+        return lambda: commit_next_version(io, location, base, requirements, updates).map(table)
 
     def drop_table(self, identifier: TableIdentifier) -> None:
         """Forget the table; its files stay. Raises `NoSuchTableError`."""
@@ -198,20 +164,20 @@ class PathCatalog:
     def _writable(self, identifier: TableIdentifier) -> TableVersion:
         location = _location(identifier)
         io = self._storage(location)
-        found = None if _METADATA_FILE.search(location) else load_version(io, location)
-        if found is None:
-            loaded = self.load_table(identifier)
+        version = None if _METADATA_FILE.search(location) else load_version(io, location)
+        if version is None:
+            table = self.load_table(identifier)
             raise UnsupportedFeatureError(
                 f"table {location} is read-only by path: the catalog that owns it keeps the "
                 "pointer to "
-                f"{loaded.metadata_location}; write through that catalog"
+                f"{table.metadata_location}; write through that catalog"
             )
-        return found
+        return version
 
-    def _loaded_version(self, identifier: TableIdentifier, version: TableVersion) -> LoadedTable:
-        return self._loaded(identifier, version.metadata_location, version.metadata)
+    def _table_of_version(self, identifier: TableIdentifier, version: TableVersion) -> LoadedTable:
+        return self._table(identifier, version.metadata_location, version.metadata)
 
-    def _loaded(
+    def _table(
         self, identifier: TableIdentifier, metadata_location: str, metadata: TableMetadata
     ) -> LoadedTable:
         return LoadedTable(
@@ -220,9 +186,6 @@ class PathCatalog:
             metadata_location=metadata_location,
             config=self._config,
         )
-
-    def _storage(self, location: str) -> FileIO:
-        return self._io if self._io is not None else open_storage(location, self._config)
 
 
 def _location(identifier: TableIdentifier) -> str:

@@ -46,9 +46,20 @@ from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, ReadRule
 _log = logging.getLogger(__name__)
 
 
-def now_ms() -> int:
-    """Milliseconds since 1970: catalogs give commits their time."""
-    return time.time_ns() // 1_000_000
+def next_metadata(
+    base: TableMetadata | None,
+    base_location: str | None,
+    requirements: Sequence[TableRequirement],
+    updates: Sequence[TableUpdate],
+) -> TableMetadata:
+    """The metadata after a commit; `base` itself where nothing changes, None for a new table.
+
+    Raises the `IcebergError` of the requirement or update that does not fit the base.
+    """
+    for requirement in requirements:
+        check_requirement(requirement, base)
+    now_ms = time.time_ns() // 1_000_000
+    return apply_updates(base, updates, now_ms=now_ms, previous_metadata_location=base_location)
 
 
 def metadata_folder(metadata: TableMetadata) -> str:
@@ -84,11 +95,12 @@ def _file_name(metadata: TableMetadata, version: int) -> str:
     return new_metadata_file_name(version, str(uuid.uuid4()), codec)
 
 
-def _check_store(folder: str, known: str, config: Mapping[str, str]) -> None:
+def _check_store(folder: str, table_location: str, config: Mapping[str, str]) -> None:
     """Refuse to take a table to where its files could not be read from."""
-    if read_rule(config) is not ReadRule.ANY_STORE and not is_in_store(folder, known):
+    if read_rule(config) is not ReadRule.ANY_STORE and not is_in_store(folder, table_location):
         raise LocationRefusedError(
-            f"metadata files cannot go to {folder}: that is another store than {store_of(known)}, "
+            f"metadata files cannot go to {folder}: that is another store than "
+            f"{store_of(table_location)}, "
             "where the table is, and a table reads its own store only; set its location or "
             f"{WRITE_METADATA_PATH} to a folder there, or, for a table you trust, "
             f"{ALLOW_OUTSIDE_LOCATIONS} of the catalog to true"
@@ -114,15 +126,6 @@ def create_by_swap(
     return _swapped(io, created, lambda: publish(location))
 
 
-def created_from_updates(
-    requirements: Sequence[TableRequirement], updates: Sequence[TableUpdate]
-) -> TableMetadata:
-    """The first metadata of a table that a commit with `AssertCreate` makes out of nothing."""
-    for requirement in requirements:
-        check_requirement(requirement, None)
-    return apply_updates(None, updates, now_ms=now_ms(), previous_metadata_location=None)
-
-
 def commit_by_swap(
     io: FileIO,
     own: OwnFolders,
@@ -138,14 +141,7 @@ def commit_by_swap(
     """
     base = current.metadata
     try:
-        for requirement in requirements:
-            check_requirement(requirement, base)
-        metadata = apply_updates(
-            base,
-            updates,
-            now_ms=now_ms(),
-            previous_metadata_location=current.metadata_location,
-        )
+        metadata = next_metadata(base, current.metadata_location, requirements, updates)
         if metadata is base:
             return Done(current)
         location = next_metadata_location(current, metadata)
@@ -202,8 +198,8 @@ def delete_trimmed_metadata(
     with after_commit(f"deleting trimmed metadata of {metadata.location}"):
         if not METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
             return
-        kept = {entry.metadata_file for entry in metadata.metadata_log}
+        logged = {entry.metadata_file for entry in metadata.metadata_log}
         for entry in base.metadata_log:
             file = entry.metadata_file
-            if file not in kept and is_metadata_file(file) and own.owns(file):
+            if file not in logged and is_metadata_file(file) and own.owns(file):
                 io.delete(file)

@@ -65,9 +65,9 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
         raise InvalidRequestError("a catalog needs a name")
     merged = {**configured_properties(catalog_name, environment), **_as_text(properties)}
     if catalog_name != DEFAULT_NAME and not any(map(merged.get, _SAYING_WHERE)):
-        known = ", ".join(configured_names(environment)) or "none"
+        names = ", ".join(configured_names(environment)) or "none"
         raise InvalidRequestError(
-            f"catalog '{catalog_name}' is not configured (configured are: {known}); give its "
+            f"catalog '{catalog_name}' is not configured (configured are: {names}); give its "
             "type, uri and warehouse, "
             f"or set PYICEBERG_CATALOG__{catalog_name.upper().replace('-', '_')}__URI"
         )
@@ -89,21 +89,21 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
 
 
 def _as_text(properties: Mapping[str, object]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for key, value in properties.items():
         if isinstance(value, bool):
-            found[key] = str(value).lower()
+            texts[key] = str(value).lower()
         elif value is not None:
-            found[key] = str(value)
-    return found
+            texts[key] = str(value)
+    return texts
 
 
 def _type_of(name: str, properties: Mapping[str, str]) -> str:
-    if given := properties.get("type"):
-        lowered = given.lower()
+    if type_name := properties.get("type"):
+        lowered = type_name.lower()
         if lowered not in _TYPES and lowered not in ("rest", "glue", "hive"):
             raise UnsupportedFeatureError(
-                f"catalog '{name}': type '{given}' is not known; there are {', '.join(_TYPES)}"
+                f"catalog '{name}': type '{type_name}' is not known; there are {', '.join(_TYPES)}"
             )
         return _TYPES.get(lowered, lowered)
     for key in ("catalog-impl", "py-catalog-impl"):

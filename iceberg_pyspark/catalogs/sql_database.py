@@ -296,9 +296,9 @@ class Database:
 
 
 def _open_sqlite(
-    _dialect: object, _record: object, arguments: Sequence[Any], named: Mapping[str, Any]
+    _dialect: object, _record: object, arguments: Sequence[Any], options: Mapping[str, Any]
 ) -> sqlite3.Connection:
-    return open_sqlite_file(arguments[0], named)
+    return open_sqlite_file(arguments[0], options)
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:

@@ -7,7 +7,14 @@ not expect the column.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from iceberg_pyspark.catalogs.sql_database import Database
+from iceberg_pyspark.errors import CatalogError, InvalidRequestError
+from iceberg_pyspark.spec.properties import bool_property
 
 _METADATA = sa.MetaData()
 
@@ -33,17 +40,64 @@ NAMESPACE_PROPERTIES = sa.Table(
 
 TABLE_TYPE = "TABLE"
 MAX_VALUE_LENGTH = 1000
-ADD_TYPE_COLUMN = sa.text("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)")
+_SCHEMA_VERSION_KEYS = ("jdbc.schema-version", "schema_version", "schema-version")
+_INIT_KEYS = ("jdbc.init-catalog-tables", "init_catalog_tables", "init-catalog-tables")
+_ADD_TYPE_COLUMN = sa.text("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)")
 
 
-def missing_tables(connection: sa.Connection) -> list[sa.Table]:
-    """Which of the two tables the database lacks."""
+def prepare_tables(database: Database, name: str, properties: Mapping[str, str]) -> bool:
+    """Create what the database lacks, as the properties of catalog `name` say; True: it is V1."""
+    if database.read(_missing_tables):
+        if not all(bool_property(properties, key, True) for key in _INIT_KEYS):
+            raise CatalogError(
+                f"database {database.shown_url} has no catalog tables, and the properties forbid "
+                "to create them"
+            )
+        _create_tables(database)
+    is_v1 = database.read(_has_type_column)
+    if not is_v1 and _asks_for_v1(name, properties):
+        _add_type_column(database)
+        is_v1 = True
+    return is_v1
+
+
+def _create_tables(database: Database) -> None:
+    def create(connection: sa.Connection) -> None:
+        for table in _missing_tables(connection):
+            table.create(connection)
+
+    try:
+        database.write(create)
+    except (CatalogError, IntegrityError):
+        # another client may have created them in the meantime
+        if database.read(_missing_tables):
+            raise
+
+
+def _add_type_column(database: Database) -> None:
+    try:
+        database.write(lambda c: c.execute(_ADD_TYPE_COLUMN))
+    except CatalogError:
+        # "duplicate column": another client was first
+        if not database.read(_has_type_column):
+            raise
+
+
+def _asks_for_v1(name: str, properties: Mapping[str, str]) -> bool:
+    version = next((properties[k] for k in _SCHEMA_VERSION_KEYS if k in properties), "V0")
+    if version.upper() not in ("V0", "V1"):
+        raise InvalidRequestError(
+            f"catalog '{name}': schema version '{version}' is not known; it is V0 or V1"
+        )
+    return version.upper() == "V1"
+
+
+def _missing_tables(connection: sa.Connection) -> list[sa.Table]:
     inspector = sa.inspect(connection)
     return [t for t in (TABLES, NAMESPACE_PROPERTIES) if not inspector.has_table(t.name)]
 
 
-def has_type_column(connection: sa.Connection) -> bool:
-    """Whether the database is V1."""
+def _has_type_column(connection: sa.Connection) -> bool:
     columns = sa.inspect(connection).get_columns(TABLES.name)
     return any(c["name"].lower() == TABLES.c.iceberg_type.name for c in columns)
 

@@ -1,0 +1,87 @@
+"""Catalogs that commit by themselves: what is the same however a table's current metadata is found.
+
+A commit has two halves. Preparing it fails with an error while nothing has happened yet, so that
+every `IcebergError` of it is `Refused`. Of the second half, which ends in the swap, only the swap
+knows the outcome (`pointer_swap.py`, `hadoop_tables.py`). A REST catalog's server does all this.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.pointer_swap import next_metadata
+from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
+from iceberg_pyspark.commits.outcomes import Outcome, Refused
+from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
+from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.open_storage import open_storage
+
+Swap: TypeAlias = Callable[[], Outcome[LoadedTable]]
+"""The second half of a commit: writes the metadata file and swaps."""
+
+
+class CommittingCatalog(ABC):
+    """Creates and commits tables; `io` None: storage is chosen by location."""
+
+    def __init__(self, name: str, properties: Mapping[str, str], io: FileIO | None) -> None:
+        self._name = name
+        self._properties = CatalogProperties(properties)
+        self._config = storage_properties(properties)
+        self._io = io
+
+    @property
+    def name(self) -> str:
+        """The name the catalog was configured under."""
+        return self._name
+
+    @property
+    def properties(self) -> CatalogProperties:
+        """Its configuration, storage properties included."""
+        return self._properties
+
+    def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
+        """Publish the first metadata of a new table; raises `TableAlreadyExistsError`."""
+        return self._prepare_create(identifier, metadata)().result()
+
+    def commit_table(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+    ) -> Outcome[LoadedTable]:
+        """Check the requirements on the current metadata, apply the updates, swap."""
+        try:
+            if AssertCreate() in requirements and not self.table_exists(identifier):
+                metadata = next_metadata(None, None, requirements, updates)
+                swap = self._prepare_create(identifier, metadata)
+            else:
+                swap = self._prepare_commit(identifier, requirements, updates)
+        except IcebergError as e:
+            return Refused(e)
+        return swap()
+
+    @abstractmethod
+    def table_exists(self, identifier: TableIdentifier) -> bool:
+        """Whether the table is there."""
+
+    @abstractmethod
+    def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
+        """Raises an `IcebergError` where the table cannot be created."""
+
+    @abstractmethod
+    def _prepare_commit(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+    ) -> Swap:
+        """Raises an `IcebergError` where the table cannot be loaded."""
+
+    def _storage(self, location: str) -> FileIO:
+        return self._io if self._io is not None else open_storage(location, self._config)

@@ -1,0 +1,143 @@
+"""Catalogs that keep a pointer to each table's metadata file: what they do around the swap of it.
+
+Specification, "Metastore Tables". A backend stores pointers and namespaces, and swaps one pointer.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import partial
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
+from iceberg_pyspark.catalogs.identifiers import check_identifier, no_such_namespace
+from iceberg_pyspark.catalogs.own_folders import own_folders
+from iceberg_pyspark.catalogs.pointer_swap import commit_by_swap, create_by_swap
+from iceberg_pyspark.catalogs.warehouse import default_location
+from iceberg_pyspark.commits.outcomes import Outcome
+from iceberg_pyspark.commits.requirements import TableRequirement
+from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.metadata_files import read_table_metadata
+
+
+class MetastoreCatalog(CommittingCatalog):
+    """Tables by their pointers."""
+
+    @abstractmethod
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Whether the namespace is there."""
+
+    @abstractmethod
+    def _namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Empty where there is no such namespace."""
+
+    @abstractmethod
+    def _pointer(self, identifier: TableIdentifier) -> str | None:
+        """The location of a table's current metadata file; None: there is no such table."""
+
+    @abstractmethod
+    def _publish(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
+        """Give a table its first pointer; refused where there is one."""
+
+    @abstractmethod
+    def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
+        """Replace a pointer; refused with `self._conflict` where it is not `expected`."""
+
+    @abstractmethod
+    def _delete_pointer(self, identifier: TableIdentifier) -> bool:
+        """Whether there was one."""
+
+    @abstractmethod
+    def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
+        """Whether there was one; raises `self._taken` where the target has one."""
+
+    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Raises `NoSuchNamespaceError`."""
+        self._require_namespace(namespace)
+        return self._namespace_properties(namespace)
+
+    def load_table(self, identifier: TableIdentifier) -> LoadedTable:
+        """Raises `NoSuchTableError`."""
+        location = self._pointer(identifier)
+        if location is None:
+            raise self._no_such_table(identifier)
+        return self._load(identifier, location)
+
+    def default_table_location(self, identifier: TableIdentifier) -> str:
+        """Where a new table of that name goes when no location is given."""
+        namespace_properties = self._namespace_properties(identifier.namespace)
+        return default_location(self._name, self._properties, namespace_properties, identifier)
+
+    def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
+        self._require_free(identifier)
+        io = self._storage(metadata.location)
+        publish = partial(self._publish, identifier)
+        return lambda: create_by_swap(io, identifier, metadata, publish, self._config)
+
+    def _prepare_commit(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+    ) -> Swap:
+        current = self.load_table(identifier)
+        io = self._storage(current.metadata.location)
+        own, swap = own_folders(self, current), partial(self._swap, identifier)
+        return lambda: commit_by_swap(io, own, current, requirements, updates, swap)
+
+    def drop_table(self, identifier: TableIdentifier) -> None:
+        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        if not self._delete_pointer(identifier):
+            raise self._no_such_table(identifier)
+
+    def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
+        """Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`."""
+        check_identifier(target)
+        if not self.table_exists(source):
+            raise self._no_such_table(source)
+        self._require_free(target)
+        if not self._rename_pointer(source, target):
+            raise self._no_such_table(source)
+
+    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
+        """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
+        self._require_free(identifier)
+        table = self._load(identifier, metadata_location)
+        self._publish(identifier, metadata_location).result()
+        return table
+
+    def _load(self, identifier: TableIdentifier, location: str) -> LoadedTable:
+        return LoadedTable(
+            identifier=identifier,
+            metadata=read_table_metadata(self._storage(location), location),
+            metadata_location=location,
+            config=self._config,
+        )
+
+    def _require_namespace(self, namespace: Namespace) -> None:
+        if not self.namespace_exists(namespace):
+            raise no_such_namespace(namespace, self._name)
+
+    def _require_free(self, identifier: TableIdentifier) -> None:
+        check_identifier(identifier)
+        self._require_namespace(identifier.namespace)
+        if self.table_exists(identifier):
+            raise self._taken(identifier)
+
+    def _taken(self, identifier: TableIdentifier) -> TableAlreadyExistsError:
+        return TableAlreadyExistsError(f"table {identifier} is already in catalog '{self._name}'")
+
+    def _conflict(self, identifier: TableIdentifier) -> CommitConflictError:
+        return CommitConflictError(
+            f"table {identifier} was changed by another commit; refresh and retry"
+        )
+
+    def _no_such_table(self, identifier: TableIdentifier) -> NoSuchTableError:
+        return NoSuchTableError(f"table {identifier} is not in catalog '{self._name}'")

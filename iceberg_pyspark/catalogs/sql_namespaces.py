@@ -1,0 +1,197 @@
+"""The namespaces of a SQL catalog: rows of properties, and what tables lie in.
+
+A namespace is its levels joined by dots; it exists by a marker row, or because something lies in
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from iceberg_pyspark.catalogs.catalog import Namespace
+from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
+from iceberg_pyspark.catalogs.sql_database import Database
+from iceberg_pyspark.catalogs.sql_schema import MAX_VALUE_LENGTH, NAMESPACE_PROPERTIES, TABLES
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+)
+
+_EXISTS = "exists"
+
+
+class SqlNamespaces:
+    """The namespaces of one catalog name in a database."""
+
+    def __init__(self, catalog: str, database: Database) -> None:
+        self._catalog = catalog
+        self._database = database
+
+    def children(self, parent: Namespace) -> list[Namespace]:
+        """Direct children of a namespace, sorted."""
+        depth = len(parent)
+        namespaces = self._database.read(lambda c: self._at_or_below(c, parent))
+        return sorted({n[: depth + 1] for n in namespaces if len(n) > depth})
+
+    def exists(self, namespace: Namespace) -> bool:
+        """Whether it has a row of its own, or anything lies in it or below."""
+        return self._database.read(lambda c: self._exists(c, namespace))
+
+    def create(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
+        """Raises `NamespaceAlreadyExistsError`."""
+        check_namespace(namespace)
+        text = joined_levels(namespace)
+        rows = _property_rows(self._catalog, text, properties or {})
+        marker = _property_row(self._catalog, text, _EXISTS, "true")
+
+        def insert(connection: sa.Connection) -> bool:
+            if self._exists(connection, namespace):
+                return False
+            connection.execute(sa.insert(NAMESPACE_PROPERTIES), [marker, *rows])
+            return True
+
+        try:
+            inserted = self._database.write(insert)
+        except IntegrityError:
+            inserted = False
+        if not inserted:
+            raise NamespaceAlreadyExistsError(
+                f"namespace {text} is already in catalog '{self._catalog}'"
+            )
+
+    def drop(self, namespace: Namespace) -> None:
+        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        check_namespace(namespace)
+        text = joined_levels(namespace)
+        columns = NAMESPACE_PROPERTIES.c
+
+        def delete(connection: sa.Connection) -> None:
+            if not self._exists(connection, namespace):
+                raise no_such_namespace(namespace, self._catalog)
+            tables = sa.select(TABLES.c.table_name).where(
+                TABLES.c.catalog_name == self._catalog, TABLES.c.table_namespace == text
+            )
+            has_children = any(
+                len(n) > len(namespace) for n in self._at_or_below(connection, namespace)
+            )
+            if has_children or connection.execute(tables.limit(1)).first() is not None:
+                raise NamespaceNotEmptyError(
+                    f"namespace {text} still holds tables, views or namespaces; drop them first"
+                )
+            connection.execute(
+                sa.delete(NAMESPACE_PROPERTIES).where(
+                    columns.catalog_name == self._catalog, columns.namespace == text
+                )
+            )
+
+        self._database.write(delete)
+
+    def properties(self, namespace: Namespace) -> dict[str, str]:
+        """Empty where there is no such namespace."""
+        columns = NAMESPACE_PROPERTIES.c
+        query = sa.select(columns.property_key, columns.property_value).where(
+            columns.catalog_name == self._catalog, columns.namespace == joined_levels(namespace)
+        )
+        rows = self._database.read(lambda c: c.execute(query).all())
+        return {
+            key: value for key, value in rows if key not in (None, _EXISTS) and value is not None
+        }
+
+    def update_properties(
+        self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        """Remove and set namespace properties."""
+        check_namespace(namespace)
+        text = joined_levels(namespace)
+        rows = _property_rows(self._catalog, text, updates)
+        keys = {*removals, *updates}
+        if _EXISTS in keys:
+            raise _reserved_property()
+        columns = NAMESPACE_PROPERTIES.c
+
+        def update(connection: sa.Connection) -> None:
+            if not self._exists(connection, namespace):
+                raise no_such_namespace(namespace, self._catalog)
+            if keys:
+                connection.execute(
+                    sa.delete(NAMESPACE_PROPERTIES).where(
+                        columns.catalog_name == self._catalog,
+                        columns.namespace == text,
+                        columns.property_key.in_(sorted(keys)),
+                    )
+                )
+            if rows:
+                connection.execute(sa.insert(NAMESPACE_PROPERTIES), rows)
+
+        self._database.write(update)
+
+    def _at_or_below(self, connection: sa.Connection, parent: Namespace) -> list[Namespace]:
+        """Namespaces with a row of their own or of a table: `parent`, and those below it."""
+        prefix = joined_levels(parent)
+        names: set[str] = set()
+        for column, catalog in (
+            (TABLES.c.table_namespace, TABLES.c.catalog_name),
+            (NAMESPACE_PROPERTIES.c.namespace, NAMESPACE_PROPERTIES.c.catalog_name),
+        ):
+            query = sa.select(column).distinct().where(catalog == self._catalog)
+            if parent:
+                below = column.startswith(f"{prefix}.", autoescape=True, escape="!")
+                query = query.where(sa.or_(column == prefix, below))
+            names.update(connection.execute(query).scalars())
+        # LIKE ignores case in some databases, so the prefix is compared once more
+        namespaces = (tuple(text.split(".")) for text in names if text)
+        return [n for n in namespaces if n[: len(parent)] == parent]
+
+    def _exists(self, connection: sa.Connection, namespace: Namespace) -> bool:
+        return not namespace or bool(self._at_or_below(connection, namespace))
+
+
+def joined_levels(namespace: Namespace) -> str:
+    """The name of a namespace in the database; refuses what cannot be told from another."""
+    for level in namespace:
+        if not level or "." in level:
+            raise InvalidRequestError(
+                f"namespace level {level!r}: a SQL catalog joins levels by dots and cannot hold a "
+                "dot in one"
+            )
+    return ".".join(namespace)
+
+
+def _property_rows(
+    catalog: str, namespace: str, properties: Mapping[str, str]
+) -> list[dict[str, str]]:
+    _check_properties(properties)
+    return [_property_row(catalog, namespace, k, v) for k, v in properties.items()]
+
+
+def _property_row(catalog: str, namespace: str, key: str, value: str) -> dict[str, str]:
+    return {
+        "catalog_name": catalog,
+        "namespace": namespace,
+        "property_key": key,
+        "property_value": value,
+    }
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    for key, value in properties.items():
+        if key == _EXISTS:
+            raise _reserved_property()
+        # other clients of the table refuse null values
+        if not isinstance(value, str):
+            raise InvalidRequestError(f"namespace property '{key}' must be text")
+        if not key or len(key) > 255 or len(value) > MAX_VALUE_LENGTH:
+            raise InvalidRequestError(
+                f"namespace property '{key[:40]}': a SQL catalog holds names of 1 to 255 "
+                f"characters and values of at most {MAX_VALUE_LENGTH}"
+            )
+
+
+def _reserved_property() -> InvalidRequestError:
+    return InvalidRequestError(
+        f"namespace property '{_EXISTS}' is the catalog's own marker; it cannot be set or removed"
+    )
