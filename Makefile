@@ -41,7 +41,7 @@ help:
 	@echo 'make fuzz        10,000 mutated inputs for every parser; a tenth is in make test (ARGS="--only filter,schema")'
 	@echo 'make test-more   what only volume proves: all of faults, fuzz, threads, releases (some hours)'
 	@echo 'make bench       figures, printed and never asserted on a clock (ARGS="planning native": these sections)'
-	@echo 'make protocol    Java's side of bridge/protocol.py, written from it after a change there'
+	@echo 'make protocol    Java's side of bridge/protocol/, written from it after a change there'
 	@echo 'make reference   pages of docs/reference and the figures of README.md, written from the code and from RESULTS.md'
 	@echo 'make docs        the documentation as a site in build/site; warnings are errors'
 	@echo 'make env         .venv only (oracle-env: .venv-oracle too)'

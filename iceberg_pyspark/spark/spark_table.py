@@ -115,7 +115,7 @@ class SparkTable(Table):
         branch: str | None,
         snapshot_properties: Mapping[str, str] | None,
     ) -> RowChanges:
-        if session.bridge.reads_iceberg(merge.source):
+        if session.bridge.row_changes.reads_iceberg(merge.source):
             # of a state that stays: with a newer one of this table it would mix two
             merge = replace(merge, may_run_again=False)
         return self._change(merge, branch, snapshot_properties)

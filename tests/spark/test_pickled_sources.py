@@ -29,7 +29,7 @@ StateIn = Callable[[bytes], str | None]
 def state_in(spark: SparkSession) -> Iterator[StateIn]:
     session = install(spark)
     assert session.bridge is not None
-    yield session.bridge._made("IcebergPyPickle").state
+    yield session.bridge._java.instance("IcebergPyPickle").state
     session.uninstall()
 
 

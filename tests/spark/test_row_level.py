@@ -16,7 +16,7 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     TableRecreatedError,
 )
-from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.bridge.writes import Writes
 from iceberg_pyspark.spark.row_level import key_range
 from iceberg_pyspark.spark.row_level import merge as merge_module
 from iceberg_pyspark.spark.row_level import run as run_module
@@ -308,13 +308,13 @@ def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     t.append(rows(*IDS).drop_columns(["g"]))
     monkeypatch.setattr(merge_module, "LEAST_TASK_BYTES", 1)
     rebalanced: list[int] = []
-    real = Bridge.rebalanced
+    real = Writes.rebalance
 
-    def noted(self: Bridge, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
+    def record_size(self: Writes, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
         rebalanced.append(size)
         return real(self, frame, by, size)
 
-    monkeypatch.setattr(Bridge, "rebalanced", noted)
+    monkeypatch.setattr(Writes, "rebalance", record_size)
     insert, update = "when not matched then insert *", "when matched then update set *"
     clauses = (
         (True, f"{update} {insert}"),

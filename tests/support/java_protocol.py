@@ -1,7 +1,7 @@
-"""Java's side of `protocol.py`, written from it: `make protocol` after a change there.
+"""Java's side of `bridge/protocol/`, written from it: `make protocol` after a change there.
 
 `IcebergPyQuestions` asks, and makes what questions hold; each answer is a class that reads it. So a
-name on the wire stands in `protocol.py` and in what this file makes of it, and nowhere else.
+name on the wire stands in `bridge/protocol/` and in what this file makes of it, and nowhere else.
 """
 
 from __future__ import annotations
@@ -16,21 +16,31 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from iceberg_pyspark.spark.bridge import protocol
+from iceberg_pyspark.spark import bridge
 from iceberg_pyspark.spark.bridge.protocol import (
-    OPERATIONS,
+    catalogs,
+    messages,
+    scans,
+    sources,
+    table_changes,
+    tables,
+    values,
+    writes,
+)
+from iceberg_pyspark.spark.bridge.protocol.messages import (
     Answer,
     Message,
-    Operation,
     PartsAnswer,
     PlanQuestion,
     Question,
 )
+from iceberg_pyspark.spark.bridge.protocol.operations import OPERATIONS, Operation
 
-JAVA = Path(protocol.__file__).parent / "java"
+JAVA = Path(str(bridge.__file__)).parent / "java"
 _FOLDER = JAVA / "core"
 QUESTIONS = "IcebergPyQuestions"
-_HEADER = "// Written from protocol.py by `make protocol`.\n"
+HEADER = "// Written from bridge/protocol by `make protocol`.\n"
+_MODULES = (messages, values, catalogs, table_changes, tables, scans, writes, sources)
 
 
 def java_files() -> dict[str, str]:
@@ -81,8 +91,12 @@ _BASES = (Question, PlanQuestion, Answer, PartsAnswer)
 def _messages() -> list[type[Message]]:
     return [
         m
-        for m in vars(protocol).values()
-        if inspect.isclass(m) and issubclass(m, Message) and m is not Message
+        for module in _MODULES
+        for m in vars(module).values()
+        if inspect.isclass(m)
+        and m.__module__ == module.__name__
+        and issubclass(m, Message)
+        and m is not Message
     ]
 
 
@@ -102,7 +116,7 @@ def _questions() -> str:
     held = [m for m in _messages() if not issubclass(m, Question | Answer) and m in _in_questions()]
     methods = [*(_asks(row) for row in OPERATIONS.values()), *(_made(m) for m in held)]
     return (
-        f"{_HEADER}import java.util.List;\nimport java.util.Map;\n\n"
+        f"{HEADER}import java.util.List;\nimport java.util.Map;\n\n"
         "/** The questions to Python, and what they hold. */\n"
         f"class {QUESTIONS} {{\n{''.join(methods)}}}\n"
     )
@@ -160,7 +174,7 @@ def _answer(message: type[Message]) -> str:
     imports = ["java.util.ArrayList"] * arrays + ["java.util.List"] * lists + ["java.util.Map"]
     (doc, *_rest) = inspect.cleandoc(message.__doc__ or "").splitlines()
     return (
-        f"{_HEADER}{''.join(f'import {i};' + chr(10) for i in imports)}\n/** {doc} */\n"
+        f"{HEADER}{''.join(f'import {i};' + chr(10) for i in imports)}\n/** {doc} */\n"
         f"class {name} {{\n  private final Map said;\n"
         f"  {name}(Map said) {{ this.said = said; }}\n{''.join(methods)}}}\n"
     )
@@ -219,7 +233,7 @@ def main() -> None:
     """Write the files, and remove those of classes that are no more."""
     files = java_files()
     for path in _FOLDER.glob("*.java"):
-        if path.name not in files and path.read_text("utf-8").startswith(_HEADER):
+        if path.name not in files and path.read_text("utf-8").startswith(HEADER):
             path.unlink()
     for name, text in files.items():
         (_FOLDER / name).write_text(text, "utf-8")

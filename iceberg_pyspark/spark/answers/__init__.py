@@ -1,1 +1,1 @@
-"""Answers to what the JVM asks, a file for each subject; questions: `spark/bridge/protocol.py`."""
+"""Answers to what the JVM asks, a file for each subject; questions: `spark/bridge/protocol/`."""

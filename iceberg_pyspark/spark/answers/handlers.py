@@ -17,26 +17,22 @@ from iceberg_pyspark.spark.answers.scans import (
 from iceberg_pyspark.spark.answers.sources import source_hidden, source_options, source_table
 from iceberg_pyspark.spark.answers.writes import dml_run, source_write, table_truncate, write_run
 from iceberg_pyspark.spark.bridge.captured_errors import thrown_in
-from iceberg_pyspark.spark.bridge.protocol import (
-    Answer,
+from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogOpen,
     CatalogQuestion,
-    Failure,
     NamespaceQuestion,
     OpenedCatalog,
+    TableQuestion,
+)
+from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Failure, PartsAnswer, Question
+from iceberg_pyspark.spark.bridge.protocol.operations import (
     Operation,
     Operations,
-    PartsAnswer,
-    Question,
-    ReadStatement,
-    StatementRead,
-    TableBranch,
-    TableFacts,
-    TableQuestion,
-    TableRename,
     answer_text,
     question_in,
 )
+from iceberg_pyspark.spark.bridge.protocol.sources import ReadStatement, StatementRead
+from iceberg_pyspark.spark.bridge.protocol.tables import TableBranch, TableFacts, TableRename
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import statement_read

@@ -19,12 +19,11 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of, predicate_of
-from iceberg_pyspark.spark.bridge.protocol import (
-    Expression,
+from iceberg_pyspark.spark.bridge.protocol.messages import text_of
+from iceberg_pyspark.spark.bridge.protocol.scans import (
     KeptFiles,
     KnownAggregates,
     KnownStatistics,
-    Operator,
     PlannedScan,
     ScanAggregate,
     ScannedTable,
@@ -32,8 +31,8 @@ from iceberg_pyspark.spark.bridge.protocol import (
     ScanQuestion,
     ScanRuntimeFilter,
     ScanStatistics,
-    text_of,
 )
+from iceberg_pyspark.spark.bridge.protocol.values import Expression, Operator
 from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_frame
 from iceberg_pyspark.spark.data_source.read_job import ReadJob
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource

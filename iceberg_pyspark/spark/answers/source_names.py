@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import IcebergError, NotFoundError
-from iceberg_pyspark.spark.bridge.protocol import TableThere
+from iceberg_pyspark.spark.bridge.protocol.sources import TableThere
 from iceberg_pyspark.spark.data_source.options import parse_table_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.spark_table import catalog_and_levels, catalog_options, is_our_catalog

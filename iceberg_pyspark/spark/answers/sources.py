@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.source_names import options_in_session, table_there
-from iceberg_pyspark.spark.bridge.protocol import (
+from iceberg_pyspark.spark.bridge.protocol.sources import (
     HiddenColumns,
     SessionOptions,
     SourceHidden,

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 from iceberg_pyspark.errors import TableAlreadyExistsError
 from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.source_names import options_in_session
-from iceberg_pyspark.spark.bridge.protocol import (
+from iceberg_pyspark.spark.bridge.protocol.messages import Done
+from iceberg_pyspark.spark.bridge.protocol.writes import (
     DmlRun,
-    Done,
     SourceWrite,
     TableTruncate,
     WriteRun,

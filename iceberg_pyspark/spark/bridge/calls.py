@@ -1,7 +1,7 @@
 """What Python calls the JVM with: one document of JSON each.
 
 In a document objects of the JVM's stand by the ids that py4j has for them, so that many of them
-take one call. Tables of files go beside it (`arrow_stream.py`).
+take one call. Tables of files go beside it as Arrow IPC streams.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
+import pyarrow as pa
 from py4j.java_gateway import JavaObject
 from pyspark.sql import Column
 
@@ -191,6 +192,15 @@ def to_json(call: Any) -> str:
     Who calls holds the objects of the JVM's meanwhile: py4j forgets those that nobody holds.
     """
     return json.dumps(call, default=_described)
+
+
+def arrow_stream(table: pa.RecordBatch) -> bytes:
+    """The table as a stream of one batch, which `IcebergPyArrowTable` reads by Spark's classes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_batch(table)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 def _described(value: Any) -> Any:

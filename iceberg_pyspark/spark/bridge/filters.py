@@ -25,7 +25,12 @@ from iceberg_pyspark.expressions.predicates import (
 )
 from iceberg_pyspark.expressions.rewriting import and_, leaves_of, not_, or_
 from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
-from iceberg_pyspark.spark.bridge.protocol import ColumnPath, Expression, LiteralValue, Operator
+from iceberg_pyspark.spark.bridge.protocol.values import (
+    ColumnPath,
+    Expression,
+    LiteralValue,
+    Operator,
+)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import UUIDType
 

@@ -13,7 +13,8 @@ from typing import Any
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of
-from iceberg_pyspark.spark.bridge.protocol import KnownAggregates, ScanAggregate, wire_value
+from iceberg_pyspark.spark.bridge.protocol.scans import KnownAggregates, ScanAggregate
+from iceberg_pyspark.spark.bridge.protocol.values import wire_value
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField

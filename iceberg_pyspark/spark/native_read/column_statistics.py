@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.spark.bridge.protocol import ColumnFacts, wire_value
+from iceberg_pyspark.spark.bridge.protocol.scans import ColumnFacts
+from iceberg_pyspark.spark.bridge.protocol.values import wire_value
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.table.reading.column_statistics import column_statistics

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iceberg_pyspark.spark.bridge.protocol import ShownTransform
+from iceberg_pyspark.spark.bridge.protocol.tables import ShownTransform
 from iceberg_pyspark.spark.native_read.grouping import grouping_fields
 from iceberg_pyspark.spec.partitioning import PartitionField
 from iceberg_pyspark.spec.schema import Schema

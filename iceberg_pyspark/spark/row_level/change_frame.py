@@ -98,7 +98,9 @@ def change_frame(target: Target, rows: Rows, changes: Sequence[Change]) -> DataF
         columns=tuple(columns),
     )
     bridge = target.session.bridge
-    made: DataFrame = bridge.changed(rows.frame, rows.target, rows.source, described)
+    made: DataFrame = bridge.row_changes.changed_rows(
+        rows.frame, rows.target, rows.source, described
+    )
     return made
 
 

@@ -36,7 +36,7 @@ class Delete:
     def selection(self, target: Target) -> FileSelection | None:
         """See `Operation`."""
         rows = target.rows()
-        described = target.session.bridge.condition_of(rows.where(self.condition))
+        described = target.session.bridge.row_changes.condition_of(rows.where(self.condition))
         if described is None:
             return None
         try:

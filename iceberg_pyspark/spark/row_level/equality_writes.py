@@ -39,7 +39,7 @@ from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import NestedField, PrimitiveType
 from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.new_data import delete_format
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
@@ -65,7 +65,9 @@ def write_equality_deletes(
         for f in to_spark_schema(schema).fields
     ]
     values = stored_values(bridge, Rows(frame=frame, target=frame), to_store, table)
-    rows = bridge.changed(frame, frame, None, _selected(to_store, values)).distinct()
+    rows = bridge.row_changes.changed_rows(
+        frame, frame, None, _selected(to_store, values)
+    ).distinct()
     files: list[DataFile] = []
     with WrittenFiles(io) as written:
         with ExitStack() as after:

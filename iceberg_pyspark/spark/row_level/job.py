@@ -49,7 +49,7 @@ def run_job(
         bridge = target.session.bridge
         if mode == "merge-on-read" and layout.mode == "none" and not needs_no_rebalance():
             # few rows of many files: not a file for each task that has one
-            frame = bridge.rebalanced(frame, [], layout.partition_bytes or _ADVISORY_BYTES)
+            frame = bridge.writes.rebalance(frame, [], layout.partition_bytes or _ADVISORY_BYTES)
         frame = distribute_and_sort(bridge, frame, layout)
     task = ChangeTask(context=context, io=target.io)
     return unite(run_writing_job(frame, task, target.io))

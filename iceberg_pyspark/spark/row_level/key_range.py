@@ -51,7 +51,9 @@ class Key:
 
 def keys_of(target: Target, rows: DataFrame, source: DataFrame, condition: Column) -> Sequence[Key]:
     """What the condition asks to be equal; `rows` are the target's."""
-    return [Key(*found) for found in target.session.bridge.equi_join_keys(rows, source, condition)]
+    return [
+        Key(*found) for found in target.session.bridge.joins.equi_join_keys(rows, source, condition)
+    ]
 
 
 def rows_in_range(
@@ -63,7 +65,7 @@ def rows_in_range(
     size = target.size_in_bytes + target.file_count * OPEN_FILE_BYTES
     if size < LEAST_TABLE_BYTES:
         keys = [k for k in keys if k.name in target.partition_columns]
-    if not keys or target.file_count < 2 or not bridge.is_cheap(source, MOST_SOURCE_BYTES):
+    if not keys or target.file_count < 2 or not bridge.joins.is_cheap(source, MOST_SOURCE_BYTES):
         return rows
     bounds = source.agg(
         *(f(k.value.column()).alias(f"{n}{i}") for i, k in enumerate(keys) for n, f in _BOUNDS)
@@ -82,7 +84,7 @@ def rows_in_range(
 
 def rows_selected(target: Target, rows: DataFrame, condition: Column) -> DataFrame:
     """The rows without those that no subquery of a condition can select."""
-    for source, found in target.session.bridge.selecting(rows, condition):
+    for source, found in target.session.bridge.joins.subquery_keys(rows, condition):
         rows = rows_in_range(target, rows, source, [Key(*key) for key in found])
     return rows
 
@@ -98,7 +100,7 @@ def rows_met(
     `outer`: the join to come keeps source rows that meet none.
     """
     bridge = target.session.bridge
-    found: DataFrame = bridge.semi_join_on_keys(
+    found: DataFrame = bridge.joins.semi_join_on_keys(
         rows,
         source,
         [(k.column, k.value) for k in keys],

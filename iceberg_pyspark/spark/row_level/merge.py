@@ -86,7 +86,7 @@ class Merge:
         return (
             every_row
             and not self.not_matched_by_source
-            and target.session.bridge.needs_no_rebalance(
+            and target.session.bridge.joins.needs_no_rebalance(
                 self.source,
                 records=target.record_count,
                 least_bytes=LEAST_TASK_BYTES,
@@ -130,8 +130,8 @@ class Merge:
         conditions = [
             Sql("true") if c.condition is None else c.condition for c in self.not_matched_by_source
         ]
-        changed = bridge.bind_columns(rows, conditions)
-        joined: DataFrame = bridge.joined(rows, self.source, self.condition, "left")
+        changed = bridge.row_changes.bind_columns(rows, conditions)
+        joined: DataFrame = bridge.joins.join(rows, self.source, self.condition, "left")
         changed.append(sql.col(_FROM_SOURCE).isNotNull())
         return joined.where(reduce(lambda a, b: a | b, changed)).select(rows[FILE.name])
 
@@ -155,7 +155,7 @@ class Merge:
             (True, False): "left",
             (True, True): "full",
         }[keep_rows, bool(self.not_matched)]
-        frame = bridge.joined(rows, source, self.condition, kind)
+        frame = bridge.joins.join(rows, source, self.condition, kind)
         if rewriting and not self.matched:
             frame = _each_once(rows, frame)
         changes = [_change(c, "both") for c in self.matched]

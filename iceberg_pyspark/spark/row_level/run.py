@@ -105,7 +105,7 @@ def _check_schema(request: Request, loaded: LoadedTable) -> None:
 
 def settings_of(request: Request, loaded: LoadedTable) -> tuple[WriteSettings, CommitOptions]:
     """What session, table and request say of the write, and of its snapshot."""
-    said = request.session.bridge.environment()
+    said = request.session.bridge.row_changes.environment()
     given = {f"snapshot-property.{k}": v for k, v in request.snapshot_properties.items()}
     settings = write_settings(
         given, said.session, loaded.metadata.properties, branch=request.branch
@@ -142,7 +142,7 @@ class _Run:
         if selection is not None and not selection.partial:
             return self._commit(_Found(rows=TouchedRows(), selection=selection))
         source = self.operation.source if mode == "copy-on-write" else None
-        if source is not None and target.session.bridge.comes_in_groups(source):
+        if source is not None and target.session.bridge.joins.comes_in_groups(source):
             # read twice, and joined without a shuffle each time
             source = None
         with _kept(source):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.spark.bridge.features import SCHEMA_EVOLUTION
-from iceberg_pyspark.spark.bridge.protocol import StatedAssignment, StatedClause
+from iceberg_pyspark.spark.bridge.protocol.statements import StatedAssignment, StatedClause
 from iceberg_pyspark.spark.bridge.values import Stated, Value
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
@@ -43,7 +43,7 @@ class Statement:
 
 def read_statement(bridge: Bridge, plan: Any) -> Statement:
     """Take Spark's plan of a statement apart; raises `UnsupportedFeatureError`."""
-    said, known = bridge.statement(plan)
+    said, known = bridge.row_changes.statement(plan)
     # what it reads of our tables is pinned: on a newer snapshot it would mix two states
     again = not said.reads_iceberg
     condition = sql.lit(True) if said.condition is None else Stated(known, said.condition).column()
@@ -58,7 +58,7 @@ def read_statement(bridge: Bridge, plan: Any) -> Statement:
             if said.adds_columns:
                 bridge.check(SCHEMA_EVOLUTION)
             operation = Merge(
-                source=bridge.source_of(known),
+                source=bridge.row_changes.source_of(known),
                 condition=condition,
                 matched=_clauses(said.matched, known),
                 not_matched=_clauses(said.not_matched, known),

@@ -46,7 +46,7 @@ class Rows:
 def stored_values(bridge: Bridge, rows: Rows, values: Sequence[ToStore], table: str) -> list[Value]:
     """The values in the types of what they are assigned to."""
     asked = [Storing(value=v.value, side=v.side, type=v.type.json()) for v in values]
-    found = bridge.storable(rows.frame, rows.target, rows.source, asked)
+    found = bridge.row_changes.store_types(rows.frame, rows.target, rows.source, asked)
     return [
         _stored(value, has, fits, table) for value, (has, fits) in zip(values, found, strict=True)
     ]

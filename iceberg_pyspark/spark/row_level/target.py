@@ -21,7 +21,7 @@ from iceberg_pyspark.expressions.rewriting import or_
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
-from iceberg_pyspark.spark.bridge.protocol import TableFacts
+from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts
 from iceberg_pyspark.spark.native_read.partitioning import shown_grouping
 from iceberg_pyspark.spark.native_read.runtime_filters import telling_columns
 from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
@@ -157,7 +157,9 @@ class Target:
             grouping=shown_grouping(self.metadata, self.schema),
             filtered=self._filtered_late(),
         )
-        frame: DataFrame = self.session.bridge.table_frame(facts, self.statement_columns)
+        frame: DataFrame = self.session.bridge.row_changes.table_frame(
+            facts, self.statement_columns
+        )
         return frame if self.statement_columns is not None else frame.alias(ALIAS)
 
     def narrow(self, selection: FileSelection) -> None:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.spark.bridge.protocol import (
+from iceberg_pyspark.spark.bridge.protocol.table_changes import (
     AddColumn,
     DeleteColumn,
     OtherChange,

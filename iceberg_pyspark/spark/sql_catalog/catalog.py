@@ -18,10 +18,8 @@ from iceberg_pyspark.errors import (
     NoSuchTableError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spark.bridge.protocol import (
+from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogOpen,
-    Done,
-    Dropped,
     Existence,
     NamespaceAlter,
     NamespaceCreate,
@@ -32,6 +30,11 @@ from iceberg_pyspark.spark.bridge.protocol import (
     Namespaces,
     NamespacesList,
     OpenedCatalog,
+    TableQuestion,
+)
+from iceberg_pyspark.spark.bridge.protocol.messages import Done
+from iceberg_pyspark.spark.bridge.protocol.tables import (
+    Dropped,
     ShownTransform,
     StagedAbort,
     StagedCommit,
@@ -44,7 +47,6 @@ from iceberg_pyspark.spark.bridge.protocol import (
     TableInvalidate,
     TableLoad,
     TableNames,
-    TableQuestion,
     TableRename,
     TablesList,
     TableStage,

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.protocol import (
+from iceberg_pyspark.spark.bridge.protocol.sources import (
     ReadStatement,
-    SetProperty,
     StatementRead,
     SyntaxProblem,
-    TableChange,
 )
+from iceberg_pyspark.spark.bridge.protocol.table_changes import SetProperty, TableChange
 from iceberg_pyspark.sql_text.extensions import (
     ExtensionSyntaxError,
     extension_statement,

@@ -23,7 +23,8 @@ from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.bridge.features import NATIVE_WRITE, WRITE_LAYOUT
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.bridge.protocol import Expression, WriteEnvironment, WriteKind
+from iceberg_pyspark.spark.bridge.protocol.values import Expression
+from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment, WriteKind
 from iceberg_pyspark.spark.native_read.location_settings import as_session_reads
 from iceberg_pyspark.spark.rows.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState

@@ -126,7 +126,7 @@ def distributed(
     if layout.mode == "none" or not by:
         return frame
     at_least = bridge.bytes_of(_SPARK_ADVISORY_SIZE, "64MB")
-    return bridge.rebalanced(frame, by, max(layout.partition_bytes or 0, at_least))
+    return bridge.writes.rebalance(frame, by, max(layout.partition_bytes or 0, at_least))
 
 
 def in_order(

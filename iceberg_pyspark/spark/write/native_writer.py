@@ -56,7 +56,7 @@ def write_natively(
     parts = partition_columns(bridge, context.schema, context.spec)
     if options is None or columns is None or parts is None:
         return None
-    rows = bridge.written_columns(frame, columns)
+    rows = bridge.writes.written_columns(frame, columns)
     if parts and layout.mode == "hash" and are_numeric_transforms(context.spec):
         # computed once: a number more costs less in a shuffle than computing it again
         rows = distributed(bridge, rows.select("*", *parts.values()), layout, list(parts))
@@ -69,7 +69,7 @@ def write_natively(
     # no other write has it: Spark removes what is in it when one fails
     folder = f"{data}/writing-{uuid.uuid4()}"
     try:
-        bridge.write_parquet(
+        bridge.writes.write_parquet(
             rows,
             folder,
             job=context.write_id,

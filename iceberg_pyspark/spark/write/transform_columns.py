@@ -92,20 +92,20 @@ def _truncated(column: Column, type_: Type, width: int) -> Column:
 def _hash(bridge: Bridge, column: Column, type_: Type) -> Column:
     match type_:
         case StringType():
-            return bridge.murmur3(column, "text")
+            return bridge.writes.murmur3(column, "text")
         case BinaryType() | FixedType():
-            return bridge.murmur3(column, "bytes")
+            return bridge.writes.murmur3(column, "bytes")
         case UUIDType():
-            return bridge.murmur3(F.unhex(F.replace(column, F.lit("-"))), "bytes")
+            return bridge.writes.murmur3(F.unhex(F.replace(column, F.lit("-"))), "bytes")
         case DecimalType():
-            return bridge.murmur3(column, "decimal")
+            return bridge.writes.murmur3(column, "decimal")
         case DateType():
-            return bridge.murmur3(F.unix_date(column).cast("long"), "long")
+            return bridge.writes.murmur3(F.unix_date(column).cast("long"), "long")
         case TimestamptzType():
-            return bridge.murmur3(F.unix_micros(column), "long")
+            return bridge.writes.murmur3(F.unix_micros(column), "long")
         case TimestampType():
-            return bridge.murmur3(column, "long")
+            return bridge.writes.murmur3(column, "long")
         case TimeType():
             micros = F.time_diff("microsecond", F.lit("00:00:00").cast("time(6)"), column)
-            return bridge.murmur3(micros, "long")
-    return bridge.murmur3(column.cast("long"), "long")
+            return bridge.writes.murmur3(micros, "long")
+    return bridge.writes.murmur3(column.cast("long"), "long")

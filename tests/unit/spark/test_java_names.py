@@ -12,7 +12,17 @@ import pytest
 from msgspec import structs
 from pyspark.sql import Column
 
-from iceberg_pyspark.spark.bridge import calls, jvm, lots, protocol, values
+from iceberg_pyspark.spark.bridge import (
+    calls,
+    joins,
+    jvm,
+    jvm_sessions,
+    lots,
+    row_changes,
+    values,
+    writes,
+)
+from iceberg_pyspark.spark.bridge.protocol import statements
 from iceberg_pyspark.spark.native_read import columns as native_columns
 from iceberg_pyspark.spark.native_read import equality_deletes, files, scan
 from iceberg_pyspark.spark.native_read.location_settings import _SESSION
@@ -134,23 +144,25 @@ def test_changes_and_values_to_store() -> None:
 def test_statements_taken_apart() -> None:
     source = java("IcebergPyStatement")
     put = set(re.findall(r'said\.put\("(\w+)"', source))
-    assert put == names_of(protocol.StatedChange)
+    assert put == names_of(statements.StatedChange)
     kinds = set(re.findall(r'put\("kind", "(\w+)"\)', source))
     assert kinds == set(
-        get_args(inspect.get_annotations(protocol.StatedChange, eval_str=True)["kind"])
+        get_args(inspect.get_annotations(statements.StatedChange, eval_str=True)["kind"])
     )
     listed = [
         set(re.findall(r'"(\w+)",', m)) for m in re.findall(r"arguments\((.*?);", source, re.S)
     ]
-    assert names_of(protocol.StatedAssignment) in listed
-    assert names_of(protocol.StatedClause) in listed
+    assert names_of(statements.StatedAssignment) in listed
+    assert names_of(statements.StatedClause) in listed
     ops = {*re.findall(r'op = "(\w+)"', source)}
-    assert ops == set(get_args(inspect.get_annotations(protocol.StatedClause, eval_str=True)["op"]))
+    assert ops == set(
+        get_args(inspect.get_annotations(statements.StatedClause, eval_str=True)["op"])
+    )
 
 
 def test_equalities_of_a_condition() -> None:
     (made,) = re.findall(r"arguments\((.*?);", java("IcebergPyJoins"), re.DOTALL)
-    asked = re.findall(r'one\["(\w+)"\]', inspect.getsource(jvm._equalities))
+    asked = re.findall(r'\be\["(\w+)"\]', inspect.getsource(joins._equalities))
     assert set(re.findall(r'"(\w+)"', made)) == set(asked)
 
 
@@ -160,28 +172,43 @@ def test_kinds_of_hashes() -> None:
     assert said == {"long", "text", "bytes", "decimal"}
 
 
-def test_classes_that_python_makes() -> None:
-    made = set(re.findall(r'_made\("(\w+)"\)', inspect.getsource(jvm)))
-    assert made <= {name for lot in lots.BUILDS_ON for name in lots.classes_of(lot)}
+@cache
+def calls_of_classes() -> dict[str, set[str]]:
+    """The methods that Python calls, by class."""
+    calls: dict[str, set[str]] = {}
+    for module in (jvm, joins, jvm_sessions, row_changes, writes):
+        source = inspect.getsource(module)
+        classes = {"_plans": "IcebergPyPlans"}
+        classes |= dict(re.findall(r'def (\w+)\(self\).*\n.*instance\("(\w+)"\)\n', source))
+        for attribute, name in classes.items():
+            calls.setdefault(name, set()).update(re.findall(rf"self\.{attribute}\.(\w+)", source))
+        for name, method in re.findall(r'instance\("(\w+)"\)\.(\w+)', source):
+            calls.setdefault(name, set()).add(method)
+    return calls
+
+
+def test_classes_that_python_calls() -> None:
+    assert calls_of_classes().keys() <= {n for lot in lots.BUILDS_ON for n in lots.classes_of(lot)}
 
 
 @pytest.mark.parametrize(
-    ("attribute", "name"),
+    "name",
     [
-        ("_plans", "IcebergPyPlans"),
-        ("_sizes", "IcebergPySizes"),
-        ("_scans", "IcebergPyParquetScans"),
-        ("_rows", "IcebergPyRowLevel"),
-        ("_joins", "IcebergPyJoins"),
-        ("_selections", "IcebergPySelections"),
-        ("_changes", "IcebergPyChanges"),
-        ("_parsers", "IcebergPyParsers"),
-        ("_layout", "IcebergPyLayout"),
-        ("_parquet", "IcebergPyParquetWrites"),
+        "IcebergPyPlans",
+        "IcebergPySizes",
+        "IcebergPyParquetScans",
+        "IcebergPyDeleteConditions",
+        "IcebergPyRowLevel",
+        "IcebergPyJoins",
+        "IcebergPySelections",
+        "IcebergPyChanges",
+        "IcebergPyParsers",
+        "IcebergPyLayout",
+        "IcebergPyParquetWrites",
+        "IcebergPyRedaction",
     ],
 )
-def test_methods_that_python_calls(attribute: str, name: str) -> None:
-    called = set(re.findall(rf"self\.{attribute}\.(\w+)", inspect.getsource(jvm)))
-    known = set(re.findall(r"^  public [\w.]+ (\w+)\(", java(name), re.MULTILINE))
-    assert called
-    assert called <= known
+def test_methods_that_python_calls(name: str) -> None:
+    calls = calls_of_classes()[name]
+    assert calls
+    assert calls <= set(re.findall(r"^  public [\w.]+ (\w+)\(", java(name), re.MULTILINE))

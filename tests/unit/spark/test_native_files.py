@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.spark.bridge.arrow_stream import arrow_stream
+from iceberg_pyspark.spark.bridge.calls import arrow_stream
 from iceberg_pyspark.spark.native_read.columns import CONSTANT_FILE, CONSTANT_FIRST_ROW_ID, Constant
 from iceberg_pyspark.spark.native_read.equality_deletes import PARTITION_ORDINAL, PartitionOrdinals
 from iceberg_pyspark.spark.native_read.files import ORDINAL, FileFacts, files_table

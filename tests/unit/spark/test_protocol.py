@@ -16,18 +16,15 @@ from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.handlers import HANDLERS, answer
 from iceberg_pyspark.spark.bridge import filters
 from iceberg_pyspark.spark.bridge.lots import BUILDS_ON
-from iceberg_pyspark.spark.bridge.protocol import (
-    OPERATIONS,
-    CatalogOpen,
-    DmlRun,
-    Failure,
-    PlannedScan,
-    SetProperty,
-    TableAlter,
-    answer_text,
-    question_in,
-)
+from iceberg_pyspark.spark.bridge.protocol.catalogs import CatalogOpen
+from iceberg_pyspark.spark.bridge.protocol.messages import Failure
+from iceberg_pyspark.spark.bridge.protocol.operations import OPERATIONS, answer_text, question_in
+from iceberg_pyspark.spark.bridge.protocol.scans import PlannedScan
+from iceberg_pyspark.spark.bridge.protocol.table_changes import SetProperty
+from iceberg_pyspark.spark.bridge.protocol.tables import TableAlter
+from iceberg_pyspark.spark.bridge.protocol.writes import DmlRun
 from tests.support.java_protocol import (
+    HEADER,
     JAVA,
     QUESTIONS,
     accessors,
@@ -153,7 +150,7 @@ def without_blanks(text: str) -> str:
 
 
 def test_java_s_side_is_written_from_the_protocol() -> None:
-    written = {n: t for n, t in sources().items() if t.startswith("// Written from protocol.py")}
+    written = {n: t for n, t in sources().items() if t.startswith(HEADER)}
     made = java_files()
     assert set(written) == set(made), "run `make protocol`"
     for name, text in made.items():

@@ -3,12 +3,12 @@
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.protocol import (
+from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogOpen,
     NamespaceCreate,
     NamespacesList,
-    TablesList,
 )
+from iceberg_pyspark.spark.bridge.protocol.tables import TablesList
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 
 

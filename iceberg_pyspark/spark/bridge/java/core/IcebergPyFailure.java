@@ -1,4 +1,4 @@
-// Written from protocol.py by `make protocol`.
+// Written from bridge/protocol by `make protocol`.
 import java.util.List;
 import java.util.Map;
 

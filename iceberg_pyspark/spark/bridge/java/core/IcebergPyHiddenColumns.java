@@ -1,4 +1,4 @@
-// Written from protocol.py by `make protocol`.
+// Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
 /** Hidden columns, as a schema of Spark's. */

@@ -1,4 +1,4 @@
-// Written from protocol.py by `make protocol`.
+// Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
 /** The options, and where they name a table of a catalog of the session, how to open it. */

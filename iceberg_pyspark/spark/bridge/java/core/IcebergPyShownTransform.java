@@ -1,4 +1,4 @@
-// Written from protocol.py by `make protocol`.
+// Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
 /** A field that a table is partitioned by: a function of a column, as SQL writes it. */

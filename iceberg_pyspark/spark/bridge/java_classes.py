@@ -1,0 +1,43 @@
+"""The compiled classes of a session, and what a call of one takes besides its arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import DataFrame, SparkSession
+
+from iceberg_pyspark.spark.bridge.compiler import new_instance
+
+
+class JavaClasses:
+    """An object of each class, made when it is first used."""
+
+    def __init__(self, spark: SparkSession, loader: Any) -> None:
+        """`loader` is the class loader that has the classes."""
+        self.spark = spark
+        gateway: Any = spark.sparkContext._gateway
+        self._gateway = gateway
+        self._loader = loader
+        self._instances: dict[str, Any] = {}
+        self.server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
+
+    @property
+    def jvm(self) -> Any:
+        """The JVM."""
+        return self._gateway.jvm
+
+    @property
+    def session(self) -> Any:
+        """The JVM's session."""
+        return self.spark._jsparkSession
+
+    def instance(self, name: str) -> Any:
+        """An object of a class."""
+        if name not in self._instances:
+            self._instances[name] = new_instance(self._gateway, self._loader, name)
+        return self._instances[name]
+
+    def frame(self, dataset: Any) -> DataFrame:
+        """A `Dataset` of the JVM's as a DataFrame."""
+        return DataFrame(dataset, self.spark)

@@ -1,0 +1,88 @@
+"""Catalogs and their namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Question
+
+
+class CatalogOpen(Question, frozen=True, kw_only=True):
+    """Open a catalog that a session names."""
+
+    session: str
+    name: str
+    options: Mapping[str, str]
+
+
+class OpenedCatalog(Answer, frozen=True, kw_only=True):
+    """What questions call the catalog."""
+
+    handle: str
+
+
+class CatalogQuestion(Question, frozen=True, kw_only=True):
+    """A question to an open catalog."""
+
+    catalog: str
+
+
+class NamespaceQuestion(CatalogQuestion, frozen=True, kw_only=True):
+    """A question about a namespace."""
+
+    namespace: tuple[str, ...]
+
+
+class TableQuestion(NamespaceQuestion, frozen=True, kw_only=True):
+    """A question about a table."""
+
+    name: str
+
+
+class NamespacesList(NamespaceQuestion, frozen=True, kw_only=True):
+    """The namespaces in a namespace."""
+
+
+class Namespaces(Answer, frozen=True, kw_only=True):
+    """Namespaces, each by its levels."""
+
+    namespaces: tuple[tuple[str, ...], ...]
+
+
+class NamespaceExists(NamespaceQuestion, frozen=True, kw_only=True):
+    """Whether a namespace is there."""
+
+
+class Existence(Answer, frozen=True, kw_only=True):
+    """Whether it is there."""
+
+    exists: bool
+
+
+class NamespaceLoad(NamespaceQuestion, frozen=True, kw_only=True):
+    """The properties of a namespace."""
+
+
+class NamespaceFacts(Answer, frozen=True, kw_only=True):
+    """What a namespace has."""
+
+    properties: Mapping[str, str]
+
+
+class NamespaceCreate(NamespaceQuestion, frozen=True, kw_only=True):
+    """CREATE NAMESPACE."""
+
+    properties: Mapping[str, str]
+
+
+class NamespaceAlter(NamespaceQuestion, frozen=True, kw_only=True):
+    """ALTER NAMESPACE."""
+
+    updates: Mapping[str, str]
+    removals: tuple[str, ...]
+
+
+class NamespaceDrop(NamespaceQuestion, frozen=True, kw_only=True):
+    """DROP NAMESPACE."""
+
+    cascade: bool

@@ -1,0 +1,108 @@
+"""Statements that change rows: what Spark has analysed, and the changes as its expressions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import DataType, _parse_datatype_json_string
+
+from iceberg_pyspark.spark.bridge.calls import ChangedRows, Storing, to_json
+from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
+from iceberg_pyspark.spark.bridge.protocol.messages import text_of
+from iceberg_pyspark.spark.bridge.protocol.statements import StatedChange
+from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts
+from iceberg_pyspark.spark.bridge.protocol.values import Expression
+from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
+from iceberg_pyspark.spark.bridge.values import Stated, Value
+
+
+class RowChanges:
+    """The JVM's side of DELETE, UPDATE and MERGE."""
+
+    def __init__(self, java: JavaClasses) -> None:
+        """`java` are the classes of the session."""
+        self._java = java
+
+    @property
+    def _rows(self) -> Any:
+        return self._java.instance("IcebergPyRowLevel")
+
+    @property
+    def _changes(self) -> Any:
+        return self._java.instance("IcebergPyChanges")
+
+    def statement(self, plan: Any) -> tuple[StatedChange, Any]:
+        """A DELETE, UPDATE or MERGE of Spark's, and the expressions that it has by number."""
+        found = self._rows.statement(plan)
+        return msgspec.json.decode(found.described(), type=StatedChange), found
+
+    def source_of(self, statement: Any) -> DataFrame:
+        """The rows that a MERGE of Spark's reads."""
+        return self._java.frame(statement.source(self._java.session))
+
+    def condition_of(self, filtered: DataFrame) -> Expression | None:
+        """The condition of a DataFrame that was filtered last, described."""
+        text = self._rows.condition(filtered._jdf.queryExecution().analyzed())
+        if text is None:
+            return None
+        found: Expression = msgspec.json.decode(text, type=Expression)
+        return found
+
+    def reads_iceberg(self, frame: DataFrame) -> bool:
+        """Whether a frame reads a table of ours."""
+        return bool(self._rows.readsIceberg(frame._jdf.queryExecution().analyzed()))
+
+    def environment(self) -> WriteEnvironment:
+        """Where a statement of the session runs."""
+        return msgspec.json.decode(self._rows.environment(), type=WriteEnvironment)
+
+    def table_frame(self, facts: TableFacts, statement_columns: Any = None) -> DataFrame:
+        """The rows of the table that facts name; columns have the ids that a statement knows."""
+        frame = self._rows.tableFrame(self._java.session, text_of(facts), statement_columns)
+        return self._java.frame(frame)
+
+    def bind_columns(self, frame: DataFrame, values: Sequence[Value]) -> list[Column]:
+        """Values of a frame's rows by ids instead of names: they mean the same after a join."""
+        if not values:
+            return []
+        found = self._changes.resolved(
+            self._java.server, self._java.session, frame._jdf, to_json(values)
+        )
+        return [Stated(found, i).column() for i in range(len(values))]
+
+    def store_types(
+        self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, values: Sequence[Storing]
+    ) -> list[tuple[DataType, bool]]:
+        """The types of values, and whether Spark would store them where they are to be stored.
+
+        The frame is of the table's `rows` and those of a source.
+        """
+        if not values:
+            return []
+        found = self._changes.storable(
+            self._java.server,
+            self._java.session,
+            frame._jdf,
+            rows._jdf,
+            None if source is None else source._jdf,
+            to_json(values),
+        )
+        return [(_parse_datatype_json_string(has), fits) for has, fits in json.loads(found)]
+
+    def changed_rows(
+        self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, described: ChangedRows
+    ) -> DataFrame:
+        """The changes of a frame's rows, which are of the table's `rows` and those of a source."""
+        made = self._changes.changed(
+            self._java.server,
+            self._java.session,
+            frame._jdf,
+            rows._jdf,
+            None if source is None else source._jdf,
+            to_json(described),
+        )
+        return self._java.frame(made)

@@ -1,0 +1,67 @@
+"""Writes: how rows come to the tasks that write them, and Spark's own Parquet writer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+
+from iceberg_pyspark.spark.bridge.calls import WrittenColumn, to_json
+from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
+
+
+class Writes:
+    """The JVM's side of writes."""
+
+    def __init__(self, java: JavaClasses) -> None:
+        """`java` are the classes of the session."""
+        self._java = java
+
+    @property
+    def _layout(self) -> Any:
+        return self._java.instance("IcebergPyLayout")
+
+    @property
+    def _parquet(self) -> Any:
+        return self._java.instance("IcebergPyParquetWrites")
+
+    def rebalance(self, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
+        """The rows in partitions of about that many bytes: by range if `by` is ordered, by hash."""
+        made = self._layout.rebalanced(
+            self._java.server, self._java.session, frame._jdf, to_json(by), size
+        )
+        return self._java.frame(made)
+
+    def murmur3(self, column: Column, kind: str) -> Column:
+        """Appendix B's hash of a column's values: `long`, `text`, `bytes` or `decimal`."""
+        return Column(self._layout.murmur3(column._jc, kind))
+
+    def written_columns(self, frame: DataFrame, columns: Sequence[WrittenColumn]) -> DataFrame:
+        """Columns of a frame as Spark's own Parquet writer is to write them."""
+        made = self._parquet.columns(frame._jdf, to_json(columns))
+        return self._java.frame(made)
+
+    def write_parquet(
+        self,
+        frame: DataFrame,
+        folder: str,
+        *,
+        job: str,
+        partitioned_by: Sequence[str],
+        settings: Mapping[str, str],
+        options: Mapping[str, str],
+    ) -> None:
+        """Have Spark's own writer write the rows below a folder that nobody else writes to.
+
+        `settings` are the session's and `options` Hadoop's and the format's, for this write alone.
+        """
+        self._parquet.write(
+            frame._jdf,
+            job,
+            folder,
+            json.dumps(partitioned_by),
+            json.dumps(dict(settings)),
+            json.dumps(dict(options)),
+        )
