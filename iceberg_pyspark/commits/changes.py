@@ -28,13 +28,13 @@ def combine_requirements(changes: Iterable[Changes]) -> list[TableRequirement]:
     had already changed it. So is a UUID that the commit itself gives to the table.
     """
     groups = tuple(changes)
-    given = {u.uuid for group in groups for u in group.updates if isinstance(u, AssignUUID)}
-    found: dict[object, TableRequirement] = {}
+    new_uuids = {u.uuid for group in groups for u in group.updates if isinstance(u, AssignUUID)}
+    by_subject: dict[object, TableRequirement] = {}
     for requirement in (r for group in groups for r in group.requirements):
-        if isinstance(requirement, AssertTableUUID) and requirement.uuid in given:
+        if isinstance(requirement, AssertTableUUID) and requirement.uuid in new_uuids:
             continue
         key: object = type(requirement)
         if isinstance(requirement, AssertRefSnapshotId):
             key = (key, requirement.ref)
-        found.setdefault(key, requirement)
-    return list(found.values())
+        by_subject.setdefault(key, requirement)
+    return list(by_subject.values())

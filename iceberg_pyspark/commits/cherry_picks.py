@@ -94,10 +94,10 @@ def cherry_pick_action(
 
 def cherry_pick_summary(source: Snapshot) -> dict[str, str]:
     """What the new snapshot says of the one it repeats."""
-    said = {SOURCE_SNAPSHOT_ID: str(source.snapshot_id)}
+    summary = {SOURCE_SNAPSHOT_ID: str(source.snapshot_id)}
     if wap_id := source.summary.get(WAP_ID):
-        said[PUBLISHED_WAP_ID] = wap_id
-    return said
+        summary[PUBLISHED_WAP_ID] = wap_id
+    return summary
 
 
 def _replaces_partitions(source: Snapshot) -> bool:

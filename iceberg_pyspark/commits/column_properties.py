@@ -29,13 +29,13 @@ def column_property_updates(
     properties: Mapping[str, str], before: Schema, after: Schema
 ) -> tuple[TableUpdate, ...]:
     """What a change from one schema to the other asks of a table's properties."""
-    changed = _renamed_properties(properties, before, after)
+    updates = _renamed_properties(properties, before, after)
     if (text := properties.get(NAME_MAPPING)) is not None:
         updated = _updated_text(text, before, after)
         if updated != text:
-            changed[NAME_MAPPING] = updated
-    values = {name: value for name, value in changed.items() if value is not None}
-    removed = tuple(sorted(name for name, value in changed.items() if value is None))
+            updates[NAME_MAPPING] = updated
+    values = {name: value for name, value in updates.items() if value is not None}
+    removed = tuple(sorted(name for name, value in updates.items() if value is None))
     return (
         *([SetProperties(values)] if values else []),
         *([RemoveProperties(removed)] if removed else []),
@@ -46,7 +46,7 @@ def _renamed_properties(
     properties: Mapping[str, str], before: Schema, after: Schema
 ) -> dict[str, str | None]:
     """Properties of single columns that get a value or, None, go."""
-    changed: dict[str, str | None] = {}
+    updates: dict[str, str | None] = {}
     for key, value in properties.items():
         prefix = next((p for p in COLUMN_PREFIXES if key.startswith(p)), None)
         if prefix is None:
@@ -57,10 +57,10 @@ def _renamed_properties(
         new_name = after.name_by_id.get(field_id)
         if new_name is not None and f"{prefix}{new_name}" == key:
             continue
-        changed.setdefault(key, None)
+        updates.setdefault(key, None)
         if new_name is not None:
-            changed[f"{prefix}{new_name}"] = value
-    return changed
+            updates[f"{prefix}{new_name}"] = value
+    return updates
 
 
 def _updated_text(text: str, before: Schema, after: Schema) -> str:
@@ -105,15 +105,15 @@ class _Update:
     ) -> tuple[MappedField, ...]:
         """The mapped fields of a struct, list or map, with those that are new in it."""
         updated = [self._of_field(f) for f in fields]
-        given = {
+        id_by_name = {
             self.names[f.field_id]: f.field_id
             for f in fields
             if f.field_id is not None and f.field_id in self.names
         }
         new = self.added.get(parent_id, ())
-        given |= {f.name: f.field_id for f in new}
-        kept = (_without_names_of_others(f, given) for f in updated)
-        return (*kept, *map(mapped_field, new))
+        id_by_name |= {f.name: f.field_id for f in new}
+        others = (_without_names_of_others(f, id_by_name) for f in updated)
+        return (*others, *map(mapped_field, new))
 
     def _of_field(self, f: MappedField) -> MappedField:
         name = None if f.field_id is None else self.names.get(f.field_id)
@@ -122,8 +122,8 @@ class _Update:
         return replace(f, names=names, fields=inner)
 
 
-def _without_names_of_others(f: MappedField, given: Mapping[str, int]) -> MappedField:
-    names = tuple(n for n in f.names if given.get(n, f.field_id) == f.field_id)
+def _without_names_of_others(f: MappedField, id_by_name: Mapping[str, int]) -> MappedField:
+    names = tuple(n for n in f.names if id_by_name.get(n, f.field_id) == f.field_id)
     return f if names == f.names else replace(f, names=names)
 
 

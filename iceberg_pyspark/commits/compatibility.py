@@ -63,10 +63,10 @@ def check_schema(schema: Schema, format_version: int) -> None:
 
 def _check_field(f: NestedField, name: str, format_version: int) -> None:
     if isinstance(f.type, PrimitiveType):
-        needed = MIN_FORMAT_VERSION.get(type(f.type), 1)
-        if format_version < needed:
+        least_version = MIN_FORMAT_VERSION.get(type(f.type), 1)
+        if format_version < least_version:
             raise InvalidRequestError(
-                f"column '{name}': type {f.type} needs format version {needed}, "
+                f"column '{name}': type {f.type} needs format version {least_version}, "
                 f"the table has {format_version}; upgrade the table or choose another type"
             )
     if isinstance(f.type, UnknownType) and f.required:

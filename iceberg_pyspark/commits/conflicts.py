@@ -96,7 +96,7 @@ def snapshots_since(
 
 def check_conflicts(checks: ConflictChecks, base: SnapshotBase) -> None:
     """Raise `ConcurrentChangeError` if a snapshot since the base breaks one of the checks."""
-    touched = {f.file_path: f for f in checks.no_new_deletes_for}
+    files = {f.file_path: f for f in checks.no_new_deletes_for}
     scopes = {(f.spec_id, partition_key(f.partition)) for f in checks.no_new_deletes_for}
     for snapshot in snapshots_since(base.metadata, base.parent, checks.base_snapshot_id):
         # a replace adds and removes files, but no rows
@@ -110,26 +110,26 @@ def check_conflicts(checks: ConflictChecks, base: SnapshotBase) -> None:
                 raise _conflict(base, snapshot, f"removed {f.file_path}, which holds rows")
             elif rows_change and checks.no_removed_data is not None and checks.no_removed_data(f):
                 raise _conflict(base, snapshot, f"removed {f.file_path}, which may hold rows")
-        if not touched and checks.no_new_deletes is None:
+        if not files and checks.no_new_deletes is None:
             continue
         for entry in _changes_of(base, snapshot, ManifestContent.DELETES):
             f = entry.data_file
             if entry.status is EntryStatus.ADDED and (
                 (checks.no_new_deletes is not None and checks.no_new_deletes(f))
-                or _may_apply(f, touched, scopes, base, checks.equality_deletes_still_apply)
+                or _may_apply(f, files, scopes, base, checks.equality_deletes_still_apply)
             ):
                 raise _conflict(base, snapshot, f"added deletes in {f.file_path} for rows")
 
 
 def _may_apply(
     f: DataFile,
-    touched: dict[str, TouchedFile],
+    files: dict[str, TouchedFile],
     scopes: set[tuple[int, PartitionKey]],
     base: SnapshotBase,
     equality_deletes_still_apply: bool,
 ) -> bool:
     if f.referenced_data_file is not None:
-        return f.referenced_data_file in touched
+        return f.referenced_data_file in files
     if f.content is FileContent.EQUALITY_DELETES:
         if equality_deletes_still_apply:
             return False

@@ -71,13 +71,13 @@ def _pairs(literal: Any) -> list[tuple[Any, Any]]:
 def _struct(type_: StructType, literal: Any) -> dict[int, Any]:
     if not isinstance(literal, Mapping):
         raise TypeError("give a dict of values by field name")
-    found: dict[int, Any] = {}
+    values: dict[int, Any] = {}
     for key, value in literal.items():
         f = type_.field_named(key) if isinstance(key, str) else type_.field(key)
         if f is None:
             raise ValueError(f"the struct has no field {key!r}")
-        found[f.field_id] = _value(f.type, value)
-    return found
+        values[f.field_id] = _value(f.type, value)
+    return values
 
 
 def _primitive(type_: Type, literal: Any) -> Any:

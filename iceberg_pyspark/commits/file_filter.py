@@ -29,12 +29,12 @@ def compile_file_match(
     def match(f: DataFile) -> Match:
         simplify = residuals.get(f.spec_id)
         # a spec added since: its partition values cannot be judged, the metrics can
-        left = predicate if simplify is None else simplify(f.partition)
-        if isinstance(left, AlwaysTrue):
+        residual = predicate if simplify is None else simplify(f.partition)
+        if isinstance(residual, AlwaysTrue):
             return "all"
-        if isinstance(left, AlwaysFalse) or not compile_metrics_filter(left)(f):
+        if isinstance(residual, AlwaysFalse) or not compile_metrics_filter(residual)(f):
             return "none"
-        return "all" if compile_metrics_filter(left, strict=True)(f) else "some"
+        return "all" if compile_metrics_filter(residual, strict=True)(f) else "some"
 
     return match
 

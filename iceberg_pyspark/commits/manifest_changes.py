@@ -144,13 +144,13 @@ def remove_files(base: SnapshotBase, removal: Removal, snapshot_id: int) -> Filt
     deletes = [m for m in base.manifests if m.content is ManifestContent.DELETES]
     exactly = removal.data_paths if isinstance(removal, RemoveFiles) else None
     data_result = _filter(data, base, _data_file_test(removal), snapshot_id, exactly)
-    gone = frozenset(f.file_path for f in data_result.removed)
+    removed_paths = frozenset(f.file_path for f in data_result.removed)
     delete_result = _filter(
         deletes,
         base,
-        _delete_file_test(removal, gone),
+        _delete_file_test(removal, removed_paths),
         snapshot_id,
-        _paths_for_deletes(removal, gone),
+        _paths_for_deletes(removal, removed_paths),
     )
     if isinstance(removal, RemoveFiles):
         _check_all_found(removal, data_result.removed, delete_result.removed)
@@ -185,9 +185,11 @@ def _matches_entirely(f: DataFile, match: Callable[[DataFile], Match], descripti
     return answer == "all"
 
 
-def _delete_file_test(removal: Removal, gone: frozenset[str]) -> Callable[[DataFile], bool]:
+def _delete_file_test(
+    removal: Removal, removed_paths: frozenset[str]
+) -> Callable[[DataFile], bool]:
     def dangles(f: DataFile) -> bool:
-        return f.referenced_data_file is not None and f.referenced_data_file in gone
+        return f.referenced_data_file is not None and f.referenced_data_file in removed_paths
 
     match removal:
         case RemoveAll():
@@ -200,13 +202,13 @@ def _delete_file_test(removal: Removal, gone: frozenset[str]) -> Callable[[DataF
             return dangles
 
 
-def _paths_for_deletes(removal: Removal, gone: frozenset[str]) -> frozenset[str] | None:
+def _paths_for_deletes(removal: Removal, removed_paths: frozenset[str]) -> frozenset[str] | None:
     """One of these a delete file that goes has, or is for; None where there are other reasons."""
     match removal:
         case RemoveFiles(delete_files=ids):
-            return gone | {path for path, _ in ids}
+            return removed_paths | {path for path, _ in ids}
         case RemoveWhere():
-            return gone
+            return removed_paths
         case _:
             return None
 
@@ -233,14 +235,14 @@ def _filter(
         if not any(going):
             kept.append(manifest)
             continue
-        gone = [e.data_file for e, out in zip(live, going, strict=True) if out]
-        removed.extend(gone)
+        of_manifest = [e.data_file for e, out in zip(live, going, strict=True) if out]
+        removed.extend(of_manifest)
         rewritten.append(
             NewManifest(
                 key=(
                     "filtered",
                     manifest.manifest_path,
-                    frozenset(delete_file_id(f) for f in gone),
+                    frozenset(delete_file_id(f) for f in of_manifest),
                 ),
                 content=manifest.content,
                 spec_id=manifest.partition_spec_id,

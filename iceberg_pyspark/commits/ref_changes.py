@@ -100,7 +100,7 @@ def set_retention(
     """Change what expiry keeps of a branch or tag; None leaves a setting as it is."""
     metadata.ref_snapshot(name)
     ref = metadata.refs[name]
-    changed = replace(
+    new_ref = replace(
         ref,
         min_snapshots_to_keep=_positive(min_snapshots_to_keep, "min-snapshots-to-keep")
         or ref.min_snapshots_to_keep,
@@ -108,7 +108,7 @@ def set_retention(
         or ref.max_snapshot_age_ms,
         max_ref_age_ms=_positive(max_ref_age_ms, "max-ref-age-ms") or ref.max_ref_age_ms,
     )
-    return _set(metadata, name, changed)
+    return _set(metadata, name, new_ref)
 
 
 def set_current_snapshot(

@@ -88,13 +88,13 @@ def replace_table(
 
 def _ids_of_the_same_names(schema: Schema, metadata: TableMetadata) -> dict[int, int]:
     """The new id of each field: that of its name in the current schema, else a new one."""
-    known = metadata.current_schema.id_by_name
+    id_by_name = metadata.current_schema.id_by_name
     new = count(metadata.last_column_id + 1)
     ids: dict[int, int] = {}
     # in the order in which a new table would number them
     for field_id in fresh_ids(schema):
-        found = known.get(schema.name_by_id[field_id])
-        ids[field_id] = next(new) if found is None else found
+        current_id = id_by_name.get(schema.name_by_id[field_id])
+        ids[field_id] = next(new) if current_id is None else current_id
     return ids
 
 
@@ -102,18 +102,20 @@ def _spec(
     spec: PartitionSpec, ids: Mapping[int, int], metadata: TableMetadata, version: int
 ) -> PartitionSpec:
     check_writable(spec)
-    wanted = [
+    new_fields = [
         replace(f, source_ids=tuple(mapped_id(ids, s) for s in f.source_ids)) for f in spec.fields
     ]
-    known: dict[tuple[tuple[int, ...], str], int] = {}
+    id_by_source: dict[tuple[tuple[int, ...], str], int] = {}
     new = count(metadata.last_partition_id + 1)
     if version > 1:
         for old in (f for s in metadata.partition_specs for f in s.fields):
-            known.setdefault((old.source_ids, str(old.transform)), old.field_id)
-        return PartitionSpec(spec_id=0, fields=tuple(_with_id(f, known, new) for f in wanted))
+            id_by_source.setdefault((old.source_ids, str(old.transform)), old.field_id)
+        return PartitionSpec(
+            spec_id=0, fields=tuple(_with_id(f, id_by_source, new) for f in new_fields)
+        )
     # version 1 knows fields by their place: each stays where it is, or is void from now on
-    by_value = {(f.source_ids, str(f.transform)): f for f in wanted}
-    names = {f.name for f in wanted}
+    by_value = {(f.source_ids, str(f.transform)): f for f in new_fields}
+    names = {f.name for f in new_fields}
     fields: list[PartitionField] = []
     for old in metadata.default_spec.fields:
         same = by_value.pop((old.source_ids, str(old.transform)), None)
@@ -127,12 +129,12 @@ def _spec(
 
 
 def _with_id(
-    field: PartitionField, known: dict[tuple[tuple[int, ...], str], int], new: count[int]
+    field: PartitionField, id_by_source: dict[tuple[tuple[int, ...], str], int], new: count[int]
 ) -> PartitionField:
     key = (field.source_ids, str(field.transform))
-    if key not in known:
-        known[key] = next(new)
-    return replace(field, field_id=known[key])
+    if key not in id_by_source:
+        id_by_source[key] = next(new)
+    return replace(field, field_id=id_by_source[key])
 
 
 def _unsorted(metadata: TableMetadata) -> tuple[TableUpdate, ...]:

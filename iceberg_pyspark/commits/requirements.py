@@ -99,8 +99,8 @@ def check_requirement(requirement: TableRequirement, metadata: TableMetadata | N
                 )
         case AssertRefSnapshotId(ref=name, snapshot_id=snapshot_id):
             ref = m.refs.get(name)
-            found = None if ref is None else ref.snapshot_id
-            _same(m, f"snapshot of '{name}'", found, snapshot_id)
+            actual = None if ref is None else ref.snapshot_id
+            _same(m, f"snapshot of '{name}'", actual, snapshot_id)
         case AssertLastAssignedFieldId(last_assigned_field_id=expected):
             _same(m, "last-column-id", m.last_column_id, expected)
         case AssertCurrentSchemaId(current_schema_id=expected):
@@ -113,9 +113,9 @@ def check_requirement(requirement: TableRequirement, metadata: TableMetadata | N
             _same(m, "default-sort-order-id", m.default_sort_order_id, expected)
 
 
-def _same(metadata: TableMetadata, what: str, found: object, expected: object) -> None:
-    if found != expected:
+def _same(metadata: TableMetadata, what: str, actual: object, expected: object) -> None:
+    if actual != expected:
         raise CommitConflictError(
-            f"table {metadata.location} moved: {what} is {found}, expected {expected}; "
+            f"table {metadata.location} moved: {what} is {actual}, expected {expected}; "
             "refresh and retry"
         )

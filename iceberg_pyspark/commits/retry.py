@@ -45,8 +45,8 @@ class RetryPolicy:
         keeps competing writers from meeting again, `overtaken` how many of the attempts so far
         another writer's commit came before.
         """
-        counted = retry - overtaken if self.endures else retry
-        if counted > self.num_retries or (retry > 1 and elapsed_ms > self.total_timeout_ms):
+        attempt = retry - overtaken if self.endures else retry
+        if attempt > self.num_retries or (retry > 1 and elapsed_ms > self.total_timeout_ms):
             return None
         # 2 ** 40 ms is decades: a larger exponent would only overflow
         base: float = min(self.min_wait_ms * 2 ** min(retry - 1, 40), self.max_wait_ms)

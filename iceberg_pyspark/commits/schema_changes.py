@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from iceberg_pyspark.commits.apply import same_schema
+from iceberg_pyspark.commits.apply_schemas import same_schema
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.column_properties import column_property_updates
 from iceberg_pyspark.commits.compatibility import check_schema
@@ -134,8 +134,8 @@ class SchemaChanges:
         self._refuse_map_key(f.field_id, name)
         if isinstance(self._container(f.field_id), ListType | MapType):
             raise InvalidRequestError(f"'{name}' is part of a list or map and cannot be dropped")
-        dropped = {f.field_id, *(c.field_id for c in walk_fields(f.type))}
-        identifiers = dropped.intersection(self._schema.identifier_field_ids)
+        dropped_ids = {f.field_id, *(c.field_id for c in walk_fields(f.type))}
+        identifiers = dropped_ids.intersection(self._schema.identifier_field_ids)
         if identifiers:
             raise InvalidRequestError(
                 f"'{self._schema.name_by_id[min(identifiers)]}' is an identifier field; "
@@ -349,12 +349,12 @@ class SchemaChanges:
                     )
 
     def _union(self, struct: StructType, parent: str | None) -> None:
-        known = [f for f in struct.fields if _joined(parent, f.name) in self._schema.id_by_name]
+        existing = [f for f in struct.fields if _joined(parent, f.name) in self._schema.id_by_name]
         # what is new inside a column gets its id before what is new beside it, as in Java
-        for theirs in known:
+        for theirs in existing:
             self._union_field(theirs, _joined(parent, theirs.name))
         for theirs in struct.fields:
-            if theirs in known:
+            if theirs in existing:
                 continue
             # what is there has no value for it, so it can only be optional
             self._add(

@@ -215,7 +215,9 @@ def check_added_files(files: Iterable[DataFile], metadata: TableMetadata) -> Non
             _check_delete_file(f, metadata, vectors)
 
 
-def _check_not_live(added: Iterable[DataFile], base: SnapshotBase, left: FilteredManifests) -> None:
+def _check_not_live(
+    added: Iterable[DataFile], base: SnapshotBase, filtered: FilteredManifests
+) -> None:
     """Refuse data files that the branch has already: their rows would be there twice.
 
     Only files that the commit's writer did not make are looked for, in every manifest.
@@ -223,10 +225,10 @@ def _check_not_live(added: Iterable[DataFile], base: SnapshotBase, left: Filtere
     offered = {f.file_path for f in added if f.content is FileContent.DATA} - base.fresh_paths
     if not offered:
         return
-    for manifest in left.kept:
+    for manifest in filtered.kept:
         if manifest.content is ManifestContent.DATA:
             _refuse_live(offered & base.read_paths(manifest), base)
-    for rewritten in left.rewritten:
+    for rewritten in filtered.rewritten:
         if rewritten.content is ManifestContent.DATA:
             live = {e.data_file.file_path for e in rewritten.entries if e.is_live}
             _refuse_live(offered & live, base)

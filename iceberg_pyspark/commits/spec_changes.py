@@ -50,10 +50,10 @@ def _field_name(source: str, transform: Transform) -> str:
 
 
 def _transform(transform: Transform | str) -> Transform:
-    parsed = parse_transform(transform) if isinstance(transform, str) else transform
-    if isinstance(parsed, UnknownTransform):
-        raise InvalidRequestError(f"unknown partition transform '{parsed}'")
-    return parsed
+    result = parse_transform(transform) if isinstance(transform, str) else transform
+    if isinstance(result, UnknownTransform):
+        raise InvalidRequestError(f"unknown partition transform '{result}'")
+    return result
 
 
 class SpecChanges:

@@ -67,7 +67,7 @@ class _Changes:
     def entries(self) -> dict[str, int]:
         """Summary keys and values, only those above zero."""
         added, removed = self.added, self.removed
-        found = {
+        counts = {
             "added-files-size": added.files_size,
             "removed-files-size": removed.files_size,
             "added-data-files": added.data_files,
@@ -87,7 +87,7 @@ class _Changes:
             "added-equality-deletes": added.equality_deletes,
             "removed-equality-deletes": removed.equality_deletes,
         }
-        return {key: value for key, value in found.items() if value > 0}
+        return {key: value for key, value in counts.items() if value > 0}
 
 
 _TOTALS = (

@@ -121,14 +121,14 @@ def _bytes_of(starts: Numbers, width: int, data: Numbers) -> Numbers:
 def _numbers(bounds: pa.Array, formats: dict[int, str], dtype: Any) -> pa.Array:
     starts, lengths, data = _layout(bounds)
     out = np.zeros(len(bounds), dtype)
-    known = np.zeros(len(bounds), np.bool_)
+    is_known = np.zeros(len(bounds), np.bool_)
     for width, format_ in formats.items():
         at = lengths == width
         out[at] = _bytes_of(starts[at], width, data).view(format_).reshape(-1)
-        known |= at
+        is_known |= at
     if np.issubdtype(dtype, np.floating):
-        known &= ~np.isnan(out)
-    return pa.array(out, mask=~known)
+        is_known &= ~np.isnan(out)
+    return pa.array(out, mask=~is_known)
 
 
 def _times(bounds: pa.Array, per_day: int) -> pa.Array:
@@ -160,14 +160,14 @@ def _decimals(bounds: pa.Array, precision: int, scale: int) -> pa.Array:
             widened = np.repeat(sign, _DECIMAL_BYTES, axis=1)
             widened[:, :width] = unscaled[:, ::-1]
             out[at] = widened
-    known = (lengths >= 1) & (lengths <= _DECIMAL_BYTES)
+    is_known = (lengths >= 1) & (lengths <= _DECIMAL_BYTES)
     values = pa.Array.from_buffers(
         pa.decimal128(38, scale), len(bounds), [None, pa.py_buffer(out.tobytes())]
     )
     greatest = 10**precision - 1
     most, least = (pa.scalar(decimal_of(n, scale), values.type) for n in (greatest, -greatest))
     fits = pc.and_(pc.less_equal(values, most), pc.greater_equal(values, least))
-    return pc.if_else(pc.and_(pa.array(known), fits), values, None)
+    return pc.if_else(pc.and_(pa.array(is_known), fits), values, None)
 
 
 def _bools(array: pa.Array) -> Numbers:

@@ -89,16 +89,16 @@ class DeleteIndex:
         is_global = equality & np.isin(_numbers(self._table["spec_id"]), unpartitioned)
 
         self._check(positions | equality, "it holds a data file in a manifest of deletes")
-        named = self._table["referenced_data_file"].combine_chunks()
-        self._is_named = _mask(pc.is_valid(named))
+        referenced = self._table["referenced_data_file"].combine_chunks()
+        self._is_named = _mask(pc.is_valid(referenced))
         for column in ("referenced_data_file", "content_offset", "content_size_in_bytes"):
-            known = _mask(pc.is_valid(self._table[column]))
-            self._check(~(positions & puffin) | known, f"a deletion vector must have {column}")
+            is_known = _mask(pc.is_valid(self._table[column]))
+            self._check(~(positions & puffin) | is_known, f"a deletion vector must have {column}")
         has_ids = _mask(pc.is_valid(self._table["equality_ids"]))
         self._check(~equality | has_ids, "an equality delete file must have equality_ids")
 
         path = pc.if_else(
-            pa.array(positions & ~puffin), pc.coalesce(named, self._only_path()), named
+            pa.array(positions & ~puffin), pc.coalesce(referenced, self._only_path()), referenced
         )
         has_path = _mask(pc.is_valid(path))
         self._paths = pc.unique(path.filter(pa.array(positions & has_path)))
@@ -129,15 +129,18 @@ class DeleteIndex:
         has_vector[vectors[0]] = True
         partitions_without = np.where(has_vector, -1, partitions)
         may_hold = partial(self._may_hold_path, data["file_path"].combine_chunks())
-        ranges = [(used, deletes, ColumnRanges(data, c)) for c, used, deletes in self._compared]
+        ranges = [
+            (is_compared, deletes, ColumnRanges(data, c))
+            for c, is_compared, deletes in self._compared
+        ]
         may_share = partial(_may_share_rows, ranges)
         everywhere = np.zeros(data.num_rows, np.int64)
         by_path = self._by_path.pairs(paths, ages, strictly_older=False, keep=in_scope)
-        needed = ~has_vector[by_path[0]]
+        without_vector = ~has_vector[by_path[0]]
         return self._references(
             *join_pairs(
                 vectors,
-                (by_path[0][needed], by_path[1][needed]),
+                (by_path[0][without_vector], by_path[1][without_vector]),
                 self._by_partition.pairs(
                     partitions_without, ages, strictly_older=False, keep=may_hold
                 ),
@@ -148,12 +151,12 @@ class DeleteIndex:
 
     def _partitions_of(self, data: pa.Table, spec_id: int) -> Numbers:
         """The number of each data file's partition among those of deletes, else -1."""
-        known = self._codes_by_spec.get(spec_id)
-        if known is None:
+        by_spec = self._codes_by_spec.get(spec_id)
+        if by_spec is None:
             return np.full(data.num_rows, -1, np.int64)
-        first, codes = known
-        found = codes.find(data["partition"].combine_chunks())
-        return np.where(found >= 0, found + first, -1)
+        first, codes = by_spec
+        positions = codes.find(data["partition"].combine_chunks())
+        return np.where(positions >= 0, positions + first, -1)
 
     def _check(self, good: Mask, rule: str) -> None:
         if not good.all():
@@ -210,8 +213,8 @@ class DeleteIndex:
         path = paths.cast(pa.binary()).take(pa.array(data_rows))
         lower = self._table[_LOWER].combine_chunks().take(pa.array(delete_rows))
         upper = self._table[_UPPER].combine_chunks().take(pa.array(delete_rows))
-        kept = possible(pc.less_equal(lower, path)) & possible(pc.greater_equal(upper, path))
-        return data_rows[kept], delete_rows[kept]
+        may_hold = possible(pc.less_equal(lower, path)) & possible(pc.greater_equal(upper, path))
+        return data_rows[may_hold], delete_rows[may_hold]
 
     def _references(
         self, data_rows: Numbers, delete_rows: Numbers
@@ -232,11 +235,11 @@ class DeleteIndex:
 
     def _shared(self, rows: tuple[int, ...]) -> tuple[DeleteFileRef, ...]:
         """The deletes of those rows; data files with the same deletes share the tuple."""
-        known = self._tuples.get(rows)
-        if known is None:
-            known = tuple(self._refs[row] for row in rows)
-            self._tuples[rows] = known
-        return known
+        refs = self._tuples.get(rows)
+        if refs is None:
+            refs = tuple(self._refs[row] for row in rows)
+            self._tuples[rows] = refs
+        return refs
 
     def _make_references(self, rows: Numbers) -> None:
         new = [row for row in rows.tolist() if row not in self._refs]
@@ -303,23 +306,23 @@ def _may_share_rows(
 
     `ranges` has for each column which deletes compare it, and the ranges of deletes and data.
     """
-    for used, deleted, held in ranges:
-        nulls = deleted.may_be_null[delete_rows] & held.may_be_null[data_rows]
-        values = deleted.may_be_value[delete_rows] & held.may_be_value[data_rows]
+    for is_compared, deleted, data_ranges in ranges:
+        nulls = deleted.may_be_null[delete_rows] & data_ranges.may_be_null[data_rows]
+        values = deleted.may_be_value[delete_rows] & data_ranges.may_be_value[data_rows]
         first, second = pa.array(delete_rows), pa.array(data_rows)
-        values &= possible(pc.less_equal(deleted.lower.take(first), held.upper.take(second)))
-        values &= possible(pc.less_equal(held.lower.take(second), deleted.upper.take(first)))
-        kept = nulls | values | ~used[delete_rows]
-        data_rows, delete_rows = data_rows[kept], delete_rows[kept]
+        values &= possible(pc.less_equal(deleted.lower.take(first), data_ranges.upper.take(second)))
+        values &= possible(pc.less_equal(data_ranges.lower.take(second), deleted.upper.take(first)))
+        may_share = nulls | values | ~is_compared[delete_rows]
+        data_rows, delete_rows = data_rows[may_share], delete_rows[may_share]
     return data_rows, delete_rows
 
 
 def _lists_with(lists: pa.ListArray, value: int) -> Mask:
     """Which lists hold the value."""
-    found = np.zeros(len(lists), np.bool_)
+    has_id = np.zeros(len(lists), np.bool_)
     holding = pc.list_parent_indices(lists).filter(pc.equal(lists.flatten(), value))
-    found[np.asarray(holding)] = True
-    return found
+    has_id[np.asarray(holding)] = True
+    return has_id
 
 
 def equality_field_ids(table: pa.Table) -> set[int]:
@@ -329,10 +332,10 @@ def equality_field_ids(table: pa.Table) -> set[int]:
     return set(pc.unique(lists.flatten()).to_pylist())
 
 
-def _find(paths: pa.Array, known: pa.Array) -> Numbers:
+def _find(paths: pa.Array, value_set: pa.Array) -> Numbers:
     """Where each path stands among the known ones; -1 where it does not."""
-    found = pc.fill_null(pc.index_in(paths, value_set=known), -1)
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+    positions = pc.fill_null(pc.index_in(paths, value_set=value_set), -1)
+    return np.asarray(positions.to_numpy(zero_copy_only=False), np.int64)
 
 
 def _numbers(column: pa.ChunkedArray) -> Numbers:

@@ -126,16 +126,16 @@ class MetricsFilter:
         if ranges is None:
             ranges = ColumnRanges(self._table, leaf.column)
             self._ranges[leaf.column.field_id] = ranges
-        found = _some_value_may_match(leaf, ranges.lower, ranges.upper)
+        may_match = _some_value_may_match(leaf, ranges.lower, ranges.upper)
         if isinstance(leaf.column.type, UUIDType):
             lower, upper = java_uuid_keys(ranges.lower), java_uuid_keys(ranges.upper)
-            found = found | _some_value_may_match(in_java_uuid_order(leaf), lower, upper)
-        found = found & ranges.may_be_value
+            may_match = may_match | _some_value_may_match(in_java_uuid_order(leaf), lower, upper)
+        may_match = may_match & ranges.may_be_value
         if evaluate_leaf(leaf, None) is True:
-            found = found | ranges.may_be_null
+            may_match = may_match | ranges.may_be_null
         if _has_nan(leaf.column) and evaluate_leaf(leaf, float("nan")) is True:
-            found = found | ranges.may_be_nan
-        return found
+            may_match = may_match | ranges.may_be_nan
+        return may_match
 
 
 class ColumnRanges:
@@ -192,11 +192,11 @@ def _some_value_may_match(leaf: BoundLeaf, lower: pa.Array, upper: pa.Array) -> 
                 least = arrow_literal(type_, min(literals))
                 greatest = arrow_literal(type_, max(literals))
                 return _at_most(lower, greatest) & _at_least(upper, least)
-            found = np.zeros(rows, np.bool_)
+            may_match = np.zeros(rows, np.bool_)
             for value in literals:
                 literal = arrow_literal(type_, value)
-                found |= _at_most(lower, literal) & _at_least(upper, literal)
-            return found
+                may_match |= _at_most(lower, literal) & _at_least(upper, literal)
+            return may_match
         case BoundSet():
             # bounds need not be values, so they never rule out != and NOT IN
             return np.ones(rows, np.bool_)

@@ -48,10 +48,10 @@ class SpecFilters:
         if spec_id not in self._filters:
             spec = self._metadata.spec_by_id.get(spec_id)
             if spec is None:
-                known = ", ".join(str(i) for i in self._metadata.spec_by_id)
+                spec_ids = ", ".join(str(i) for i in self._metadata.spec_by_id)
                 raise InvalidMetadataError(
                     f"{manifest.manifest_path}: partition spec {spec_id} is not in the table's "
-                    f"metadata, which has {known}"
+                    f"metadata, which has {spec_ids}"
                 )
             self._filters[spec_id] = self._project(spec)
         return self._filters[spec_id]

@@ -29,24 +29,24 @@ class PartitionCodes:
             values = pc.unique(comparable)
             # numbered anew at each field, so that the product of many fields cannot overflow
             combined = codes * len(values) + _positions(comparable, values)
-            known, codes = np.unique(combined, return_inverse=True)
-            self._levels.append((column.type, values, known))
+            distinct, codes = np.unique(combined, return_inverse=True)
+            self._levels.append((column.type, values, distinct))
         self.codes = codes
 
     def find(self, partitions: pa.StructArray) -> Codes:
         """The number of each tuple; -1 for a tuple that has none."""
         codes = np.zeros(len(partitions), np.int64)
         for column, level in zip(partitions.flatten(), self._levels, strict=True):
-            type_, values, known = level
+            type_, values, distinct = level
             if column.type == type_:
                 position = _positions(_comparable(column), values)
             else:
                 # only values of no known type come in several
                 position = _positions(as_texts(column), as_texts(values))
             combined = codes * len(values) + position
-            at = np.minimum(np.searchsorted(known, combined), len(known) - 1)
-            found = (codes >= 0) & (position >= 0) & (known[at] == combined)
-            codes = np.where(found, at, -1)
+            at = np.minimum(np.searchsorted(distinct, combined), len(distinct) - 1)
+            is_in_level = (codes >= 0) & (position >= 0) & (distinct[at] == combined)
+            codes = np.where(is_in_level, at, -1)
         return codes
 
 
@@ -71,8 +71,8 @@ def as_texts(values: pa.Array) -> pa.Array:
 
 
 def _positions(column: pa.Array, values: pa.Array) -> Codes:
-    found = pc.index_in(column, value_set=values, skip_nulls=False)
-    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int64)
+    positions = pc.index_in(column, value_set=values, skip_nulls=False)
+    return np.asarray(pc.fill_null(positions, -1).to_numpy(zero_copy_only=False), np.int64)
 
 
 def _comparable(column: pa.Array) -> pa.Array:

@@ -18,19 +18,19 @@ def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predic
 
     They are bound row predicates; the entries have the metrics of their columns.
     """
-    left = dict(enumerate(conditions))
+    unproven = dict(enumerate(conditions))
     for planned in files:
         metrics = MetricsFilter(planned.entries)
-        for number, condition in list(left.items()):
+        for number, condition in list(unproven.items()):
             strict = project_strict(condition, planned.spec, planned.partition_type)
             proven = matching_partitions(planned.entries, strict)
             if not proven.all():
                 proven |= metrics.proven(condition)
             if not proven.all():
-                del left[number]
-        if not left:
+                del unproven[number]
+        if not unproven:
             break
-    return set(left)
+    return set(unproven)
 
 
 def never_null(proven: Iterable[Predicate]) -> frozenset[int]:

@@ -119,8 +119,8 @@ class ScanPlan:
         )
         index, compared = self._index(deletes)
         self._count(delete_files=index.count)
-        asked = self._filter_columns() | self._metrics
-        metrics = asked.union(c.field_id for c in compared)
+        metrics_ids = self._filter_columns() | self._metrics
+        metrics = metrics_ids.union(c.field_id for c in compared)
         for manifest, (table, known) in self._read(data, metrics):
             spec_filter = self._filters.of(manifest)
             if manifest.added_files_count is None or manifest.existing_files_count is None:
@@ -160,7 +160,7 @@ class ScanPlan:
 
         NaN is outside of bounds, and bounds of uuids come in two orders.
         """
-        found = []
+        predicates = []
         for field_id in sorted(field_ids):
             field = next(
                 (
@@ -173,10 +173,10 @@ class ScanPlan:
             if field is None or isinstance(field.type, FloatType | DoubleType | UUIDType):
                 continue
             if isinstance(field.type, PrimitiveType):
-                found.append(
+                predicates.append(
                     BoundColumn(field_id=field_id, name=field.name, type=field.type, required=False)
                 )
-        return found
+        return predicates
 
     def _read(
         self, manifests: Sequence[ManifestFile], metrics: frozenset[int]
@@ -219,8 +219,8 @@ class ScanPlan:
                 return matching_partitions(table, strict)
 
     def _count(self, **more: int) -> None:
-        counted = {name: getattr(self.statistics, name) + n for name, n in more.items()}
-        self.statistics = replace(self.statistics, **counted)
+        counts = {name: getattr(self.statistics, name) + n for name, n in more.items()}
+        self.statistics = replace(self.statistics, **counts)
 
 
 def _live_files(manifest: ManifestFile) -> int:
@@ -272,9 +272,9 @@ def _split_offsets(table: pa.Table) -> list[list[int] | None]:
     many = pc.fill_null(pc.greater(pc.list_value_length(offsets), MAX_RANGES_OF_A_FILE), False)
     if pc.any(many).as_py():
         lists = zip(offsets, many.to_pylist(), strict=True)
-        return [None if too_many else known.as_py() for known, too_many in lists]
-    found: list[list[int] | None] = offsets.to_pylist()
-    return found
+        return [None if too_many else offset_list.as_py() for offset_list, too_many in lists]
+    offset_lists: list[list[int] | None] = offsets.to_pylist()
+    return offset_lists
 
 
 def _partition_tuples(table: pa.Table) -> Iterable[tuple[object, ...]]:
@@ -286,8 +286,8 @@ def _partition_tuples(table: pa.Table) -> Iterable[tuple[object, ...]]:
     if any(pa.types.is_floating(column.type) for column in columns):
         # 0.0 and -0.0 are equal and not the same
         return zip(*parts, strict=True)
-    shared: dict[tuple[object, ...], tuple[object, ...]] = {}
-    return [shared.setdefault(p, p) for p in zip(*parts, strict=True)]
+    tuples: dict[tuple[object, ...], tuple[object, ...]] = {}
+    return [tuples.setdefault(p, p) for p in zip(*parts, strict=True)]
 
 
 def _tasks_from_columns(count: int, columns: Mapping[str, Iterable[object]]) -> list[ScanTask]:

@@ -141,10 +141,10 @@ def _pack(tasks: Iterable[ScanTask], options: SplitOptions) -> Iterator[list[Sca
     bins: list[_Bin] = []
     for task in tasks:
         weight = _weight(task, options)
-        found = next((b for b in bins if b.weight + weight <= options.target_size), None)
-        if found is not None:
-            found.tasks.append(task)
-            found.weight += weight
+        bin_ = next((b for b in bins if b.weight + weight <= options.target_size), None)
+        if bin_ is not None:
+            bin_.tasks.append(task)
+            bin_.weight += weight
             continue
         bins.append(_Bin([task], weight))
         if len(bins) > options.lookback:
@@ -160,15 +160,15 @@ def _evened(bins: list[list[ScanTask]], options: SplitOptions) -> list[list[Scan
     tasks = list(chain.from_iterable(bins))
     weights = [_weight(task, options) for task in tasks]
     lightest = [(0, i) for i in range(len(bins))]
-    chosen: list[list[int]] = [[] for _ in bins]
+    members: list[list[int]] = [[] for _ in bins]
     for task in sorted(range(len(tasks)), key=weights.__getitem__, reverse=True):
         weight, bin_ = lightest[0]
         heapq.heapreplace(lightest, (weight + weights[task], bin_))
-        chosen[bin_].append(task)
+        members[bin_].append(task)
     before = max(sum(_weight(t, options) for t in bin_) for bin_ in bins)
     if max(weight for weight, _ in lightest) >= before:
         return bins
-    return [[tasks[i] for i in sorted(bin_)] for bin_ in chosen]
+    return [[tasks[i] for i in sorted(bin_)] for bin_ in members]
 
 
 def _weight(task: ScanTask, options: SplitOptions) -> int:

@@ -80,14 +80,14 @@ def record_schema(struct: StructType, name: str) -> dict[str, Any]:
 
 
 def _record(struct: StructType, name: str, defined: set[str]) -> dict[str, Any]:
-    taken: set[str] = set()
+    names: set[str] = set()
     fields = []
     for f in struct.fields:
         field = _field(f, defined)
-        if field["name"] in taken:
+        if field["name"] in names:
             # two names may sanitise to one; names carry no meaning, so the id makes it unique
             field["name"] = f"{field['name']}_{f.field_id}"
-        taken.add(field["name"])
+        names.add(field["name"])
         fields.append(field)
     return {"type": "record", "name": name, "fields": fields}
 
@@ -214,8 +214,8 @@ def primitive_type(avro_type: Any) -> Type:
         case str():
             return _PRIMITIVES.get(avro_type, UnknownType())
         case [*branches]:
-            kept = [b for b in branches if b != "null"]
-            return primitive_type(kept[0]) if len(kept) == 1 else UnknownType()
+            not_null = [b for b in branches if b != "null"]
+            return primitive_type(not_null[0]) if len(not_null) == 1 else UnknownType()
         case {"logicalType": "decimal", "precision": int(precision), **rest}:
             scale = rest.get("scale", 0)
             return DecimalType(precision, scale if isinstance(scale, int) else 0)

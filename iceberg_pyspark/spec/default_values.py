@@ -69,13 +69,13 @@ def why_no_default(type_: Type, value: Any) -> str | None:
         if isinstance(type_, PrimitiveType):
             value_to_bytes(type_, value)
         text = json.dumps(value_to_json(type_, value), allow_nan=False)
-        read = value_from_json(type_, json.loads(text))
+        value_read_back = value_from_json(type_, json.loads(text))
     except (
         *(InvalidMetadataError, ValueError, TypeError, AttributeError, LookupError),
         *(ArithmeticError, struct.error),
     ) as e:
         return str(e)
-    return None if read == value else f"{value!r} reads back as {read!r}"
+    return None if value_read_back == value else f"{value!r} reads back as {value_read_back!r}"
 
 
 def _check_decimal(type_: DecimalType, value: Any) -> None:

@@ -32,11 +32,11 @@ def printable(text: str) -> str:
     >>> printable("two\nlines")
     'two\\nlines'
     """
-    shown = redact_text(text)
-    if shown.isprintable():
-        return shown
+    redacted_text = redact_text(text)
+    if redacted_text.isprintable():
+        return redacted_text
     return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in redacted_text
     )
 
 

@@ -54,15 +54,15 @@ def is_text(value: Any) -> bool:
 
 def is_deeper(value: Any, levels: int) -> bool:
     """Whether lists and objects nest deeper than so many levels."""
-    found = [value]
+    level = [value]
     for _ in range(levels + 1):
-        found = [
+        level = [
             child
-            for v in found
+            for v in level
             if isinstance(v, list | dict)
             for child in (v.values() if isinstance(v, dict) else v)
         ]
-        if not found:
+        if not level:
             return False
     return True
 
@@ -195,8 +195,8 @@ class JsonObject:
             return {}
         if isinstance(value, dict) and _is_plain(value):
             return value
-        found = self.object(key)
-        return {name: found.string(name) for name in found.names()}
+        entries = self.object(key)
+        return {name: entries.string(name) for name in entries.names()}
 
     def wrong(self, key: str, rule: str, index: int | None = None) -> InvalidMetadataError:
         """The error for a field, or an item of it, that breaks a rule."""

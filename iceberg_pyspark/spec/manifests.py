@@ -1,15 +1,15 @@
 """Manifests, their entries, and the files they track, as values.
 
-Specification, "Manifests", "Manifest Lists". Their Avro schemas are `spec/avro_schemas.py`; reading
-and writing them is `storage/manifest_files.py`. While a scan is planned, entries are rows of an
-Arrow table (`storage/manifest_columns.py`), not these objects: these are what a commit adds, keeps
-and removes.
+Specification, "Manifests", "Manifest Lists". Their Avro schemas are `spec/avro_schemas.py`; their
+files are `storage/manifest_lists.py`, `storage/manifest_reader.py` and
+`storage/manifest_writer.py`. While a scan is planned, entries are rows of an Arrow table
+(`storage/manifest_columns.py`), not these objects: these are what a commit adds, keeps and removes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal
 
@@ -132,3 +132,18 @@ class ManifestFile:
 
 UNASSIGNED_SEQUENCE_NUMBER = -1
 """In a `ManifestFile` of a commit in the making: "this snapshot's sequence number"."""
+
+
+def with_counts(
+    manifest: ManifestFile, files: Mapping[EntryStatus, int], rows: Mapping[EntryStatus, int]
+) -> ManifestFile:
+    """The manifest with its numbers of files and rows, by the status of their entries."""
+    return replace(
+        manifest,
+        added_files_count=files[EntryStatus.ADDED],
+        existing_files_count=files[EntryStatus.EXISTING],
+        deleted_files_count=files[EntryStatus.DELETED],
+        added_rows_count=rows[EntryStatus.ADDED],
+        existing_rows_count=rows[EntryStatus.EXISTING],
+        deleted_rows_count=rows[EntryStatus.DELETED],
+    )

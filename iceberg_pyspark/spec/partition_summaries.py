@@ -28,7 +28,7 @@ def summarise_partitions(
                 zeros[i].add(math.copysign(1.0, value))
             else:
                 values[i].add(value)
-    found = tuple(
+    summaries = tuple(
         _summary(f.type, values[i], zeros[i]) for i, f in enumerate(partition_type.fields)
     )
     unbounded = any(
@@ -36,9 +36,9 @@ def summarise_partitions(
         and s.lower_bound is not None
         and s.upper_bound is not None
         and not may_bound_uuids(s.lower_bound, s.upper_bound)
-        for f, s in zip(partition_type.fields, found, strict=True)
+        for f, s in zip(partition_type.fields, summaries, strict=True)
     )
-    return None if unbounded else found
+    return None if unbounded else summaries
 
 
 def _summary(

@@ -89,9 +89,9 @@ def source_type(field: PartitionField, schemas: Sequence[Schema]) -> Type:
     column was dropped (conformance line 63).
     """
     for schema in schemas:
-        found = schema.field_by_id.get(field.source_id)
-        if found is not None:
-            return found.type
+        source = schema.field_by_id.get(field.source_id)
+        if source is not None:
+            return source.type
     return UnknownType()
 
 
@@ -120,8 +120,8 @@ def untyped_fields(spec: PartitionSpec, type_: StructType) -> frozenset[int]:
     """
     return frozenset(
         f.field_id
-        for f, typed in zip(spec.fields, type_.fields, strict=True)
-        if isinstance(typed.type, UnknownType) and not isinstance(f.transform, VoidTransform)
+        for f, type_field in zip(spec.fields, type_.fields, strict=True)
+        if isinstance(type_field.type, UnknownType) and not isinstance(f.transform, VoidTransform)
     )
 
 
@@ -270,7 +270,7 @@ def unified_partition_type(specs: Sequence[PartitionSpec], schemas: Sequence[Sch
     The newest spec gives a field its name; a void field takes the type the field had before it was
     dropped (conformance line 61). Values of unknown transforms are shown as strings, as in Java.
     """
-    found: dict[int, NestedField] = {}
+    field_by_id: dict[int, NestedField] = {}
     void: set[int] = set()
     for spec in sorted(specs, key=lambda s: -s.spec_id):
         for f in spec.fields:
@@ -278,11 +278,11 @@ def unified_partition_type(specs: Sequence[PartitionSpec], schemas: Sequence[Sch
             if isinstance(f.transform, UnknownTransform):
                 type_ = StringType()
             is_void = isinstance(f.transform, VoidTransform)
-            if f.field_id not in found:
-                found[f.field_id] = NestedField(field_id=f.field_id, name=f.name, type=type_)
+            if f.field_id not in field_by_id:
+                field_by_id[f.field_id] = NestedField(field_id=f.field_id, name=f.name, type=type_)
                 if is_void:
                     void.add(f.field_id)
             elif f.field_id in void and not is_void:
-                found[f.field_id] = replace(found[f.field_id], type=type_)
+                field_by_id[f.field_id] = replace(field_by_id[f.field_id], type=type_)
                 void.discard(f.field_id)
-    return StructType(tuple(found[i] for i in sorted(found)))
+    return StructType(tuple(field_by_id[i] for i in sorted(field_by_id)))

@@ -277,16 +277,16 @@ KNOWN_PROPERTIES: Mapping[str, TableProperty] = {
 
 def known_property(name: str) -> TableProperty | None:
     """What is known of a property; None: nothing, so that any text may be set."""
-    found = KNOWN_PROPERTIES.get(name)
-    if found is None:
-        found = next((p for p in _OF_COLUMNS if name.startswith(p.name)), None)
-    return found
+    table_property = KNOWN_PROPERTIES.get(name)
+    if table_property is None:
+        table_property = next((p for p in _OF_COLUMNS if name.startswith(p.name)), None)
+    return table_property
 
 
 def check_set_properties(properties: Mapping[str, str]) -> None:
     """Refuse values that a user must not set; raises `InvalidRequestError` naming the property."""
-    given: Mapping[Any, Any] = properties
-    for name, text in given.items():
+    texts: Mapping[Any, Any] = properties
+    for name, text in texts.items():
         if not isinstance(name, str) or not isinstance(text, str):
             raise InvalidRequestError(
                 f"property {name!r}: {text!r} is no text; names and values of properties are"

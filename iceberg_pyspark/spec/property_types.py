@@ -16,6 +16,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+_MAX_DIGITS = len(str(LONG_MAX))
 
 _WHOLE = re.compile(r"[+-]?\d{1,40}")
 _FRACTION = re.compile(
@@ -46,6 +47,19 @@ def whole_number(text: str, largest: int = LONG_MAX) -> int | None:
         return None
     number = int(text)
     return number if -largest - 1 <= number <= largest else None
+
+
+def count_in(text: str) -> int | None:
+    """The count in a text of a snapshot summary or a blob's properties; None where it is none.
+
+    >>> count_in("7"), count_in("-7"), count_in("many"), count_in("9223372036854775808")
+    (7, None, None, None)
+    """
+    # Python refuses to parse a text of very many digits
+    if not (text.isascii() and text.isdecimal()) or len(text) > _MAX_DIGITS:
+        return None
+    count = int(text)
+    return count if count <= LONG_MAX else None
 
 
 def fraction(text: str) -> float | None:
@@ -164,15 +178,15 @@ class ChoiceProperty:
 
 @dataclass(frozen=True, slots=True)
 class MatchedProperty:
-    """Text of some form, which `expected` describes; whoever reads it takes it apart."""
+    """Text of some form, which `expectation` describes; whoever reads it takes it apart."""
 
     name: str
     form: re.Pattern[str]
-    expected: str
+    expectation: str
 
     def problem(self, text: str) -> str | None:
         """See `TableProperty`."""
-        return None if self.form.fullmatch(text) else f"is not {self.expected}"
+        return None if self.form.fullmatch(text) else f"is not {self.expectation}"
 
 
 @dataclass(frozen=True, slots=True)

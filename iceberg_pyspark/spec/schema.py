@@ -76,15 +76,15 @@ class Schema:
     @cached_property
     def field_by_id(self) -> Mapping[int, NestedField]:
         """Every field, nested ones included, by id."""
-        found: dict[int, NestedField] = {}
+        fields: dict[int, NestedField] = {}
         for f in walk_fields(self.as_struct):
-            if f.field_id in found:
+            if f.field_id in fields:
                 raise InvalidMetadataError(
                     f"schema {self.schema_id}: field id {f.field_id} is used by both "
-                    f"'{found[f.field_id].name}' and '{f.name}'; ids must be unique"
+                    f"'{fields[f.field_id].name}' and '{f.name}'; ids must be unique"
                 )
-            found[f.field_id] = f
-        return found
+            fields[f.field_id] = f
+        return fields
 
     @cached_property
     def name_by_id(self) -> Mapping[int, str]:
@@ -129,13 +129,13 @@ class Schema:
         """The schema with only those columns, in the order asked; a dotted name keeps only that
         child.
         """
-        wanted = [self.find(name, case_sensitive=case_sensitive).field_id for name in names]
-        keep = set(wanted)
-        for field_id in wanted:
+        field_ids = [self.find(name, case_sensitive=case_sensitive).field_id for name in names]
+        keep = set(field_ids)
+        for field_id in field_ids:
             keep.update(f.field_id for f in walk_fields(self.field_by_id[field_id].type))
         pruned = {f.field_id: f for f in prune_fields(self.as_struct, keep).fields}
         order: dict[int, None] = {}
-        for field_id in wanted:
+        for field_id in field_ids:
             top = field_id
             while top in self.parent_by_id:
                 top = self.parent_by_id[top]
@@ -160,16 +160,16 @@ def prune_fields(struct: StructType, keep: Collection[int]) -> StructType:
     A map or list whose element is kept keeps its shape; a map with a kept value keeps its entire
     key (specification, "Schema Evolution": key structs never change).
     """
-    kept: list[NestedField] = []
+    fields: list[NestedField] = []
     for f in struct.fields:
-        pruned = _prune_type(f.type, keep)
-        if pruned is not None:
-            kept.append(replace(f, type=pruned))
+        type_ = _prune_type(f.type, keep)
+        if type_ is not None:
+            fields.append(replace(f, type=type_))
         elif f.field_id in keep:
-            kept.append(
+            fields.append(
                 f if not isinstance(f.type, StructType) else replace(f, type=StructType(()))
             )
-    return StructType(tuple(kept))
+    return StructType(tuple(fields))
 
 
 def _prune_type(type_: Type, keep: Collection[int]) -> Type | None:
@@ -330,11 +330,11 @@ def schema_from_json(data: JsonObject) -> Schema:
         identifier_field_ids=data.int32s("identifier-field-ids"),
     )
     try:
-        known = schema.field_by_id
+        field_by_id = schema.field_by_id
     except InvalidMetadataError as e:
         raise InvalidMetadataError(f"{data.path}: {e}" if data.path else str(e)) from e
     for i, field_id in enumerate(schema.identifier_field_ids):
-        if field_id not in known:
+        if field_id not in field_by_id:
             raise data.wrong("identifier-field-ids", "no field has this id", i)
     return schema
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from uuid import UUID
 
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.redaction import redacted
-from iceberg_pyspark.spec.counts import count_in
 from iceberg_pyspark.spec.display import html_table, printable, utc_text
 from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.spec.property_types import count_in
 
 MAIN = "main"
 RefType = Literal["branch", "tag"]
@@ -24,6 +25,15 @@ _SHOWN_COUNTS = (
     ("total-records", "rows"),
     ("total-data-files", "data files"),
 )
+
+
+def snapshot_id_of(uuid: UUID) -> int:
+    """The snapshot id that a random UUID gives: its halves XORed, without the sign bit.
+
+    >>> snapshot_id_of(UUID(int=(5 << 64) + 3))
+    6
+    """
+    return ((uuid.int >> 64) ^ uuid.int) & 0x7FFF_FFFF_FFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,22 +178,22 @@ class TableMetadata:
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """The snapshot of that id; raises `NoSuchSnapshotError`."""
-        found = self.snapshot_by_id.get(snapshot_id)
-        if found is None:
-            known = ", ".join(str(s.snapshot_id) for s in self.snapshots[-5:]) or "none"
+        snapshot = self.snapshot_by_id.get(snapshot_id)
+        if snapshot is None:
+            latest_ids = ", ".join(str(s.snapshot_id) for s in self.snapshots[-5:]) or "none"
             raise NoSuchSnapshotError(
                 f"table {self.location} has no snapshot {snapshot_id} (expired or never there); "
-                f"latest snapshots: {known}"
+                f"latest snapshots: {latest_ids}"
             )
-        return found
+        return snapshot
 
     def ref_snapshot(self, name: str) -> Snapshot:
         """The snapshot a branch or tag points at; raises `NoSuchSnapshotError` naming the refs."""
         ref = self.refs.get(name)
         if ref is None:
-            known = ", ".join(sorted(self.refs)) or "none"
+            names = ", ".join(sorted(self.refs)) or "none"
             raise NoSuchSnapshotError(
-                f"table {self.location} has no branch or tag '{name}'; there are: {known}"
+                f"table {self.location} has no branch or tag '{name}'; there are: {names}"
             )
         return self.snapshot(ref.snapshot_id)
 
@@ -251,9 +251,9 @@ def metadata_to_bytes(metadata: TableMetadata) -> bytes:
 
 def metadata_from_bytes(data: bytes, path: str) -> TableMetadata:
     """Parse an uncompressed metadata file; errors start with `path`."""
-    parsed = parse_json(data, path)
+    content = parse_json(data, path)
     try:
-        return metadata_from_json(parsed)
+        return metadata_from_json(content)
     except (InvalidMetadataError, UnsupportedFeatureError) as e:
         raise type(e)(f"{path}: {e}") from e
 
@@ -278,9 +278,9 @@ def metadata_from_json(data: Any) -> TableMetadata:
     # a writer may have said less than it used: the next id must be free all the same
     last_column_id = max(o.int32("last-column-id", 0), *(s.highest_field_id for s in schemas))
     highest_partition_id = max((f.field_id for s in specs for f in s.fields), default=999)
-    said = o.optional_int32("last-partition-id", 0)
+    declared_id = o.optional_int32("last-partition-id", 0)
     last_partition_id = (
-        max(said, highest_partition_id) if said is not None else highest_partition_id
+        max(declared_id, highest_partition_id) if declared_id is not None else highest_partition_id
     )
     return TableMetadata(
         format_version=version,
@@ -324,8 +324,8 @@ def _encryption_key(o: JsonObject) -> Mapping[str, Any]:
 
 
 def _schemas_from_json(o: JsonObject, version: int) -> tuple[tuple[Schema, ...], int]:
-    if found := o.objects("schemas"):
-        schemas = tuple(map(schema_from_json, found))
+    if objects := o.objects("schemas"):
+        schemas = tuple(map(schema_from_json, objects))
         current = o.int32("current-schema-id")
     elif version == 1 and o.has("schema"):
         schemas = (schema_from_json(o.object("schema")),)
@@ -339,8 +339,8 @@ def _schemas_from_json(o: JsonObject, version: int) -> tuple[tuple[Schema, ...],
 
 
 def _specs_from_json(o: JsonObject, version: int) -> tuple[tuple[PartitionSpec, ...], int]:
-    if found := o.objects("partition-specs"):
-        specs = tuple(map(spec_from_json, found))
+    if objects := o.objects("partition-specs"):
+        specs = tuple(map(spec_from_json, objects))
         default = o.int32("default-spec-id")
     elif version == 1 and o.has("partition-spec"):
         specs = (PartitionSpec(spec_id=0, fields=fields_from_json(o, "partition-spec")),)
@@ -354,8 +354,8 @@ def _specs_from_json(o: JsonObject, version: int) -> tuple[tuple[PartitionSpec, 
 
 
 def _sort_orders_from_json(o: JsonObject, version: int) -> tuple[tuple[SortOrder, ...], int]:
-    if found := o.objects("sort-orders"):
-        orders = tuple(map(sort_order_from_json, found))
+    if objects := o.objects("sort-orders"):
+        orders = tuple(map(sort_order_from_json, objects))
     elif version == 1 or o.has("sort-orders"):
         orders = (UNSORTED,)
     else:
@@ -372,8 +372,8 @@ def _sort_orders_from_json(o: JsonObject, version: int) -> tuple[tuple[SortOrder
 def _refs_from_json(
     o: JsonObject, snapshot_ids: set[int], current_snapshot_id: int | None
 ) -> dict[str, SnapshotRef]:
-    found = o.optional_object("refs")
-    refs = {} if found is None else {n: ref_from_json(found.object(n)) for n in found.names()}
+    objects = o.optional_object("refs")
+    refs = {} if objects is None else {n: ref_from_json(objects.object(n)) for n in objects.names()}
     if current_snapshot_id is not None and current_snapshot_id not in snapshot_ids:
         raise InvalidMetadataError(
             f"current-snapshot-id: {current_snapshot_id} is not in snapshots"

@@ -176,9 +176,9 @@ def transform_of(text: str, source_count: int) -> Transform:
     >>> transform_of("bucket[16]", 2)
     UnknownTransform(text='bucket[16]')
     """
-    parsed = parse_transform(text)
-    if source_count == 1 or isinstance(parsed, VoidTransform):
-        return parsed
+    transform = parse_transform(text)
+    if source_count == 1 or isinstance(transform, VoidTransform):
+        return transform
     return UnknownTransform(text)
 
 
@@ -485,6 +485,6 @@ def _java_timestamp(nanos: int) -> str:
     """
     days, of_day = divmod(nanos, 86_400_000_000_000)
     year, day = _year_and_day(days)
-    shown = f"+{year}" if year > 9999 else f"{year:05d}" if year < 0 else f"{year:04d}"
+    year_text = f"+{year}" if year > 9999 else f"{year:05d}" if year < 0 else f"{year:04d}"
     text, fraction = _clock(of_day)
-    return f"{shown}{day}T{text}{'.' if fraction else ''}{fraction.rstrip('0')}"
+    return f"{year_text}{day}T{text}{'.' if fraction else ''}{fraction.rstrip('0')}"

@@ -394,9 +394,9 @@ def _pad_fraction(text: str) -> tuple[str, int]:
 
 def _micros_of(text: str, *, zoned: bool) -> tuple[int, int]:
     padded, nanos = _pad_fraction(text.replace("Z", "+00:00"))
-    parsed = datetime.fromisoformat(padded)
-    if zoned != (parsed.tzinfo is not None):
+    time = datetime.fromisoformat(padded)
+    if zoned != (time.tzinfo is not None):
         raise ValueError(f"{text!r} {'needs' if zoned else 'must not have'} a zone offset")
-    if parsed.tzinfo is not None:
-        parsed = parsed.astimezone(timezone.utc).replace(tzinfo=None)
-    return (parsed - _EPOCH) // _MICROSECOND, nanos
+    if time.tzinfo is not None:
+        time = time.astimezone(timezone.utc).replace(tzinfo=None)
+    return (time - _EPOCH) // _MICROSECOND, nanos

@@ -204,17 +204,17 @@ def _read_bytes(data: bytes, offset: int) -> tuple[bytes, int]:
 
 
 def _read_header_map(data: bytes, offset: int) -> tuple[dict[str, bytes], int]:
-    found: dict[str, bytes] = {}
+    entries: dict[str, bytes] = {}
     while True:
         count, offset = _read_long(data, offset)
         if count == 0:
-            return found, offset
+            return entries, offset
         if count < 0:
             count = -count
             _, offset = _read_long(data, offset)
         for _ in range(count):
             key, offset = _read_bytes(data, offset)
-            found[key.decode("utf-8")], offset = _read_bytes(data, offset)
+            entries[key.decode("utf-8")], offset = _read_bytes(data, offset)
 
 
 def _header(schema: Mapping[str, Any], sync: bytes, codec: str) -> bytes:
@@ -291,11 +291,11 @@ class _SchemaRenamer:
                 return self._record(name, fields, schema, depth)
             case {"type": "fixed", "name": str(name), "size": int(size)} if size > 0:
                 self._definitions[name] = schema
-                kept = {}
+                attributes = {}
                 if schema.get("logicalType") == "decimal":
                     logical = ("logicalType", "precision", "scale")
-                    kept = {k: schema[k] for k in logical if k in schema}
-                return {"type": "fixed", "name": self._name(), "size": size, **kept}
+                    attributes = {k: schema[k] for k in logical if k in schema}
+                return {"type": "fixed", "name": self._name(), "size": size, **attributes}
             case {"type": "array", "items": items}:
                 renamed = self.rename(items, depth + 1)
                 if not _takes_bytes(renamed):
@@ -305,8 +305,8 @@ class _SchemaRenamer:
             case {"type": "map", "values": values}:
                 return {"type": "map", "values": self.rename(values, depth + 1)}
             case {"type": "bytes", "logicalType": "decimal"}:
-                kept = {k: schema[k] for k in ("precision", "scale") if k in schema}
-                return {"type": "bytes", "logicalType": "decimal", **kept}
+                attributes = {k: schema[k] for k in ("precision", "scale") if k in schema}
+                return {"type": "bytes", "logicalType": "decimal", **attributes}
             case {"type": inner} if inner != schema:
                 return self.rename(inner, depth + 1)
             case _:
@@ -395,10 +395,10 @@ def stream_records(stream: BinaryIO, location: str) -> AvroStream:
     cost = python_cost(renamed) + arrow_cost(renamed)
 
     def batches(max_records: int) -> Iterator[list[dict[str, Any]]]:
-        stored = _streamed_blocks(stream, sync, size)
+        compressed = _streamed_blocks(stream, sync, size)
         # rows may be many in few bytes: only what is held at once is bounded
         blocks = plain_blocks(
-            stored, codec, cost.of_bytes(), memory_limit(size) / 2, location, size, inf
+            compressed, codec, cost.of_bytes(), memory_limit(size) / 2, location, size, inf
         )
         return _batches(blocks, renamed, cost, max_records, location, size)
 
@@ -443,25 +443,25 @@ def _batches(
     plain = _PlainFile(_header(schema, _SYNC, "null"))
     count = 0
     batch: list[dict[str, Any]] = []
-    taken = 0.0
+    batch_cost = 0.0
     try:
         records = iter(fastavro.reader(cast("BinaryIO", plain)))
         for block in blocks:
             plain.add(block)
-            taken += cost.of(block.record_count, len(block.data))
-            left = block.record_count
-            while left:
-                wanted = min(left, most - len(batch))
-                found = cast("list[dict[str, Any]]", list(islice(records, wanted)))
-                if len(found) < wanted:
+            batch_cost += cost.of(block.record_count, len(block.data))
+            rows_left = block.record_count
+            while rows_left:
+                row_count = min(rows_left, most - len(batch))
+                rows = cast("list[dict[str, Any]]", list(islice(records, row_count)))
+                if len(rows) < row_count:
                     raise EOFError
-                left -= wanted
-                count += wanted
-                batch += found
-                if len(batch) == most or taken > _BATCH_BYTES:
+                rows_left -= row_count
+                count += row_count
+                batch += rows
+                if len(batch) == most or batch_cost > _BATCH_BYTES:
                     yield batch
                     batch = []
-                    taken = 0.0
+                    batch_cost = 0.0
     except IcebergError:
         raise
     except Exception as e:  # a decoder fails in any way on damaged bytes

@@ -75,9 +75,9 @@ def plain_blocks(
     `OSError`, `zlib.error` or `lzma.LZMAError` for a block that is damaged.
     """
     for count, block in blocks:
-        left = int(min(room, (most - cost.of(count, 0)) / max(cost.per_byte, 1)))
-        plain = _decompress(block, codec, left) if left >= 0 else None
-        if plain is None or len(plain) > left:
+        rows_left = int(min(room, (most - cost.of(count, 0)) / max(cost.per_byte, 1)))
+        plain = _decompress(block, codec, rows_left) if rows_left >= 0 else None
+        if plain is None or len(plain) > rows_left:
             raise too_large(location, file_size)
         if count > len(plain):
             raise ValueError(f"a block declares {count} records in {len(plain)} bytes")

@@ -121,8 +121,8 @@ class _Memory:
             self._size += len(data) - len(self._entries.pop(key, b""))
             self._entries[key] = data
             while self._size > max_bytes:
-                _, dropped = self._entries.popitem(last=False)
-                self._size -= len(dropped)
+                _, oldest = self._entries.popitem(last=False)
+                self._size -= len(oldest)
 
     def stored(self) -> int:
         with self._lock:
@@ -167,9 +167,9 @@ def _load(folder: str | None, key: str) -> bytes | None:
 def _evict(folder: str, max_bytes: int) -> None:
     with contextlib.suppress(OSError):
         with os.scandir(folder) as entries:
-            found = [(e.stat().st_mtime_ns, e.stat().st_size, e.path) for e in entries]
-        excess = sum(size for _, size, _ in found) - max_bytes
-        for _, size, path in sorted(found):
+            files = [(e.stat().st_mtime_ns, e.stat().st_size, e.path) for e in entries]
+        excess = sum(size for _, size, _ in files) - max_bytes
+        for _, size, path in sorted(files):
             if excess <= 0:
                 return
             os.unlink(path)

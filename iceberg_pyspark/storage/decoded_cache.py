@@ -30,10 +30,10 @@ class DecodedCache(Generic[Value]):
     def get_or_read(self, io: FileIO, key: Hashable, read: Callable[[], Value]) -> Value:
         """The cached value, or a fresh one, which is kept if it fits at all."""
         with self._lock:
-            found = self._entries.get(key)
-            if found is not None and found[0] == io:
+            entry = self._entries.get(key)
+            if entry is not None and entry[0] == io:
                 self._entries.move_to_end(key)
-                return found[1]
+                return entry[1]
         value = read()
         size = self._size_of(value)
         with self._lock:

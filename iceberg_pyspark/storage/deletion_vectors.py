@@ -108,7 +108,7 @@ def write_deletion_vectors(
     for data_file, bitmap in bitmaps.items():
         if not bitmap:
             raise InvalidRequestError(f"{location}: no deleted rows given for {data_file}")
-    written = {}
+    blobs = {}
     with io.open_output(location) as stream, PuffinWriter(stream) as puffin:
         for data_file, bitmap in bitmaps.items():
             offset, size = puffin.add_blob(
@@ -119,8 +119,8 @@ def write_deletion_vectors(
                 data=encode_deletion_vector(bitmap),
                 properties={"referenced-data-file": data_file, "cardinality": str(len(bitmap))},
             )
-            written[data_file] = DeletionVectorBlob(offset, size, len(bitmap))
-    return written
+            blobs[data_file] = DeletionVectorBlob(offset, size, len(bitmap))
+    return blobs
 
 
 def _bitmap(positions: Iterable[int]) -> BitMap64:

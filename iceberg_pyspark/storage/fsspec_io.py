@@ -181,11 +181,11 @@ class FsspecFileIO:
         with self._errors("list", prefix):
             fs, path = self._file_system(prefix)
             try:
-                found = fs.find(path, detail=True)
+                entries = fs.find(path, detail=True)
             except FileNotFoundError:
                 return
         folder = path.rstrip("/")
-        for name, info in found.items():
+        for name, info in entries.items():
             if info["type"] == "file" and name.startswith(f"{folder}/"):
                 yield FileInfo(
                     location=prefix.rstrip("/") + name[len(folder) :],
@@ -373,12 +373,12 @@ class _Output(io.RawIOBase):
         with self._store._errors("write", self._location):
             if self._failed:
                 raise StorageError(f"cannot write {self._location}: an earlier write failed")
-            written = bytes(data)
+            content = bytes(data)
             self._failed = True
-            self._stream.write(written)
+            self._stream.write(content)
             self._failed = False
-            self._position += len(written)
-            return len(written)
+            self._position += len(content)
+            return len(content)
 
     def close(self) -> None:
         if self.closed:

@@ -17,17 +17,17 @@ class RedactingFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Called by the logger."""
         try:
-            said = record.getMessage()
+            message = record.getMessage()
         except (TypeError, ValueError, KeyError):
             return True  # arguments that do not fit: the handler will say so
-        shown = self.redacted(said)
-        if shown != said:
-            record.msg, record.args = shown, ()
+        redacted = self.redacted(message)
+        if redacted != message:
+            record.msg, record.args = redacted, ()
         if record.exc_info:
             traceback = logging.Formatter().formatException(record.exc_info)
-            shown = redact_text(traceback)
-            if shown != traceback:
-                record.exc_text, record.exc_info = shown, None
+            redacted = redact_text(traceback)
+            if redacted != traceback:
+                record.exc_text, record.exc_info = redacted, None
         return True
 
     def redacted(self, message: str) -> str:

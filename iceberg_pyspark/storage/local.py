@@ -179,18 +179,18 @@ class LocalFileIO:
 
 
 def _folder_entries(folder: str) -> list[tuple[str, os.stat_result]]:
-    found = []
+    entries = []
     with _errors("list", folder):
         try:
-            with os.scandir(local_path(folder)) as entries:
-                for entry in sorted(entries, key=lambda e: e.name):
+            with os.scandir(local_path(folder)) as iterator:
+                for entry in sorted(iterator, key=lambda e: e.name):
                     # a file may go between the listing and the look at it
                     with contextlib.suppress(FileNotFoundError):
-                        found.append((entry.name, _status(entry)))
+                        entries.append((entry.name, _status(entry)))
         except OSError as e:
             if e.errno not in _ABSENT:
                 raise
-    return found
+    return entries
 
 
 def _status(entry: os.DirEntry[str]) -> os.stat_result:

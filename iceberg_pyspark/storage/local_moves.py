@@ -16,11 +16,11 @@ from iceberg_pyspark.storage.local import local_path
 def files_below(location: str) -> list[tuple[str, str]]:
     """Folder and name of every file below a folder, relative to it, in the order of both."""
     top = local_path(location)
-    found = []
+    files = []
     for folder, _, names in os.walk(top):
         relative = os.path.relpath(folder, top)
-        found += [(relative, name) for name in names]
-    return sorted(found)
+        files += [(relative, name) for name in names]
+    return sorted(files)
 
 
 def sync_file(location: str) -> int:

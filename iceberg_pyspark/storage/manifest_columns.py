@@ -3,7 +3,7 @@
 Specification, "Manifest Entry Fields", "Data File Fields", "Sequence Number Inheritance" and "First
 Row ID Inheritance". The columns are `spec/entry_columns.py`. Two decoders stand behind
 `read_entries`, fastavro for small manifests and DataFusion for large ones; both give the same raw
-table, all rules are applied after it. `storage/manifest_files.py` has manifests as objects.
+table, all rules are applied after it. `storage/manifest_reader.py` has manifests as objects.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ def _check_complete(avro: AvroFile, manifest: ManifestFile) -> None:
         manifest.existing_files_count,
         manifest.deleted_files_count,
     )
-    listed = sum(count or 0 for count in counts)
-    if avro.record_count < listed:
+    entry_count = sum(count or 0 for count in counts)
+    if avro.record_count < entry_count:
         raise damaged(
-            avro.location, f"{avro.record_count} entries where its manifest list says {listed}"
+            avro.location, f"{avro.record_count} entries where its manifest list says {entry_count}"
         )
 
 
@@ -169,8 +169,8 @@ def _raw_type(schema: Any) -> pa.DataType:
         case {"type": "fixed"}:
             return pa.binary(schema["size"])
         case [*branches]:
-            kept = [b for b in branches if b != "null"]
-            return _raw_type(kept[0]) if kept else pa.null()
+            not_null = [b for b in branches if b != "null"]
+            return _raw_type(not_null[0]) if not_null else pa.null()
         case _:
             return _RAW_PRIMITIVES[schema]
 
@@ -228,10 +228,10 @@ class _EntryReader:
     def _column(
         self, parent: Mapping[str, pa.Array], name: str, field_id: int, type_: pa.DataType
     ) -> pa.Array:
-        found = parent.get(f"_{field_id}")
-        if found is None:
+        column = parent.get(f"_{field_id}")
+        if column is None:
             return pa.nulls(self._rows, type_)
-        return self._cast(found, type_, name)
+        return self._cast(column, type_, name)
 
     def _cast(self, array: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
         if array.type == type_:
@@ -269,13 +269,13 @@ class _EntryReader:
         return lower
 
     def _partition(self, partition_type: StructType) -> pa.Array:
-        written = self._file.get(f"_{_PARTITION}")
-        found = {} if written is None else _children(written)
+        partition = self._file.get(f"_{_PARTITION}")
+        columns = {} if partition is None else _children(partition)
         fields = partition_type.fields
-        positional = list(found.values())
+        positional = list(columns.values())
         arrays = []
         for i, f in enumerate(fields):
-            array = found.get(f"_{f.field_id}")
+            array = columns.get(f"_{f.field_id}")
             if array is None and self._format_version == "1" and len(positional) == len(fields):
                 # only since v2 must the ids be those of the spec
                 array = positional[i]
@@ -374,12 +374,12 @@ class _EntryReader:
         key_numbers = _numpy(keys)
         out = {}
         for field_id in field_ids:
-            found = np.flatnonzero(key_numbers == field_id)
+            positions = np.flatnonzero(key_numbers == field_id)
             at = np.full(self._rows, -1, np.int64)
             # the entry whose list a key lies in; keys outside every list belong to none
-            row = np.searchsorted(offsets, found, side="right") - 1
+            row = np.searchsorted(offsets, positions, side="right") - 1
             inside = (row >= 0) & (row < self._rows)
-            at[row[inside]] = found[inside]
+            at[row[inside]] = positions[inside]
             if lists.null_count:
                 at[_numpy(pc.is_null(lists))] = -1
             out[metric_column(metric, field_id)] = values.take(pa.array(at, mask=at < 0))
@@ -403,17 +403,17 @@ def _fill(column: pa.Array, value: int | None) -> pa.Array:
     return column if value is None else pc.fill_null(column, value)
 
 
-def _may_cast(written: pa.DataType, wanted: pa.DataType) -> bool:
+def _may_cast(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether a value keeps its meaning: promotions, and widths other writers chose."""
-    if pa.types.is_null(written):
+    if pa.types.is_null(source):
         return True
-    if pa.types.is_integer(written):
-        return bool(pa.types.is_integer(wanted))
-    if pa.types.is_floating(written):
-        return bool(pa.types.is_floating(wanted))
-    if pa.types.is_decimal(written):
-        return bool(pa.types.is_decimal(wanted)) and written.scale == wanted.scale
-    if pa.types.is_list(written):
-        return bool(pa.types.is_list(wanted)) and _may_cast(written.value_type, wanted.value_type)
-    binary = pa.types.is_binary(written) or pa.types.is_fixed_size_binary(written)
-    return binary and bool(pa.types.is_binary(wanted))
+    if pa.types.is_integer(source):
+        return bool(pa.types.is_integer(target))
+    if pa.types.is_floating(source):
+        return bool(pa.types.is_floating(target))
+    if pa.types.is_decimal(source):
+        return bool(pa.types.is_decimal(target)) and source.scale == target.scale
+    if pa.types.is_list(source):
+        return bool(pa.types.is_list(target)) and _may_cast(source.value_type, target.value_type)
+    binary = pa.types.is_binary(source) or pa.types.is_fixed_size_binary(source)
+    return binary and bool(pa.types.is_binary(target))

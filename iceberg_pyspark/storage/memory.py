@@ -81,8 +81,8 @@ class MemoryFileIO:
         """All files below a folder, in the order of their names."""
         folder = prefix.rstrip("/") + "/"
         with self._lock:
-            found = sorted((name, len(data)) for name, data in self._files.items())
-        for name, size in found:
+            files = sorted((name, len(data)) for name, data in self._files.items())
+        for name, size in files:
             if name.startswith(folder):
                 yield FileInfo(location=name, size=size, modified_ms=None)
 

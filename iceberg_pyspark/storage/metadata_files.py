@@ -129,8 +129,8 @@ def parse_version(location: str) -> int:
     >>> parse_version("s3://b/t/00012-d7.metadata.json"), parse_version("/t/v3.metadata.json")
     (12, -1)
     """
-    found = _VERSION.match(location.rpartition("/")[2])
-    return int(found.group(1)) if found else -1
+    version = _VERSION.match(location.rpartition("/")[2])
+    return int(version.group(1)) if version else -1
 
 
 def _gunzip(data: bytes, location: str, max_bytes: int) -> bytes:

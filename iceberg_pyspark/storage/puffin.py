@@ -209,16 +209,16 @@ def _parse_payload(
     payload: bytes, location: str, blobs_end: int
 ) -> tuple[tuple[PuffinBlob, ...], Mapping[str, str]]:
     try:
-        parsed = json.loads(payload)
+        content = json.loads(payload)
     except (ValueError, RecursionError) as e:
         raise InvalidMetadataError(f"{location}: the Puffin footer is no valid JSON ({e})") from e
-    if not isinstance(parsed, dict) or not isinstance(parsed.get("blobs"), list):
+    if not isinstance(content, dict) or not isinstance(content.get("blobs"), list):
         raise InvalidMetadataError(f"{location}: Puffin footer: blobs: required list")
     blobs = tuple(
         _blob_from_json(b, f"{location}: Puffin footer: blobs[{i}]", blobs_end)
-        for i, b in enumerate(parsed["blobs"])
+        for i, b in enumerate(content["blobs"])
     )
-    return blobs, _strings(parsed.get("properties"), f"{location}: Puffin footer: properties")
+    return blobs, _strings(content.get("properties"), f"{location}: Puffin footer: properties")
 
 
 def _blob_from_json(data: Any, where: str, blobs_end: int) -> PuffinBlob:

@@ -72,7 +72,7 @@ def load_ours() -> Plan:
     from iceberg_pyspark.sql_text.filters import parse_filter
     from iceberg_pyspark.storage.local import LocalFileIO
     from iceberg_pyspark.storage.manifest_columns import read_entries
-    from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+    from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 
     def plan(location: str, selected: Range | None) -> int:
         io = LocalFileIO()

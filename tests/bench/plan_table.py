@@ -30,7 +30,8 @@ from iceberg_pyspark.spec.types import (
 )
 from iceberg_pyspark.spec.values import value_to_bytes
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_files import write_manifest, write_manifest_list
+from iceberg_pyspark.storage.manifest_lists import write_manifest_list
+from iceberg_pyspark.storage.manifest_writer import write_manifest
 
 _DECIMAL = DecimalType(15, 2)
 _COLUMNS: tuple[tuple[str, PrimitiveType], ...] = (

@@ -28,11 +28,8 @@ from iceberg_pyspark.sql_text.filters import parse_filter
 from iceberg_pyspark.sql_text.schemas import parse_schema
 from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
 from iceberg_pyspark.storage.manifest_columns import Decoder, read_entries
-from iceberg_pyspark.storage.manifest_files import (
-    read_manifest_entries,
-    read_manifest_header,
-    read_manifest_list,
-)
+from iceberg_pyspark.storage.manifest_lists import read_manifest_list
+from iceberg_pyspark.storage.manifest_reader import read_manifest_entries, read_manifest_header
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.puffin import PuffinWriter, read_puffin_blob, read_puffin_footer
 from iceberg_pyspark.table.changes.create_table import create_table

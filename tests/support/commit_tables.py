@@ -21,7 +21,8 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import LongType, NestedField, StringType
-from iceberg_pyspark.storage.manifest_files import read_manifest_entries, read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.metadata_files import write_table_metadata
 from iceberg_pyspark.table.changes.commit import Clock

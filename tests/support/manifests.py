@@ -17,7 +17,8 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import NestedField, PrimitiveType
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_files import write_manifest, write_manifest_list
+from iceberg_pyspark.storage.manifest_lists import write_manifest_list
+from iceberg_pyspark.storage.manifest_writer import write_manifest
 
 SNAPSHOT_ID = 77
 SEQUENCE_NUMBER = 5

@@ -18,7 +18,7 @@ from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
 from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.manifest_columns import Decoder, read_entries
-from iceberg_pyspark.storage.manifest_files import read_manifest_list
+from iceberg_pyspark.storage.manifest_lists import read_manifest_list
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.puffin import read_puffin_blob, read_puffin_footer
 

@@ -221,8 +221,8 @@ def _kind(prop: TableProperty | None) -> tuple[str, str]:
             return ", ".join(map(_code, choices)), _code(default)
         case FractionProperty(default=default):
             return "number between 0 and 1", str(default)
-        case MatchedProperty(expected=expected):
-            return expected.replace("<", "&lt;"), ""
+        case MatchedProperty(expectation=expectation):
+            return expectation.replace("<", "&lt;"), ""
         case ColumnProperties(kind=kind):
             return _kind(kind)
         case _:

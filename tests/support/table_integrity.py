@@ -19,7 +19,8 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_files import read_manifest_entries, read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 
 
 def table_problems(table: Table) -> list[str]:

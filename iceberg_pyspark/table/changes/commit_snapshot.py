@@ -22,7 +22,6 @@ from iceberg_pyspark.commits.manifest_changes import (
 from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted, Refused
 from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, AssertTableUUID
 from iceberg_pyspark.commits.snapshot_changes import SnapshotAction, plan_snapshot
-from iceberg_pyspark.commits.snapshot_ids import snapshot_id_of
 from iceberg_pyspark.commits.summary import REPLACE_PARTITIONS, WRITE_ID, snapshot_summary
 from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef, TableUpdate
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
@@ -41,7 +40,7 @@ from iceberg_pyspark.spec.properties import (
     SUMMARY_PARTITION_LIMIT,
 )
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef, snapshot_id_of
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
@@ -51,14 +50,13 @@ from iceberg_pyspark.storage.locations import (
     manifest_list_file_name,
 )
 from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_files import (
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests, write_manifest_list
+from iceberg_pyspark.storage.manifest_reader import (
     read_manifest_entries,
     read_manifest_header,
     read_partition_types,
-    read_snapshot_manifests,
-    write_manifest,
-    write_manifest_list,
 )
+from iceberg_pyspark.storage.manifest_writer import write_manifest
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.written_files import WrittenFiles, remove_files
 

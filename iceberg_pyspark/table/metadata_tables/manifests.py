@@ -29,7 +29,7 @@ from iceberg_pyspark.spec.types import (
 )
 from iceberg_pyspark.spec.values import value_from_bytes
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows, arrow_of_rows
 
 _COUNTS = (

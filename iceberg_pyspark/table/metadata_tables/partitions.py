@@ -30,7 +30,7 @@ from iceberg_pyspark.spec.types import (
 )
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows
 from iceberg_pyspark.table.metadata_tables.values import partition_of_values, partition_values
 

@@ -40,7 +40,7 @@ from iceberg_pyspark.spec.types import LongType, NestedField, StructType
 from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.metadata_tables.rows import batch_of
 from iceberg_pyspark.table.metadata_tables.values import (
     partition_of_values,

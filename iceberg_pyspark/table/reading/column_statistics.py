@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
-from iceberg_pyspark.spec.counts import count_in
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
+from iceberg_pyspark.spec.property_types import count_in
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import (

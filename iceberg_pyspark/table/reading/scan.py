@@ -40,7 +40,7 @@ from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_files import read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.changes.row_deletes import deleted_before
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
 

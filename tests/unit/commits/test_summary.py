@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark.commits.manifest_changes import plan_merge
 from iceberg_pyspark.commits.retry import RetryPolicy, commit_retry_policy
-from iceberg_pyspark.commits.snapshot_ids import snapshot_id_of
 from iceberg_pyspark.commits.summary import snapshot_summary
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent, ManifestFile
-from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.snapshots import Snapshot, snapshot_id_of
 
 
 def a_file(content: FileContent = FileContent.DATA, rows: int = 2) -> DataFile:

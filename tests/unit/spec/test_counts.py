@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.spec.counts import count_in
+from iceberg_pyspark.spec.property_types import count_in
 
 MOST = 2**63 - 1
 

@@ -33,15 +33,15 @@ from iceberg_pyspark.spec.types import (
     StructType,
     UUIDType,
 )
-from iceberg_pyspark.storage.manifest_files import (
+from iceberg_pyspark.storage.manifest_lists import (
     WrittenManifestList,
     _manifest_file_record,
-    read_manifest_header,
     read_manifest_list,
     read_snapshot_manifests,
-    write_manifest,
     write_manifest_list,
 )
+from iceberg_pyspark.storage.manifest_reader import read_manifest_header
+from iceberg_pyspark.storage.manifest_writer import write_manifest
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.manifests import (
     NO_COLUMNS,

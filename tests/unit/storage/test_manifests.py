@@ -42,7 +42,7 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 from iceberg_pyspark.storage.manifest_columns import Decoder, read_entries
-from iceberg_pyspark.storage.manifest_files import read_manifest_entries, read_partition_types
+from iceberg_pyspark.storage.manifest_reader import read_manifest_entries, read_partition_types
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.manifests import (
     SEQUENCE_NUMBER,

@@ -35,7 +35,7 @@ from iceberg_pyspark.spec.types import LongType, StructType
 from iceberg_pyspark.spec.values import value_to_bytes
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_files import read_manifest_entries
+from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 from iceberg_pyspark.table.changes import commit_snapshot
 from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
 from iceberg_pyspark.table.changes.commit_files import (

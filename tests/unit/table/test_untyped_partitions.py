@@ -41,7 +41,7 @@ from iceberg_pyspark.spec.types import (
     TimestamptzType,
     UUIDType,
 )
-from iceberg_pyspark.storage.manifest_files import read_partition_types
+from iceberg_pyspark.storage.manifest_reader import read_partition_types
 from iceberg_pyspark.table.changes.commit_files import commit_action, commit_append
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table import Table

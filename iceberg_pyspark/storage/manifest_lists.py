@@ -1,0 +1,310 @@
+"""Manifest lists: the manifests of a snapshot, written by a commit and read by all.
+
+Specification, "Manifest Lists", "First Row ID Assignment" and Appendix E for v1. Numbers that a
+commit only knows once it succeeds (sequence numbers, first row ids) are left to inheritance in a
+manifest and assigned in the list, so that a retry writes a new list and keeps its manifests, byte
+for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec.avro_schemas import manifest_file_schema
+from iceberg_pyspark.spec.json_fields import MAX_INT64
+from iceberg_pyspark.spec.manifests import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    EntryStatus,
+    ManifestContent,
+    ManifestFile,
+    PartitionFieldSummary,
+    with_counts,
+)
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.storage.avro import damaged, read_avro, write_avro
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
+from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_reader import read_manifest_header
+
+T = TypeVar("T")
+
+_CACHE_BYTES = 32 * 1024 * 1024
+_LISTS: DecodedCache[tuple[ManifestFile, ...]] = DecodedCache(
+    _CACHE_BYTES, lambda manifests: sum(map(_memory_of, manifests))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenManifestList:
+    """What a manifest list assigned: `manifests` as a reader will see them.
+
+    `next_row_id` is the first row id not assigned, `added_rows` the snapshot's `added-rows`; both
+    are None before v3.
+    """
+
+    manifests: tuple[ManifestFile, ...]
+    next_row_id: int | None
+    added_rows: int | None
+
+
+def write_manifest_list(
+    file_io: FileIO,
+    location: str,
+    manifests: Iterable[ManifestFile],
+    *,
+    format_version: int,
+    snapshot_id: int,
+    parent_snapshot_id: int | None,
+    sequence_number: int,
+    first_row_id: int | None = None,
+    codec: str = "gzip",
+) -> WrittenManifestList:
+    """Write a snapshot's manifest list.
+
+    Manifests whose sequence number is unassigned get the snapshot's. `first_row_id` is the table's
+    `next-row-id` and required since v3: data manifests without one get theirs from it, in order.
+    """
+    if format_version >= 3 and first_row_id is None:
+        raise InvalidRequestError(
+            f"{location}: a v{format_version} manifest list needs a first row id"
+        )
+    assigned = [_with_sequence_number(m, snapshot_id, sequence_number) for m in manifests]
+    if format_version >= 2:
+        assigned = [_with_known_counts(file_io, m) for m in assigned]
+    next_row_id = first_row_id if format_version >= 3 else None
+    metadata = {
+        "snapshot-id": str(snapshot_id),
+        "parent-snapshot-id": "null" if parent_snapshot_id is None else str(parent_snapshot_id),
+        "format-version": str(format_version),
+    }
+    if format_version >= 2:
+        metadata["sequence-number"] = str(sequence_number)
+    if next_row_id is not None:
+        metadata["first-row-id"] = str(next_row_id)
+        assigned, next_row_id = _with_first_row_ids(assigned, next_row_id)
+    write_avro(
+        file_io,
+        location,
+        manifest_file_schema(format_version),
+        (_manifest_file_record(m, location, format_version) for m in assigned),
+        metadata=metadata,
+        codec=codec,
+    )
+    return WrittenManifestList(
+        manifests=tuple(assigned),
+        next_row_id=next_row_id,
+        added_rows=None
+        if next_row_id is None or first_row_id is None
+        else next_row_id - first_row_id,
+    )
+
+
+def _with_sequence_number(
+    manifest: ManifestFile, snapshot_id: int, sequence_number: int
+) -> ManifestFile:
+    if manifest.sequence_number != UNASSIGNED_SEQUENCE_NUMBER:
+        return manifest
+    if manifest.added_snapshot_id != snapshot_id:
+        raise InvalidRequestError(
+            f"{manifest.manifest_path}: it was written for snapshot {manifest.added_snapshot_id} "
+            f"and has no sequence number, so snapshot {snapshot_id} cannot list it"
+        )
+    unassigned = manifest.min_sequence_number == UNASSIGNED_SEQUENCE_NUMBER
+    return replace(
+        manifest,
+        sequence_number=sequence_number,
+        min_sequence_number=sequence_number if unassigned else manifest.min_sequence_number,
+    )
+
+
+def _with_known_counts(file_io: FileIO, manifest: ManifestFile) -> ManifestFile:
+    """Counts that v1 lists may leave out, and that v2 requires, from the manifest itself."""
+    counts = (
+        manifest.added_files_count,
+        manifest.existing_files_count,
+        manifest.deleted_files_count,
+        manifest.added_rows_count,
+        manifest.existing_rows_count,
+        manifest.deleted_rows_count,
+    )
+    if None not in counts:
+        return manifest
+    files = dict.fromkeys(EntryStatus, 0)
+    rows = dict.fromkeys(EntryStatus, 0)
+    avro = read_avro(file_io, manifest.manifest_path)
+    for record in avro.records():
+        status = EntryStatus(record["_0"])
+        files[status] += 1
+        rows[status] += record["_2"]["_103"]
+    return with_counts(manifest, files, rows)
+
+
+def _with_first_row_ids(
+    manifests: Iterable[ManifestFile], next_row_id: int
+) -> tuple[list[ManifestFile], int]:
+    assigned = []
+    for m in manifests:
+        if m.content is ManifestContent.DELETES:
+            assigned.append(replace(m, first_row_id=None))
+        elif m.first_row_id is not None:
+            assigned.append(m)
+        else:
+            assigned.append(replace(m, first_row_id=next_row_id))
+            # counts are there: _with_known_counts came before
+            next_row_id += (m.added_rows_count or 0) + (m.existing_rows_count or 0)
+            if not 0 <= next_row_id <= MAX_INT64:
+                raise InvalidMetadataError(
+                    f"{m.manifest_path}: its rows would get ids up to {next_row_id}, which no "
+                    "table has; the table's metadata or the manifest is damaged"
+                )
+    return assigned, next_row_id
+
+
+def _manifest_file_record(m: ManifestFile, location: str, format_version: int) -> dict[str, Any]:
+    if format_version == 1 and m.content is not ManifestContent.DATA:
+        raise InvalidRequestError(
+            f"{location}: a v1 table cannot list the deletes of {m.manifest_path}"
+        )
+    return {
+        "manifest_path": m.manifest_path,
+        "manifest_length": m.manifest_length,
+        "partition_spec_id": m.partition_spec_id,
+        "content": int(m.content),
+        "sequence_number": m.sequence_number,
+        "min_sequence_number": m.min_sequence_number,
+        "added_snapshot_id": m.added_snapshot_id,
+        "added_files_count": m.added_files_count,
+        "existing_files_count": m.existing_files_count,
+        "deleted_files_count": m.deleted_files_count,
+        "added_rows_count": m.added_rows_count,
+        "existing_rows_count": m.existing_rows_count,
+        "deleted_rows_count": m.deleted_rows_count,
+        "partitions": None
+        if m.partitions is None
+        else [
+            {
+                "contains_null": s.contains_null,
+                "contains_nan": s.contains_nan,
+                "lower_bound": s.lower_bound,
+                "upper_bound": s.upper_bound,
+            }
+            for s in m.partitions
+        ],
+        "key_metadata": m.key_metadata,
+        "first_row_id": m.first_row_id,
+    }
+
+
+def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
+    """The manifests of a snapshot, from its manifest list or, in old v1 tables, its own list."""
+    if snapshot.manifest_list is not None:
+        manifests = read_manifest_list(file_io, snapshot.manifest_list)
+        data_files = snapshot.summary.get("total-data-files", "0")
+        if not manifests and data_files != "0":
+            # a list cut behind its header is a valid Avro file of an empty table
+            raise InvalidMetadataError(
+                f"{snapshot.manifest_list}: it lists nothing, and snapshot {snapshot.snapshot_id} "
+                f"has {data_files} data files; the file is cut short"
+            )
+        return manifests
+    return [
+        _manifest_without_list(file_io, location, snapshot.snapshot_id)
+        for location in snapshot.manifests or ()
+    ]
+
+
+def _manifest_without_list(file_io: FileIO, location: str, snapshot_id: int) -> ManifestFile:
+    header = read_manifest_header(file_io, location)
+    return ManifestFile(
+        manifest_path=location,
+        manifest_length=file_io.size(location),
+        partition_spec_id=header.spec.spec_id,
+        content=header.content,
+        added_snapshot_id=snapshot_id,
+    )
+
+
+def read_manifest_list(file_io: FileIO, location: str) -> list[ManifestFile]:
+    """The manifests of a list of any format version, in order."""
+    return list(_LISTS.get_or_read(file_io, location, lambda: _parsed_list(file_io, location)))
+
+
+def _parsed_list(file_io: FileIO, location: str) -> tuple[ManifestFile, ...]:
+    avro = read_avro(file_io, location)
+    manifests = []
+    room = memory_limit(avro.size) // 2
+    try:
+        for record in avro.records():
+            manifests.append(_manifest_file(record))
+            room -= _memory_of(manifests[-1])
+            if room < 0:
+                raise too_large(location, avro.size)
+        return tuple(manifests)
+    except (AttributeError, TypeError, ValueError) as e:
+        raise damaged(location, f"{e} in a manifest list's record") from e
+
+
+def _memory_of(manifest: ManifestFile) -> int:
+    """An upper bound of the bytes it takes."""
+    size = 800 + 4 * len(manifest.manifest_path) + len(manifest.key_metadata or b"")
+    for s in manifest.partitions or ():
+        size += 240 + len(s.lower_bound or b"") + len(s.upper_bound or b"")
+    return size
+
+
+def _manifest_file(r: Mapping[str, Any]) -> ManifestFile:
+    partitions = _of(r, 507, list)
+    return ManifestFile(
+        manifest_path=_required(r, 500, _of(r, 500, str)),
+        manifest_length=_required(r, 501, _integer(r, 501)),
+        partition_spec_id=_required(r, 502, _integer(r, 502, bits=32)),
+        content=ManifestContent(_integer(r, 517) or 0),
+        sequence_number=_integer(r, 515) or 0,
+        min_sequence_number=_integer(r, 516) or 0,
+        added_snapshot_id=_integer(r, 503),
+        added_files_count=_integer(r, 504, bits=32),
+        existing_files_count=_integer(r, 505, bits=32),
+        deleted_files_count=_integer(r, 506, bits=32),
+        added_rows_count=_integer(r, 512),
+        existing_rows_count=_integer(r, 513),
+        deleted_rows_count=_integer(r, 514),
+        partitions=None if partitions is None else tuple(map(_summary, partitions)),
+        key_metadata=_of(r, 519, bytes),
+        first_row_id=_integer(r, 520),
+    )
+
+
+def _summary(r: Mapping[str, Any]) -> PartitionFieldSummary:
+    return PartitionFieldSummary(
+        contains_null=_required(r, 509, _of(r, 509, bool)),
+        contains_nan=_of(r, 518, bool),
+        lower_bound=_of(r, 510, bytes),
+        upper_bound=_of(r, 511, bytes),
+    )
+
+
+def _of(r: Mapping[str, Any], field_id: int, type_: type[T]) -> T | None:
+    """A field of a record that has the type the specification gives, whatever its schema says."""
+    value = r.get(f"_{field_id}")
+    if value is not None and not isinstance(value, type_):
+        raise TypeError(f"field {field_id} is {type(value).__name__}, not {type_.__name__}")
+    return value
+
+
+def _integer(r: Mapping[str, Any], field_id: int, *, bits: int = 64) -> int | None:
+    value = r.get(f"_{field_id}")
+    if value is None:
+        return None
+    if type(value) is not int or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        raise ValueError(f"field {field_id} is no integer of {bits} bits")
+    return value
+
+
+def _required(r: Mapping[str, Any], field_id: int, value: T | None) -> T:
+    if value is None:
+        raise ValueError(f"field {field_id} is required")
+    return value
