@@ -1,6 +1,6 @@
 """Apache Iceberg for PySpark, with `pip install` and nothing else.
 
-Names are loaded when they are first asked for, so that the package also serves where pyspark is
+Names are loaded on first use, so that the package also serves where pyspark is
 not installed.
 """
 
@@ -56,9 +56,9 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name not in _MODULES:
             raise AttributeError(f"module 'iceberg_pyspark' has no attribute '{name}'")
-        found = getattr(import_module(_MODULES[name]), name)
-        globals()[name] = found
-        return found
+        value = getattr(import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -64,7 +64,7 @@ class NoSuchTableError(NotFoundError):
 
 
 class TableRecreatedError(NoSuchTableError):
-    """The table that was loaded is gone, and another one has its name; load it to work with it."""
+    """The loaded table was dropped or renamed, and another one has its name; load it again."""
 
 
 class NoSuchNamespaceError(NotFoundError):

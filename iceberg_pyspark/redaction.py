@@ -3,7 +3,7 @@
 A key is secret by a word in it (`s3.sse.key`, `adls.sas-token.<account>`), whatever stands around
 it. A text is searched for such keys with a value behind them, in each spelling that libraries and
 Spark print, and for URIs with a password. Every error of ours passes here (`errors.py`), so does
-what other libraries said before it goes into one; loggers do by `storage/library_logs.py`, Spark by
+texts of other libraries before they go into one; loggers do by `storage/library_logs.py`, Spark by
 `spark/bridge/hidden_secrets.py`. Redacting twice changes nothing more.
 """
 
@@ -125,25 +125,27 @@ def is_secret_key(key: str) -> bool:
 
 
 def redact_text(text: str) -> str:
-    """Any text without the secrets whose form tells them; a part of a path is none.
+    """Any text without the secrets that their form reveals; a part of a path is no secret.
 
     >>> redact_text("cannot open ftp://me:pw@host/t: {'s3.sse.key': 'abc'}; AccountKey=x+y==;a=b")
     "cannot open ftp://***@host/t: {'s3.sse.key': '***'}; AccountKey=***;a=b"
     """
     lowered = text.lower()
-    return _TEXT.sub(_shown, text) if any(hint in lowered for hint in _HINTS) else text
+    return _TEXT.sub(_replacement, text) if any(hint in lowered for hint in _HINTS) else text
 
 
-def _shown(found: re.Match[str]) -> str:
-    kept = next(g for g in found.groups() if g is not None)
-    if kept.endswith("=") and _PATH_BEFORE.search(found.string, 0, found.start()):
+def _replacement(match: re.Match[str]) -> str:
+    prefix = next(g for g in match.groups() if g is not None)
+    if prefix.endswith("=") and _PATH_BEFORE.search(match.string, 0, match.start()):
         # a partition of a column of such a name, and not a property
-        return found[0]
-    return f"{kept}{HIDDEN}@" if found[0].endswith("@") and _is_uri(kept) else f"{kept}{HIDDEN}"
+        return match[0]
+    return (
+        f"{prefix}{HIDDEN}@" if match[0].endswith("@") and _is_uri(prefix) else f"{prefix}{HIDDEN}"
+    )
 
 
-def _is_uri(kept: str) -> bool:
-    return kept.endswith(("://", ":"))
+def _is_uri(prefix: str) -> bool:
+    return prefix.endswith(("://", ":"))
 
 
 def redact_uri(uri: str) -> str:
@@ -181,9 +183,11 @@ def _redacted_value(key: str, value: str) -> str:
 
 def secret_values(properties: Mapping[str, str]) -> tuple[str, ...]:
     """The values that must never be shown, the longest first; what is too short to find is left."""
-    found = {spelling for value in _values(properties) for spelling in (value, quote(value, ""))}
-    told = (v for v in found if len(v) >= _SHORTEST and v.lower() not in ("true", "false"))
-    return tuple(sorted(told, key=len, reverse=True))
+    spellings = {
+        spelling for value in _values(properties) for spelling in (value, quote(value, ""))
+    }
+    secrets = (v for v in spellings if len(v) >= _SHORTEST and v.lower() not in ("true", "false"))
+    return tuple(sorted(secrets, key=len, reverse=True))
 
 
 def _values(properties: Mapping[str, str]) -> Iterator[str]:
@@ -209,7 +213,7 @@ def _passwords(uri: str) -> Iterator[str]:
 
 
 def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
-    """Text of another library without secrets: those given, and those whose form tells them."""
+    """Text of another library without `secrets` and without those that their form reveals."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return redact_text(text)

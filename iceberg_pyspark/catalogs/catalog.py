@@ -1,7 +1,7 @@
 """What a catalog is: names to metadata, and one atomic swap.
 
 A catalog returns values, never a `Table`. Commits are the REST catalog's: requirements that must
-hold and updates to apply, so that every catalog is asked the same question.
+hold and updates to apply, so that all catalogs have the same interface.
 """
 
 from __future__ import annotations

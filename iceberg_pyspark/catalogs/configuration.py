@@ -1,4 +1,4 @@
-"""Where a catalog's properties come from if not given: PyIceberg's file and environment variables.
+"""Sources of a catalog's properties besides arguments: PyIceberg's file, environment variables.
 
 Precedence: explicit properties, then `PYICEBERG_CATALOG__<NAME>__<KEY>`, then the first
 `.pyiceberg.yaml` of $PYICEBERG_HOME, the home folder and the working folder. Names of catalogs are
@@ -32,7 +32,7 @@ def configured_names(environment: Mapping[str, str]) -> list[str]:
 
 
 def default_name(environment: Mapping[str, str]) -> str:
-    """The catalog meant when none is named: what `default-catalog` says, else `default`."""
+    """The name of the default catalog: the value of `default-catalog`, else `default`."""
     for key, value in environment.items():
         if key.upper() == _DEFAULT_CATALOG and value:
             return value
@@ -88,7 +88,7 @@ def _file(environment: Mapping[str, str]) -> dict[str, Any]:
             continue
         except (OSError, UnicodeDecodeError) as e:
             raise InvalidRequestError(f"cannot read the configuration {path}: {e}") from e
-        content = _parsed(text, path)
+        content = _parse(text, path)
         if content:
             if not isinstance(content, dict):
                 raise InvalidRequestError(f"configuration {path} must be a mapping")
@@ -96,7 +96,7 @@ def _file(environment: Mapping[str, str]) -> dict[str, Any]:
     return {}
 
 
-def _parsed(text: str, path: str) -> Any:
+def _parse(text: str, path: str) -> Any:
     # Spark's Python processes come here anew for every step, and mostly without a file
     import yaml  # noqa: PLC0415
 

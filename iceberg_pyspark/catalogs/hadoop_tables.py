@@ -66,7 +66,7 @@ def create_first_version(
     try:
         _check(metadata, location)
         if current_version(io, location) is not None:
-            return Refused(_taken(location))
+            return Refused(_already_exists(location))
     except IcebergError as e:
         return Refused(e)
     # always the plain name: two creators must race for the same one
@@ -74,19 +74,21 @@ def create_first_version(
     first = TableVersion(version=1, metadata_location=file, metadata=metadata)
     outcome = _publish(io, location, first)
     if isinstance(outcome, Done):
-        outcome = _first_of_its_table(io, location, first)
+        outcome = _outcome_after_first_publish(io, location, first)
     match outcome:
         case Done():
             _write_hint(io, location, 1)
             return outcome
         case Refused(error) if isinstance(error, CommitConflictError):
-            return Refused(caused_by(_taken(location), error))
+            return Refused(caused_by(_already_exists(location), error))
         case _:
             return outcome
 
 
-def _first_of_its_table(io: FileIO, location: str, first: TableVersion) -> Outcome[TableVersion]:
-    """What became of version 1 once it is published.
+def _outcome_after_first_publish(
+    io: FileIO, location: str, first: TableVersion
+) -> Outcome[TableVersion]:
+    """The outcome after version 1 was published.
 
     The first versions of a table that commits have trimmed leave their names free: a writer that
     did not see that table took one of them.
@@ -103,7 +105,7 @@ def _first_of_its_table(io: FileIO, location: str, first: TableVersion) -> Outco
         return unknown(f"table {location}", e)
 
 
-def _taken(location: str) -> TableAlreadyExistsError:
+def _already_exists(location: str) -> TableAlreadyExistsError:
     return TableAlreadyExistsError(f"folder {location} already holds a table")
 
 
@@ -128,7 +130,7 @@ def commit_next_version(
     following = TableVersion(version=version, metadata_location=file, metadata=metadata)
     outcome = _publish(io, location, following)
     if isinstance(outcome, Done):
-        outcome = _follows(io, location, base, following)
+        outcome = _outcome_after_publish(io, location, base, following)
     if isinstance(outcome, Done):
         _write_hint(io, location, version)
         own = OwnFolders(folders=(location,))
@@ -166,7 +168,7 @@ def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersi
     except FileNotWrittenError as e:
         return Refused(e)
     except StorageError as e:
-        if (failed := _look_what_happened(io, new, conflict, e)) is not None:
+        if (failed := _outcome_of_failed_write(io, new, conflict, e)) is not None:
             return failed
     except Exception as e:  # noqa: BLE001 - the file may be there, whatever it is
         return unknown(f"table {location}", e)
@@ -180,10 +182,10 @@ def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersi
     return Done(new)
 
 
-def _look_what_happened(
+def _outcome_of_failed_write(
     io: FileIO, new: TableVersion, conflict: CommitConflictError, error: StorageError
 ) -> Refused | Unknown | None:
-    """What a failed write came to; None: the file is there, and it is the one we wrote."""
+    """The outcome of a failed write; None: the file is there, and it is the one we wrote."""
     file = new.metadata_location
     try:
         if not io.exists(file):
@@ -200,17 +202,17 @@ def _look_what_happened(
     return Refused(caused_by(conflict, error))
 
 
-def _follows(
+def _outcome_after_publish(
     io: FileIO, location: str, base: TableVersion, new: TableVersion
 ) -> Outcome[TableVersion]:
-    """What became of a version that is published: whether it is in the table's history.
+    """The outcome after a version was published: whether it is in the table's history.
 
     Where so many commits have passed that versions were trimmed, or the table was dropped, the
     name after an old base is free again, and nothing follows from a version that takes it.
     """
     try:
         hinted = hinted_version(io, location)
-        base_is_there = _is_there(io, base)
+        base_is_there = _is_unchanged(io, base)
         if base_is_there and (hinted is None or hinted <= new.version):
             return Done(new)
         current = load_version(io, location)
@@ -219,25 +221,25 @@ def _follows(
         if base_is_there and current.metadata_location == new.metadata_location:
             # the hint is nonsense
             return Done(new)
-        match _descends(current, base, new):
+        match _descends_from(current, base, new):
             case True:
                 return Done(new)
             case False:
                 return _withdraw(io, location, new)
             case None:
-                return _overtaken(new)
+                return _unknown_after_later_versions(new)
     except Exception as e:  # noqa: BLE001 - the version is published, whatever this look runs into
         return unknown(f"table {location}", e)
 
 
-def _overtaken(new: TableVersion) -> Unknown:
+def _unknown_after_later_versions(new: TableVersion) -> Unknown:
     return unknown(
         new.metadata_location,
         CommitConflictError("later versions do not tell whether they were made from this one"),
     )
 
 
-def _is_there(io: FileIO, version: TableVersion) -> bool:
+def _is_unchanged(io: FileIO, version: TableVersion) -> bool:
     if not io.exists(version.metadata_location):
         return False
     try:
@@ -253,10 +255,10 @@ def _is_there(io: FileIO, version: TableVersion) -> bool:
     )
 
 
-def _descends(current: TableVersion, base: TableVersion, new: TableVersion) -> bool | None:
-    """Whether the table's newest version was made from `new`; None: it does not tell.
+def _descends_from(current: TableVersion, base: TableVersion, new: TableVersion) -> bool | None:
+    """Whether the table's newest version descends from `new`; None: its metadata does not show it.
 
-    Asked where the base is gone or another's, or versions beyond `new` are there.
+    For the case that the base was removed or replaced, or that there are versions after `new`.
     """
     metadata = current.metadata
     if metadata.table_uuid != new.metadata.table_uuid or current.version == new.version:
@@ -269,7 +271,7 @@ def _descends(current: TableVersion, base: TableVersion, new: TableVersion) -> b
         return None
     if all(s.snapshot_id in metadata.snapshot_by_id for s in ours):
         return True
-    # a sequence number is given once (specification, "Sequence Numbers"); version 1 has none
+    # a sequence number is assigned once (specification, "Sequence Numbers"); version 1 has none
     sequence_numbers = {s.sequence_number for s in metadata.snapshots} - {0}
     return False if any(s.sequence_number in sequence_numbers for s in ours) else None
 
@@ -280,7 +282,7 @@ def _logged_time(metadata: TableMetadata, file: str) -> int | None:
 
 
 def _withdraw(io: FileIO, location: str, new: TableVersion) -> Refused | Unknown:
-    """Take back a version that is not in the table; unknown where another writer has built on it.
+    """Remove a version that is not in the table; unknown where another writer has built on it.
 
     A writer that has read it publishes the next version and then looks for its base. So either we
     see that version after ours is gone, or its writer sees that ours is.
@@ -290,7 +292,7 @@ def _withdraw(io: FileIO, location: str, new: TableVersion) -> Refused | Unknown
         if io.exists(file):
             logged = _logged_time(read_table_metadata(io, file), new.metadata_location)
             if logged == new.metadata.last_updated_ms:
-                return _overtaken(new)
+                return _unknown_after_later_versions(new)
     return Refused(
         CommitConflictError(
             f"table {location} moved on from version {new.version - 1}, or was dropped; refresh "
@@ -321,7 +323,7 @@ def drop_versions(io: FileIO, location: str) -> bool:
         for version, file in sorted(all_versions(io, location)):
             if version <= current.version:
                 io.delete(file)
-        # a commit that won the race against this drop goes with it
+        # a commit that won the race against this drop is dropped too
         current = load_version(io, location)
     return True
 
@@ -331,7 +333,7 @@ def _keep_as_dropped(io: FileIO, location: str, current: TableVersion) -> None:
     try:
         write_table_metadata(io, current.metadata, f"{metadata_folder(location)}/{name}")
     except FileAlreadyExistsError:
-        # a drop that was cut short left it
+        # an interrupted drop has written it
         return
 
 
@@ -354,7 +356,7 @@ def _check(metadata: TableMetadata, location: str) -> None:
             "table of a "
             "file system is found in its folder only"
         )
-    # one that is none would lock the table: no version after it would have a name
+    # an invalid codec would lock the table: no later version would have a name
     metadata_codec(metadata.properties)
 
 

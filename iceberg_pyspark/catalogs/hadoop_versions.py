@@ -64,7 +64,7 @@ def current_version(io: FileIO, location: str) -> tuple[int, str] | None:
     version = hinted_version(io, location)
     file = None if version is None else _file_of(io, location, version)
     if version is None or file is None:
-        version = _listed_version(io, location)
+        version = _highest_version(io, location)
         file = None if version is None else _file_of(io, location, version)
         if version is None or file is None:
             return None
@@ -82,7 +82,7 @@ def hinted_version(io: FileIO, location: str) -> int | None:
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
-def _listed_version(io: FileIO, location: str) -> int | None:
+def _highest_version(io: FileIO, location: str) -> int | None:
     return max((version for version, _ in all_versions(io, location)), default=None)
 
 

@@ -111,7 +111,7 @@ class MemoryCatalog(MetastoreCatalog):
     def _publish(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
         with self._lock:
             if identifier in self._locations:
-                return Refused(self._taken(identifier))
+                return Refused(self._already_exists(identifier))
             self._locations[identifier] = location
             return Done(None)
 
@@ -129,7 +129,7 @@ class MemoryCatalog(MetastoreCatalog):
     def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
         with self._lock:
             if target in self._locations:
-                raise self._taken(target)
+                raise self._already_exists(target)
             if source not in self._locations:
                 return False
             self._locations[target] = self._locations.pop(source)

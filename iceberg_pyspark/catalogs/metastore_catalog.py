@@ -56,7 +56,7 @@ class MetastoreCatalog(CommittingCatalog):
 
     @abstractmethod
     def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
-        """Whether there was one; raises `self._taken` where the target has one."""
+        """Whether there was one; raises `self._already_exists` where the target has one."""
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
         """Raises `NoSuchNamespaceError`."""
@@ -129,9 +129,9 @@ class MetastoreCatalog(CommittingCatalog):
         check_identifier(identifier)
         self._require_namespace(identifier.namespace)
         if self.table_exists(identifier):
-            raise self._taken(identifier)
+            raise self._already_exists(identifier)
 
-    def _taken(self, identifier: TableIdentifier) -> TableAlreadyExistsError:
+    def _already_exists(self, identifier: TableIdentifier) -> TableAlreadyExistsError:
         return TableAlreadyExistsError(f"table {identifier} is already in catalog '{self._name}'")
 
     def _conflict(self, identifier: TableIdentifier) -> CommitConflictError:

@@ -1,4 +1,4 @@
-"""What a catalog knows of where a table lies, which is all that a deletion may believe.
+"""The folders that a catalog knows as a table's: the only ones in which a deletion may happen.
 
 The pointer's own place is known: a metadata file at `<folder>/metadata/<file>` makes `<folder>` the
 table's. The location that metadata claims counts where that is the folder, or where the catalog
@@ -34,7 +34,7 @@ class _Places(Protocol):
 def own_folders(catalog: _Places, loaded: LoadedTable) -> OwnFolders:
     """The folders of a table; raises nothing, and where in doubt there are fewer.
 
-    Of a table that is not there yet, without a metadata location, its location is its maker's word.
+    A table that is not created yet has no metadata location: its location is taken as it is.
     """
     claimed, pointer = loaded.metadata.location, loaded.metadata_location
     if not pointer:

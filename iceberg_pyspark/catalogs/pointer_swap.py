@@ -69,14 +69,14 @@ def metadata_folder(metadata: TableMetadata) -> str:
 
 
 def first_metadata_location(metadata: TableMetadata, config: Mapping[str, str]) -> str:
-    """A name nobody has for a new table's metadata file."""
+    """An unused name for a new table's metadata file."""
     folder = metadata_folder(metadata)
     _check_store(folder, metadata.location, config)
     return f"{folder}/{_file_name(metadata, 0)}"
 
 
 def next_metadata_location(current: LoadedTable, metadata: TableMetadata) -> str:
-    """A name nobody has for a table's next metadata file.
+    """An unused name for a table's next metadata file.
 
     It lies beside the current one, unless it is this change that moves the table: where the pointer
     is tells the catalog which folders are the table's own, and if metadata that somebody else wrote
@@ -96,7 +96,7 @@ def _file_name(metadata: TableMetadata, version: int) -> str:
 
 
 def _check_store(folder: str, table_location: str, config: Mapping[str, str]) -> None:
-    """Refuse to take a table to where its files could not be read from."""
+    """Refuse a folder in a store that the table may not read."""
     if read_rule(config) is not ReadRule.ANY_STORE and not is_in_store(folder, table_location):
         raise LocationRefusedError(
             f"metadata files cannot go to {folder}: that is another store than "
@@ -123,7 +123,7 @@ def create_by_swap(
     created = LoadedTable(
         identifier=identifier, metadata=metadata, metadata_location=location, config=config
     )
-    return _swapped(io, created, lambda: publish(location))
+    return _swap_pointer(io, created, lambda: publish(location))
 
 
 def commit_by_swap(
@@ -154,16 +154,16 @@ def commit_by_swap(
         metadata_location=location,
         config=current.config,
     )
-    outcome = _swapped(io, committed, lambda: swap(current.metadata_location, location))
+    outcome = _swap_pointer(io, committed, lambda: swap(current.metadata_location, location))
     if isinstance(outcome, Done):
         delete_trimmed_metadata(io, own, base, metadata)
     return outcome
 
 
-def _swapped(
+def _swap_pointer(
     io: FileIO, committed: LoadedTable, swap: Callable[[], Outcome[None]]
 ) -> Outcome[LoadedTable]:
-    """The table as the swap leaves it; a refused one has no use for its metadata file."""
+    """Swap; a refused swap removes the metadata file."""
     try:
         outcome = swap()
     except Exception as e:  # noqa: BLE001 - whatever it is, the pointer may have moved before it
@@ -193,7 +193,7 @@ def delete_trimmed_metadata(
 
     Only files in the table's own folders that the committed metadata no longer lists, and that by
     their names are metadata files: the log may be somebody else's work.
-    The commit is done: whatever goes wrong here is logged and given up.
+    The commit is done: a failure here is logged and has no other effect.
     """
     with after_commit(f"deleting trimmed metadata of {metadata.location}"):
         if not METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):

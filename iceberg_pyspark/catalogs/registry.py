@@ -23,7 +23,7 @@ from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_uri
 
-_SAYING_WHERE = ("type", "uri", "warehouse", "catalog-impl", "py-catalog-impl")
+_LOCATING_PROPERTIES = ("type", "uri", "warehouse", "catalog-impl", "py-catalog-impl")
 _TYPES = {
     "sql": "sql",
     "jdbc": "sql",
@@ -64,7 +64,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
     if not catalog_name:
         raise InvalidRequestError("a catalog needs a name")
     merged = {**configured_properties(catalog_name, environment), **_as_text(properties)}
-    if catalog_name != DEFAULT_NAME and not any(map(merged.get, _SAYING_WHERE)):
+    if catalog_name != DEFAULT_NAME and not any(map(merged.get, _LOCATING_PROPERTIES)):
         names = ", ".join(configured_names(environment)) or "none"
         raise InvalidRequestError(
             f"catalog '{catalog_name}' is not configured (configured are: {names}); give its "

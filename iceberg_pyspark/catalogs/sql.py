@@ -131,9 +131,11 @@ class SqlCatalog(MetastoreCatalog):
         try:
             self._database.write(lambda c: c.execute(sa.insert(TABLES), row))
         except IntegrityError as e:
-            return Refused(caused_by(self._taken(identifier), e.orig or e))
+            return Refused(caused_by(self._already_exists(identifier), e.orig or e))
         except CommitStateUnknownError as e:
-            return self._outcome_of(identifier, location, e, refusal=self._taken(identifier))
+            return self._outcome_of(
+                identifier, location, e, refusal=self._already_exists(identifier)
+            )
         except CatalogError as e:
             # rolled back, as `Database.write` says
             return Refused(e)
@@ -201,9 +203,9 @@ class SqlCatalog(MetastoreCatalog):
         try:
             return self._database.write(lambda c: c.execute(statement).rowcount) > 0
         except IntegrityError as e:
-            raise self._taken(target) from e.orig
+            raise self._already_exists(target) from e.orig
 
-    def _taken(self, identifier: TableIdentifier) -> TableAlreadyExistsError:
+    def _already_exists(self, identifier: TableIdentifier) -> TableAlreadyExistsError:
         return TableAlreadyExistsError(
             f"table or view {identifier} is already in catalog '{self._name}'"
         )

@@ -177,7 +177,7 @@ class Database:
                 raise
             except DBAPIError as e:
                 if not _is_busy(e):
-                    raise self._translated(e) from self._cause(e)
+                    raise self._translate(e) from self._cause(e)
                 if attempt == _ATTEMPTS:
                     raise CatalogUnavailableError(
                         f"database {self.shown_url} stayed locked through {_ATTEMPTS} attempts "
@@ -272,7 +272,7 @@ class Database:
             sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
 
-    def _translated(self, e: DBAPIError) -> CatalogError:
+    def _translate(self, e: DBAPIError) -> CatalogError:
         state = str(getattr(e.orig, "sqlstate", None) or getattr(e.orig, "pgcode", None) or "")
         if state.startswith("28"):
             return NotAuthorizedError(

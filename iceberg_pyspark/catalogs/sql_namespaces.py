@@ -151,7 +151,7 @@ class SqlNamespaces:
 
 
 def joined_levels(namespace: Namespace) -> str:
-    """The name of a namespace in the database; refuses what cannot be told from another."""
+    """The name of a namespace in the database; refuses ambiguous levels."""
     for level in namespace:
         if not level or "." in level:
             raise InvalidRequestError(

@@ -1,7 +1,7 @@
 """The two tables of a SQL catalog, as Java's JdbcCatalog, PyIceberg and Rust share them.
 
 V0 is `iceberg_tables` without `iceberg_type`; V1 has it, with 'TABLE', 'VIEW' or null (a table).
-New databases get V1. A V0 database stays V0 unless asked otherwise, because its other users may
+New databases get V1. A V0 database stays V0 unless a property asks for V1: its other users may
 not expect the column.
 """
 

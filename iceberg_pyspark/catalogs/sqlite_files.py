@@ -57,7 +57,7 @@ def is_read_only(error: BaseException | None) -> bool:
 
 
 def _begin_with_log(connection: sqlite3.Connection, timeout: float) -> None:
-    """Give an empty database its log; of several who begin it, none goes on before it has it."""
+    """Give an empty database its log; processes that race for it all wait until it has one."""
     deadline = time.monotonic() + timeout
     while connection.execute("PRAGMA page_count").fetchone() == (0,):
         try:

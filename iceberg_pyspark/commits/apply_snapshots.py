@@ -17,7 +17,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 
 def add_snapshot(builder: MetadataBuilder, snapshot: Snapshot) -> None:
-    """Add a snapshot, on top of all numbers that the table has given."""
+    """Add a snapshot, whose sequence number and row ids follow all others of the table."""
     m = builder.metadata
     if not (m.schemas and m.partition_specs and m.sort_orders):
         raise InvalidRequestError("a snapshot needs a schema, a partition spec and a sort order")

@@ -43,7 +43,7 @@ _NULL_DEFAULT_ONLY = (UnknownType, VariantType, GeometryType, GeographyType)
 
 
 def check_schema(schema: Schema, format_version: int) -> None:
-    """Refuse a schema that a table of this format version must not be given."""
+    """Refuse a schema that a table of this format version must not have."""
     if is_too_deep(schema.as_struct):
         raise InvalidRequestError(f"the schema nests deeper than {MAX_TYPE_DEPTH} levels")
     if len(schema.id_by_name) != len(schema.field_by_id):

@@ -1,4 +1,4 @@
-"""What a filter says of whole data files: all their rows match, some may, none can.
+"""How a filter applies to whole data files: all their rows match, some may, none can.
 
 Specification, "Scan Planning": partition values first, then metrics. The planner does this for
 columns of entries at once; a commit asks for the few files it looks at one by one.
@@ -20,7 +20,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 def compile_file_match(
     predicate: Predicate, metadata: TableMetadata
 ) -> Callable[[DataFile], Match]:
-    """A function that tells which rows of a data file match a bound predicate."""
+    """A function that returns which rows of a data file match a bound predicate."""
     residuals: dict[int, Callable[[Sequence[object]], Predicate]] = {}
     for spec in metadata.partition_specs:
         type_ = partition_type(spec, metadata.schemas_newest_first)
@@ -40,6 +40,6 @@ def compile_file_match(
 
 
 def compile_may_match(predicate: Predicate, metadata: TableMetadata) -> Callable[[DataFile], bool]:
-    """A function that tells whether a data file may hold rows that match a bound predicate."""
+    """A function that returns whether a data file may hold rows that match a bound predicate."""
     match = compile_file_match(predicate, metadata)
     return lambda f: match(f) != "none"

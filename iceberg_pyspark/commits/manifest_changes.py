@@ -119,7 +119,7 @@ Removal: TypeAlias = RemoveNothing | RemoveAll | RemovePartitions | RemoveWhere 
 
 
 def delete_file_id(f: DataFile) -> DeleteFileId:
-    """What tells one delete file or deletion vector from another."""
+    """The identity of a delete file or deletion vector."""
     return (f.file_path, f.content_offset)
 
 

@@ -101,7 +101,7 @@ def unknown(what: str, cause: BaseException) -> Unknown:
 
 @contextlib.contextmanager
 def after_commit(what: str) -> Iterator[None]:
-    """Work that follows a commit which is done: whatever fails in it is logged and given up."""
+    """Work after a commit that is done: a failure in it is logged and has no other effect."""
     try:
         yield
     except Exception as e:  # noqa: BLE001 - no error can undo the commit

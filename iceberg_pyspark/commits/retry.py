@@ -63,7 +63,7 @@ _ENDURING_MAX_WAIT_MS = 1_000
 def commit_retry_policy(properties: Mapping[str, str]) -> RetryPolicy:
     """The policy after a conflict, from table properties.
 
-    Where `commit.retry.num-retries` is not set, a writer among many is not given up.
+    Without `commit.retry.num-retries`, a writer among many retries until the total timeout.
     """
     endures = COMMIT_NUM_RETRIES.name not in properties
     max_wait_ms = COMMIT_MAX_WAIT_MS.of(properties)

@@ -17,7 +17,7 @@ WRITE_ID = "iceberg-pyspark.write-id"
 """Our own summary key: the uuid of the write, by which a commit is found again."""
 
 REPLACE_PARTITIONS = "replace-partitions"
-"""Java's key that tells a dynamic overwrite from others; its value is "true"."""
+"""Java's key that marks a dynamic overwrite; its value is "true"."""
 
 
 @dataclass(slots=True)

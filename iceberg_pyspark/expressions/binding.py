@@ -32,7 +32,7 @@ from iceberg_pyspark.expressions.predicates import (
     UnaryPredicate,
 )
 from iceberg_pyspark.expressions.rewriting import and_, none_of, not_null, one_of, or_, push_not
-from iceberg_pyspark.spec.json_fields import shown
+from iceberg_pyspark.spec.json_fields import short_text
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     BinaryType,
@@ -213,5 +213,5 @@ def _place(column: BoundColumn, literal: Any) -> BoundLiteralValue:
     except (TypeError, ValueError, OverflowError) as e:
         raise InvalidRequestError(
             f"column '{column.name}' is {column.type}, which does not compare with "
-            f"{shown(literal)}: {e}"
+            f"{short_text(literal)}: {e}"
         ) from e

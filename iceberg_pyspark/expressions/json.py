@@ -28,7 +28,7 @@ from iceberg_pyspark.expressions.predicates import (
     UnaryPredicate,
 )
 from iceberg_pyspark.expressions.rewriting import not_bound
-from iceberg_pyspark.spec.json_fields import shown
+from iceberg_pyspark.spec.json_fields import short_text
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import BinaryType, FixedType
 from iceberg_pyspark.spec.values import value_to_json
@@ -89,7 +89,7 @@ def _from_json(
     if isinstance(data, bool):
         return AlwaysTrue() if data else AlwaysFalse()
     if not isinstance(data, dict):
-        raise InvalidRequestError(f"{path}: expected an expression object, got {shown(data)}")
+        raise InvalidRequestError(f"{path}: expected an expression object, got {short_text(data)}")
     if depth > _MAX_DEPTH:
         raise InvalidRequestError(f"expression: nested deeper than {_MAX_DEPTH} levels")
 
@@ -104,7 +104,7 @@ def _from_json(
         try:
             return bytes.fromhex(value)
         except ValueError as e:
-            raise InvalidRequestError(f"{path}: {shown(value)} is not hexadecimal") from e
+            raise InvalidRequestError(f"{path}: {short_text(value)} is not hexadecimal") from e
 
     given_type = data.get("type")
     type_name = given_type.replace("_", "-") if isinstance(given_type, str) else ""
@@ -127,11 +127,13 @@ def _from_json(
         case _ if type_name in _MEMBERSHIPS:
             values = _get(data, "values", path)
             if not isinstance(values, list):
-                raise InvalidRequestError(f"{path}.values: expected a list, got {shown(values)}")
+                raise InvalidRequestError(
+                    f"{path}.values: expected a list, got {short_text(values)}"
+                )
             values = tuple(map(literal, values))
             return SetPredicate(_MEMBERSHIPS[type_name], _term(data, path), values)
         case _:
-            raise InvalidRequestError(f"{path}.type: {shown(given_type)} is not an expression")
+            raise InvalidRequestError(f"{path}.type: {short_text(given_type)} is not an expression")
 
 
 def _term(data: dict[str, Any], path: str) -> str:
@@ -139,7 +141,7 @@ def _term(data: dict[str, Any], path: str) -> str:
     if isinstance(term, dict) and term.get("type") == "reference":
         term = term.get("term")
     if not isinstance(term, str):
-        raise InvalidRequestError(f"{path}.term: expected a column name, got {shown(term)}")
+        raise InvalidRequestError(f"{path}.term: expected a column name, got {short_text(term)}")
     return term
 
 

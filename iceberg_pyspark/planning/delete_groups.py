@@ -17,7 +17,7 @@ Pairs: TypeAlias = tuple[Numbers, Numbers]
 """Rows of data files, and of the deletes that go with them."""
 
 MOST_PAIRS = 1_000_000
-"""How many pairs are held before `keep` has thinned them out."""
+"""The most pairs in memory before `keep` has filtered them."""
 
 
 @dataclass(frozen=True)

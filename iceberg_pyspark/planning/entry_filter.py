@@ -37,7 +37,7 @@ Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 _MOST_LITERALS = 200
-"""An IN of more values is asked as the range from its least to its greatest."""
+"""An IN of more values is evaluated as the range from its least to its greatest."""
 
 
 def matching_partitions(table: pa.Table, predicate: Predicate) -> Mask:
@@ -61,7 +61,7 @@ def _evaluate(predicate: Predicate, columns: dict[int, pa.Array], rows: int) -> 
         case Or(left, right):
             return pc.or_kleene(_evaluate(left, columns, rows), _evaluate(right, columns, rows))
         case BoundUnary() | BoundLiteral() | BoundSet():
-            # partition values repeat: each distinct one is asked once
+            # partition values repeat: each distinct one is evaluated once
             encoded = columns[predicate.column.field_id].dictionary_encode(null_encoding="encode")
             values = encoded.dictionary.to_pylist()
             results = pa.array([evaluate_leaf(predicate, v) for v in values], pa.bool_())

@@ -22,7 +22,6 @@ from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Boun
 from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex, equality_field_ids
 from iceberg_pyspark.planning.entry_filter import Mask, matching_metrics, matching_partitions
-from iceberg_pyspark.planning.in_order import in_order
 from iceberg_pyspark.planning.manifest_pruning import SpecFilter, SpecFilters, prune_manifests
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.planning.split_pack import (
@@ -31,6 +30,7 @@ from iceberg_pyspark.planning.split_pack import (
     SplitOptions,
     Splitter,
 )
+from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.planning.without_collection import without_collection
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -52,7 +52,7 @@ class ReadEntries(Protocol):
 class PlanStatistics:
     """How much of a snapshot a plan looked at and kept; complete once its files are exhausted.
 
-    `data_files` counts those of all manifests where their list tells, else those that were read.
+    `data_files` counts those of all manifests where the list has counts, else the entries read.
     """
 
     manifests: int = 0
@@ -188,7 +188,7 @@ class ScanPlan:
             table = self._read_entries(manifest, spec_filter.partition_type, metrics=metrics)
             return self._matching(table, spec_filter), table.num_rows
 
-        return zip(manifests, in_order(read, manifests), strict=True)
+        return zip(manifests, threaded_map(read, manifests), strict=True)
 
     def _matching(self, table: pa.Table, spec_filter: SpecFilter) -> pa.Table:
         if not isinstance(spec_filter.inclusive, AlwaysTrue):

@@ -127,7 +127,7 @@ def pack_tasks(
     """
     bins = list(_pack(tasks, options))
     if 1 < len(bins) <= _FEW_GROUPS:
-        bins = _evened(bins, options)
+        bins = _balance(bins, options)
     return [ScanTaskGroup(tasks=tuple(_merged(bin_))) for bin_ in bins]
 
 
@@ -155,7 +155,7 @@ def _pack(tasks: Iterable[ScanTask], options: SplitOptions) -> Iterator[list[Sca
         yield remaining.tasks
 
 
-def _evened(bins: list[list[ScanTask]], options: SplitOptions) -> list[list[ScanTask]]:
+def _balance(bins: list[list[ScanTask]], options: SplitOptions) -> list[list[ScanTask]]:
     """The tasks of as many bins, the heaviest first to the lightest bin, where that is better."""
     tasks = list(chain.from_iterable(bins))
     weights = [_weight(task, options) for task in tasks]

@@ -30,13 +30,13 @@ _SAID_FIRST = re.compile(
 
 def iceberg_error_in(text: str) -> tuple[str, str] | None:
     """Class name and message of the last of our errors in a text, or None."""
-    said = _SAID_FIRST.match(text)
-    if said is not None:
-        return said[2], said[1].strip()
-    found = _RAISED.findall(text)
-    if not found:
+    first = _SAID_FIRST.match(text)
+    if first is not None:
+        return first[2], first[1].strip()
+    raised = _RAISED.findall(text)
+    if not raised:
         return None
-    name, message = found[-1]
+    name, message = raised[-1]
     return name, message.strip()
 
 

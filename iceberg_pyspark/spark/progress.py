@@ -68,9 +68,11 @@ def _progress_bar(spark: SparkSession, console: Console, description: str) -> It
 
         def follow() -> None:
             while not stopped.wait(_POLL_SECONDS):
-                done, total = _tasks(tracker, group)
+                done_tasks, total = _tasks(tracker, group)
                 if total:
-                    progress.update(bar, total=total, completed=done, tasks=f"{done}/{total} tasks")
+                    progress.update(
+                        bar, total=total, completed=done_tasks, tasks=f"{done_tasks}/{total} tasks"
+                    )
 
         follower = threading.Thread(target=follow, name=group, daemon=True)
         follower.start()
@@ -83,7 +85,7 @@ def _progress_bar(spark: SparkSession, console: Console, description: str) -> It
 
 @contextmanager
 def _job_group(spark: SparkSession, description: str) -> Iterator[str | None]:
-    """Name the jobs that this thread starts; None under Connect, where nobody can ask for them."""
+    """Set the job group of this thread; None under Connect, which has no job groups."""
     try:
         context = spark.sparkContext
     except Exception:  # noqa: BLE001 - Connect raises its own error class, absent on classic Spark
@@ -99,15 +101,15 @@ def _job_group(spark: SparkSession, description: str) -> Iterator[str | None]:
 
 
 def _tasks(tracker: Any, group: str) -> tuple[int, int]:
-    done = total = 0
+    done_tasks = total = 0
     for job_id in tracker.getJobIdsForGroup(group):
         job = tracker.getJobInfo(job_id)
         for stage_id in job.stageIds if job is not None else ():
             stage = tracker.getStageInfo(stage_id)
             if stage is not None:
-                done += stage.numCompletedTasks
+                done_tasks += stage.numCompletedTasks
                 total += stage.numTasks
-    return done, total
+    return done_tasks, total
 
 
 def _say(console: Console, mark: str, description: str, took: str) -> None:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm import Bridge
     from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
 
-HELD = 16
-"""Sessions that are used in turn stay as they are; others are made anew when they ask again."""
+MAX_RECENT_SESSIONS = 16
+"""Recent sessions stay in memory; an older one is made again when it asks."""
 
-_FEW = 32
+_LEAST_SESSIONS_TO_CHECK = 32
 
 
-class Installed(Protocol):
+class InstalledSession(Protocol):
     """A session with Iceberg."""
 
     @property
@@ -37,11 +37,11 @@ class Installed(Protocol):
         """What it has opened."""
 
 
-Session = TypeVar("Session", bound=Installed)
+Session = TypeVar("Session", bound=InstalledSession)
 
 
-class _Place(Generic[Session]):
-    """What is kept of one session; `lock` is taken by who installs or uninstalls."""
+class _SessionEntry(Generic[Session]):
+    """The state of one session; `lock` is for install and uninstall."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -58,7 +58,7 @@ class Sessions(Generic[Session]):
         begin: Callable[[Bridge, CatalogCallbacks], Session],
         end: Callable[[Bridge], None],
     ) -> None:
-        """`install` is for sessions that ask and are not known, `begin` puts all into one.
+        """`install` is for unknown sessions that ask, `begin` puts Iceberg into a session.
 
         `end` takes it out again.
         """
@@ -66,54 +66,54 @@ class Sessions(Generic[Session]):
         self._begin = begin
         self._end = end
         self._lock = threading.Lock()
-        self._places: dict[str, _Place[Session]] = {}
-        self._used: OrderedDict[str, Session] = OrderedDict()
+        self._entries: dict[str, _SessionEntry[Session]] = {}
+        self._recent: OrderedDict[str, Session] = OrderedDict()
         self._jvms: dict[str, JvmSessions] = {}
         self._context: Callable[[], SparkContext | None] = lambda: None
-        self._next_look = _FEW
+        self._next_look = _LEAST_SESSIONS_TO_CHECK
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._entries)
 
     def install(self, bridge: Bridge) -> Session:
         """Have a session begin, unless it has."""
         handle = bridge.session_handle
-        self._forget_the_left(bridge)
+        self._forget_abandoned_sessions(bridge)
         while True:
             with self._lock:
-                place = self._places.setdefault(handle, _Place())
-            with place.lock:
-                if self._places.get(handle) is not place:
+                entry = self._entries.setdefault(handle, _SessionEntry())
+            with entry.lock:
+                if self._entries.get(handle) is not entry:
                     continue  # uninstalled meanwhile
-                found = place.session()
-                if found is None:
-                    found = self._begin(bridge, place.catalogs)
-                    place.session = ref(found)
-                self._use(handle, found)
-                return found
+                session = entry.session()
+                if session is None:
+                    session = self._begin(bridge, entry.catalogs)
+                    entry.session = ref(session)
+                self._use(handle, session)
+                return session
 
     def uninstall(self, bridge: Bridge) -> None:
         """Have a session end."""
         handle = bridge.session_handle
         with self._lock:
-            place = self._places.setdefault(handle, _Place())
-        with place.lock:
+            entry = self._entries.setdefault(handle, _SessionEntry())
+        with entry.lock:
             self._end(bridge)
             with self._lock:
-                if self._places.get(handle) is place:
-                    del self._places[handle]
-                self._used.pop(handle, None)
+                if self._entries.get(handle) is entry:
+                    del self._entries[handle]
+                self._recent.pop(handle, None)
 
     def session(self, handle: str) -> Session:
         """The session of a handle; one that is not known yet gets Iceberg as it asks."""
         with self._lock:
-            place = self._places.get(handle)
+            entry = self._entries.get(handle)
             jvm = self._jvms.get(_jvm_of(handle))
-        found = None if place is None else place.session()
-        if found is not None:
-            self._use(handle, found)
-            return found
-        spark = None if jvm is None else jvm.named(handle)
+        session = None if entry is None else entry.session()
+        if session is not None:
+            self._use(handle, session)
+            return session
+        spark = None if jvm is None else jvm.session_of(handle)
         if spark is None:
             raise InvalidRequestError(
                 "iceberg_pyspark is not installed in this session: call "
@@ -122,39 +122,39 @@ class Sessions(Generic[Session]):
         return self._install(spark)
 
     def catalogs(self, handle: str) -> CatalogCallbacks:
-        """What a session has opened, which may be asked for when the session is not any more."""
+        """The open catalogs of a session; it may have been collected already."""
         with self._lock:
-            place = self._places.get(handle)
-        return self.session(handle).catalogs if place is None else place.catalogs
+            entry = self._entries.get(handle)
+        return self.session(handle).catalogs if entry is None else entry.catalogs
 
     def _use(self, handle: str, session: Session) -> None:
         with self._lock:
-            if handle in self._places:
-                self._used[handle] = session
-                self._used.move_to_end(handle)
-            while len(self._used) > HELD:
-                self._used.popitem(last=False)
+            if handle in self._entries:
+                self._recent[handle] = session
+                self._recent.move_to_end(handle)
+            while len(self._recent) > MAX_RECENT_SESSIONS:
+                self._recent.popitem(last=False)
 
-    def _forget_the_left(self, bridge: Bridge) -> None:
-        """What no JVM asks for any more: looked for in a new context, and as sessions double."""
+    def _forget_abandoned_sessions(self, bridge: Bridge) -> None:
+        """Drop what no JVM asks for: in a new context, and when the sessions have doubled."""
         context = bridge.spark.sparkContext
         with self._lock:
-            known = bridge.sessions.jvm in self._jvms and self._context() is context
+            is_known = bridge.sessions.jvm in self._jvms and self._context() is context
             self._jvms[bridge.sessions.jvm] = bridge.sessions
             self._context = ref(context)
-            if known and len(self._places) < self._next_look:
+            if is_known and len(self._entries) < self._next_look:
                 return
             jvms = list(self._jvms.items())
         for name, jvm in jvms:
-            left = jvm.left()
+            handles = jvm.abandoned_handles()
             with self._lock:
-                if left is None:
+                if handles is None:
                     self._jvms.pop(name, None)
-                    left = [handle for handle in self._places if _jvm_of(handle) == name]
-                for handle in left:
-                    self._places.pop(handle, None)
-                    self._used.pop(handle, None)
-                self._next_look = max(_FEW, 2 * len(self._places))
+                    handles = [handle for handle in self._entries if _jvm_of(handle) == name]
+                for handle in handles:
+                    self._entries.pop(handle, None)
+                    self._recent.pop(handle, None)
+                self._next_look = max(_LEAST_SESSIONS_TO_CHECK, 2 * len(self._entries))
 
 
 def _jvm_of(handle: str) -> str:

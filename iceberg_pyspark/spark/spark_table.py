@@ -184,13 +184,13 @@ def spark_table(
     and the data source reads.
     """
     reader = spark.read.format("iceberg-py")
-    found = None if is_path(name) else catalog_and_levels(spark, name)
-    if found is None:
+    catalog_table = None if is_path(name) else catalog_and_levels(spark, name)
+    if catalog_table is None:
         catalog, identifier = resolve_table(name)
         return SparkTable(
             catalog, identifier, name=name, read=lambda: reader.load(name), session=session
         )
-    catalog_name, levels = found
+    catalog_name, levels = catalog_table
     identifier = TableIdentifier(namespace=levels[:-1], name=levels[-1])
     full_name = f"{catalog_name}.{identifier}"
     if open_catalog is None:

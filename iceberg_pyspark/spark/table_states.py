@@ -31,7 +31,7 @@ class TargetReads:
     scans: list[TableScan] = field(default_factory=list)
 
     def record_scan(self, scan: TableScan) -> TableScan:
-        """The scan to carry out, remembered."""
+        """The scan, limited to `only_files`, after it was added to `scans`."""
         if self.only_files is not None:
             scan = scan.of_files(self.only_files)
         self.scans.append(scan)
@@ -67,10 +67,10 @@ class TableStates:
         self._max_states = max_states
         self._lock = threading.Lock()
         self._states: OrderedDict[str, TableState] = OrderedDict()
-        self._held: dict[str, TableState] = {}
+        self._registered: dict[str, TableState] = {}
 
     def cache(self, state: TableState) -> str:
-        """Keep a state; its handle."""
+        """Cache a state; returns its handle."""
         identifier = state.loaded.identifier
         handle = json.dumps(
             [
@@ -91,27 +91,27 @@ class TableStates:
         return handle
 
     def register(self, state: TableState) -> str:
-        """Keep a state under a handle of its own until `release`."""
+        """Keep a state under a new handle until `release`."""
         handle = json.dumps([state.catalog, str(uuid.uuid4())])
         with self._lock:
-            self._held[handle] = state
+            self._registered[handle] = state
         return handle
 
     def release(self, handle: str) -> None:
-        """Forget a state that was held."""
+        """Drop a registered state."""
         with self._lock:
-            self._held.pop(handle, None)
+            self._registered.pop(handle, None)
 
     def state(self, handle: str) -> TableState:
         """The state of a handle, read again if it was long unused."""
         with self._lock:
-            held = self._held.get(handle)
-            if held is not None:
-                return held
-            found = self._states.get(handle)
-            if found is not None:
+            registered = self._registered.get(handle)
+            if registered is not None:
+                return registered
+            cached = self._states.get(handle)
+            if cached is not None:
                 self._states.move_to_end(handle)
-                return found
+                return cached
         state = self._read(handle)
         self.cache(state)
         return state

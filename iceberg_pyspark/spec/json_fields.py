@@ -1,7 +1,7 @@
 """Fields of JSON objects that others wrote, read with the type and range the specification gives.
 
 Whoever holds a value that came from here may rely on its type: integers are integers of 32 or 64
-bits and no booleans, strings can be encoded, lists hold what was asked for. What is wrong is an
+bits and no booleans, strings can be encoded, lists hold items of one type. What is wrong is an
 `InvalidMetadataError` that names the JSON path. An optional field that is null is as good as
 missing, as in Java. Values of column types are `values.py`.
 """
@@ -37,7 +37,7 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def shown(value: Any) -> str:
+def short_text(value: Any) -> str:
     """A JSON value for a message: short, and never of any depth."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
@@ -68,7 +68,7 @@ def is_deeper(value: Any, levels: int) -> bool:
 
 
 def _is_plain(data: dict[str, Any]) -> bool:
-    """Whether an object is one of strings in ASCII: told at once, since summaries are many."""
+    """Whether an object holds strings in ASCII alone: a fast test, since summaries are many."""
     try:
         return "".join(data).isascii() and "".join(data.values()).isascii()
     except TypeError:
@@ -89,7 +89,7 @@ class JsonObject:
     def __init__(self, data: Any, path: str = "") -> None:
         if not isinstance(data, dict):
             where = f"{path}: " if path else ""
-            raise InvalidMetadataError(f"{where}expected a JSON object, got {shown(data)}")
+            raise InvalidMetadataError(f"{where}expected a JSON object, got {short_text(data)}")
         self._data = data
         self.path = path
 
@@ -109,7 +109,7 @@ class JsonObject:
         """The names of its fields, each of them encodable."""
         for key in self._data:
             if not is_text(key):
-                raise InvalidMetadataError(f"{self.path_of(shown(key))}: not a name in UTF-8")
+                raise InvalidMetadataError(f"{self.path_of(short_text(key))}: not a name in UTF-8")
         return tuple(self._data)
 
     def string(self, key: str) -> str:
@@ -203,7 +203,7 @@ class JsonObject:
         value, path = self._data.get(key), self.path_of(key)
         if index is not None and isinstance(value, list):
             value, path = value[index], f"{path}[{index}]"
-        return InvalidMetadataError(f"{path}: {rule}, got {shown(value)}")
+        return InvalidMetadataError(f"{path}: {rule}, got {short_text(value)}")
 
     def _integer(self, key: str, minimum: int, maximum: int) -> int:
         value = self._data.get(key)
@@ -212,5 +212,5 @@ class JsonObject:
         if type(value) is not int:
             raise self.wrong(key, "required integer")
         raise InvalidMetadataError(
-            f"{self.path_of(key)}: must be {minimum} to {maximum}, got {shown(value)}"
+            f"{self.path_of(key)}: must be {minimum} to {maximum}, got {short_text(value)}"
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.json_fields import JsonObject, parse_json, shown
+from iceberg_pyspark.spec.json_fields import JsonObject, parse_json, short_text
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     MAX_TYPE_DEPTH,
@@ -38,7 +38,7 @@ class NameMapping:
     fields: tuple[MappedField, ...]
 
 
-def find_mapped(fields: tuple[MappedField, ...], name: str) -> MappedField | None:
+def find_field(fields: tuple[MappedField, ...], name: str) -> MappedField | None:
     """The mapped field that one of its names says; list parts are `element`, map parts `key`,
     `value`.
     """
@@ -49,7 +49,7 @@ def name_mapping_from_text(text: str) -> NameMapping:
     """Parse the value of property `schema.name-mapping.default`."""
     data = parse_json(text, _PROPERTY)
     if not isinstance(data, list):
-        raise InvalidMetadataError(f"{_PROPERTY}: expected a list, got {shown(data)}")
+        raise InvalidMetadataError(f"{_PROPERTY}: expected a list, got {short_text(data)}")
     return NameMapping(
         fields=_fields_from_json([JsonObject(f, f"{_PROPERTY}[{i}]") for i, f in enumerate(data)])
     )
@@ -83,13 +83,13 @@ def _field_to_json(f: MappedField) -> dict[str, Any]:
 
 def name_mapping_of(schema: Schema) -> NameMapping:
     """The mapping of a schema's own names, as Java makes it for imported files."""
-    return NameMapping(fields=_mapped(schema.as_struct))
+    return NameMapping(fields=_mapped_fields(schema.as_struct))
 
 
-def _mapped(type_: Type) -> tuple[MappedField, ...]:
+def _mapped_fields(type_: Type) -> tuple[MappedField, ...]:
     return tuple(mapped_field(c) for c in children_of(type_))
 
 
 def mapped_field(f: NestedField) -> MappedField:
     """The mapping of a column by its own name, and of everything in it."""
-    return MappedField(field_id=f.field_id, names=(f.name,), fields=_mapped(f.type))
+    return MappedField(field_id=f.field_id, names=(f.name,), fields=_mapped_fields(f.type))

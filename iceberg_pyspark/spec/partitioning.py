@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote_plus
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
-from iceberg_pyspark.spec.json_fields import JsonObject, shown
+from iceberg_pyspark.spec.json_fields import JsonObject, short_text
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import (
     IdentityTransform,
@@ -114,7 +114,7 @@ def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> StructType
 
 
 def untyped_fields(spec: PartitionSpec, type_: StructType) -> frozenset[int]:
-    """Ids of the fields of which only a manifest knows the type of the values.
+    """Ids of the fields whose values have a type that only a manifest has.
 
     Void fields are none of them: they have no values.
     """
@@ -242,7 +242,7 @@ def _unique(values: Iterable[Any], path: str, key: str) -> None:
     seen: set[Any] = set()
     for value in values:
         if value in seen:
-            raise InvalidMetadataError(f"{path}: {key} {shown(value)} occurs twice")
+            raise InvalidMetadataError(f"{path}: {key} {short_text(value)} occurs twice")
         seen.add(value)
 
 

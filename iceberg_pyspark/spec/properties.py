@@ -22,7 +22,7 @@ from iceberg_pyspark.spec.property_types import (
     ColumnProperties,
     FractionProperty,
     IntProperty,
-    MatchedProperty,
+    PatternProperty,
     TableProperty,
     check_settable,
     whole_number,
@@ -149,7 +149,7 @@ _A_METRICS_MODE = (
     re.compile(r"none|counts|full|truncate\(0*[1-9][0-9]{0,8}\)", re.IGNORECASE),
     "a metrics mode: none, counts, truncate(<length>) or full",
 )
-METRICS_DEFAULT = MatchedProperty("write.metadata.metrics.default", *_A_METRICS_MODE)
+METRICS_DEFAULT = PatternProperty("write.metadata.metrics.default", *_A_METRICS_MODE)
 METRICS_COLUMN = "write.metadata.metrics.column."
 METRICS_MAX_INFERRED = IntProperty(
     "write.metadata.metrics.max-inferred-column-defaults", 100, 0, below="default"
@@ -221,8 +221,8 @@ class _NameMappingProperty:
 _OTHERS: tuple[TableProperty, ...] = (
     _NameMappingProperty(NAME_MAPPING),
     IntProperty(FORMAT_VERSION, DEFAULT_FORMAT_VERSION, 1),
-    MatchedProperty(WRITE_DATA_PATH, *_A_LOCATION),
-    MatchedProperty(WRITE_METADATA_PATH, *_A_LOCATION),
+    PatternProperty(WRITE_DATA_PATH, *_A_LOCATION),
+    PatternProperty(WRITE_METADATA_PATH, *_A_LOCATION),
     *(SPLIT_TARGET_SIZE, SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, VERIFY_CHECKSUMS, GC_ENABLED),
     *(DATA_FORMAT, DELETE_FORMAT, TARGET_FILE_SIZE),
     *(METRICS_DEFAULT, METRICS_MAX_INFERRED),

@@ -177,7 +177,7 @@ class ChoiceProperty:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedProperty:
+class PatternProperty:
     """Text of some form, which `expectation` describes; whoever reads it takes it apart."""
 
     name: str

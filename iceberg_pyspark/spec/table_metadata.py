@@ -69,7 +69,7 @@ T = TypeVar("T")
 class ById(dict[int, T]):
     """Parts of table metadata by id; to ask for one that is not there is an error of our own.
 
-    Ids that are asked for come from files, which may be damaged.
+    The ids that callers look up come from files, which may be damaged.
     """
 
     def __init__(self, missing: str, items: Iterable[tuple[int, T]]) -> None:
@@ -275,7 +275,7 @@ def metadata_from_json(data: Any) -> TableMetadata:
     _unique(snapshots, lambda s: s.snapshot_id, "snapshots", "snapshot-id")
     current = o.optional_int64("current-snapshot-id")
     current_snapshot_id = None if current == -1 else current
-    # a writer may have said less than it used: the next id must be free all the same
+    # a writer may have declared a lower id than it used: the next id must be free all the same
     last_column_id = max(o.int32("last-column-id", 0), *(s.highest_field_id for s in schemas))
     highest_partition_id = max((f.field_id for s in specs for f in s.fields), default=999)
     declared_id = o.optional_int32("last-partition-id", 0)

@@ -416,7 +416,7 @@ def _human_plain(type_: Type, value: Any) -> str:
 
 
 def untyped_text(value: Any) -> str:
-    """A value of which no more is known than what it is stored as.
+    """A value of which only the stored form is known.
 
     >>> untyped_text(b"ab"), untyped_text(True), untyped_text(7)
     ('YWI=', 'true', '7')

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.json_fields import MAX_INT32, shown
+from iceberg_pyspark.spec.json_fields import MAX_INT32, short_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ def primitive_from_string(text: str) -> PrimitiveType:
         algorithm = (m[2] or "spherical").strip().lower()
         if crs and _EDGE_ALGORITHM.fullmatch(algorithm):
             return GeographyType(crs, algorithm)
-    raise InvalidMetadataError(f"unknown type {shown(text)}")
+    raise InvalidMetadataError(f"unknown type {short_text(text)}")
 
 
 def children_of(type_: Type) -> tuple[NestedField, ...]:
@@ -346,7 +346,7 @@ def children_of(type_: Type) -> tuple[NestedField, ...]:
 
 
 def is_too_deep(type_: Type) -> bool:
-    """Whether a type nests deeper than `MAX_TYPE_DEPTH`; asked before anything recurses into it."""
+    """Whether a type nests deeper than `MAX_TYPE_DEPTH`, so that nothing may recurse into it."""
     level = [type_]
     for _ in range(MAX_TYPE_DEPTH):
         level = [f.type for t in level for f in children_of(t)]

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.json_fields import is_deeper, shown
+from iceberg_pyspark.spec.json_fields import is_deeper, short_text
 
 _MAX_DEPTH = 200
 """What is nested deeper could be read and not written again."""
 
 _Key: TypeAlias = tuple[Any, ...]
-_Found: TypeAlias = Iterator[tuple[_Key, dict[str, Any], frozenset[str]]]
+_ObjectAtKey: TypeAlias = Iterator[tuple[_Key, dict[str, Any], frozenset[str]]]
 
 _TABLE = frozenset(
     [
@@ -100,7 +100,7 @@ _PARTITION_STATISTICS = frozenset(("snapshot-id", "statistics-path", "file-size-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownKeys:
-    """What metadata JSON held besides what is known; `by_object` says in which object."""
+    """The unknown keys of metadata JSON with their values, by the object that has them."""
 
     by_object: Mapping[_Key, Mapping[str, Any]] = field(default_factory=dict)
     schema_ids: frozenset[int] = frozenset()
@@ -123,7 +123,7 @@ def unknown_keys(data: dict[str, Any]) -> UnknownKeys:
         for name, value in by_name.items():
             if is_deeper(value, _MAX_DEPTH):
                 raise InvalidMetadataError(
-                    f"the unknown key {shown(name)} is nested deeper than {_MAX_DEPTH} levels"
+                    f"the unknown key {short_text(name)} is nested deeper than {_MAX_DEPTH} levels"
                 )
     schema_ids = [s.get("schema-id") or 0 for s in _schemas(data)]
     current = data.get("current-schema-id")
@@ -163,7 +163,7 @@ def _specs(data: dict[str, Any]) -> list[dict[str, Any]]:
     return data.get("partition-specs") or [{"spec-id": 0, "fields": data["partition-spec"]}]
 
 
-def _objects(data: dict[str, Any]) -> _Found:
+def _objects(data: dict[str, Any]) -> _ObjectAtKey:
     """Every object of metadata JSON with what it is found by and its known keys."""
     yield (), data, _TABLE
     for schema in _schemas(data):
@@ -173,11 +173,11 @@ def _objects(data: dict[str, Any]) -> _Found:
     for spec in _specs(data):
         key = ("spec", spec["spec-id"])
         yield key, spec, _SPEC
-        yield from _listed((*key, "field"), spec.get("fields"), _PARTITION_FIELD)
+        yield from _list_items((*key, "field"), spec.get("fields"), _PARTITION_FIELD)
     for order in data.get("sort-orders") or ():
         key = ("order", order["order-id"])
         yield key, order, _SORT_ORDER
-        yield from _listed((*key, "field"), order["fields"], _SORT_FIELD)
+        yield from _list_items((*key, "field"), order["fields"], _SORT_FIELD)
     for snapshot in data.get("snapshots") or ():
         yield ("snapshot", snapshot["snapshot-id"]), snapshot, _SNAPSHOT
     for name, ref in (data.get("refs") or {}).items():
@@ -189,7 +189,7 @@ def _objects(data: dict[str, Any]) -> _Found:
     for file in data.get("statistics") or ():
         key = ("statistics", file["snapshot-id"], file["statistics-path"])
         yield key, file, _STATISTICS
-        yield from _listed((*key, "blob"), file.get("blob-metadata"), _BLOB)
+        yield from _list_items((*key, "blob"), file.get("blob-metadata"), _BLOB)
     for file in data.get("partition-statistics") or ():
         key = ("partitions", file["snapshot-id"], file["statistics-path"])
         yield key, file, _PARTITION_STATISTICS
@@ -197,18 +197,20 @@ def _objects(data: dict[str, Any]) -> _Found:
         yield ("secret", secret.get("key-id")), secret, _ENCRYPTION_KEY
 
 
-def _listed(key: _Key, items: list[dict[str, Any]] | None, known: frozenset[str]) -> _Found:
+def _list_items(
+    key: _Key, items: list[dict[str, Any]] | None, known: frozenset[str]
+) -> _ObjectAtKey:
     for i, item in enumerate(items or ()):
         yield (*key, i), item, known
 
 
-def _fields(schema: _Key, fields: list[dict[str, Any]]) -> _Found:
+def _fields(schema: _Key, fields: list[dict[str, Any]]) -> _ObjectAtKey:
     for f in fields:
         yield (*schema, "field", f["id"]), f, _FIELD
         yield from _type(schema, f["id"], f["type"])
 
 
-def _type(schema: _Key, field_id: int, type_: Any) -> _Found:
+def _type(schema: _Key, field_id: int, type_: Any) -> _ObjectAtKey:
     """A nested type, which is found by the field, element, key or value that it is of."""
     if not isinstance(type_, dict):
         return

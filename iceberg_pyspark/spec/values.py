@@ -22,7 +22,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.json_fields import is_text, shown
+from iceberg_pyspark.spec.json_fields import is_text, short_text
 from iceberg_pyspark.spec.types import (
     BinaryType,
     BooleanType,
@@ -261,18 +261,18 @@ def value_from_json(type_: Type, data: Any) -> Any:
 def _of_kind(data: Any, kind: type, what: str) -> Any:
     wrong = isinstance(data, bool) and kind is not bool
     if wrong or not isinstance(data, kind) or (kind is str and not is_text(data)):
-        raise TypeError(f"{shown(data)} is not {what}")
+        raise TypeError(f"{short_text(data)} is not {what}")
     return data
 
 
 def _float_from_json(type_: Type, data: Any) -> float:
     if isinstance(data, bool) or not isinstance(data, int | float):
-        raise TypeError(f"{shown(data)} is not a number")
+        raise TypeError(f"{short_text(data)} is not a number")
     try:
         value = float(data)
         value_to_bytes(type_, value)
     except OverflowError as e:
-        raise ValueError(f"{shown(data)} does not fit {type_}") from e
+        raise ValueError(f"{short_text(data)} does not fit {type_}") from e
     return value
 
 
@@ -336,7 +336,7 @@ def _nested_from_json(type_: StructType | ListType | MapType, data: Any) -> Any:
             _of_kind(data, dict, "an object of keys and values")
             keys, values = data.get("keys"), data.get("values")
             if not isinstance(keys, list) or not isinstance(values, list):
-                raise TypeError(f"{shown(data)} lacks a list of keys or of values")
+                raise TypeError(f"{short_text(data)} lacks a list of keys or of values")
             if len(keys) != len(values):
                 raise ValueError(f"{len(keys)} keys, but {len(values)} values")
             if len({_key_text(k) for k in keys}) != len(keys):

@@ -4,7 +4,7 @@ Iceberg resolves Avro by field id, so a file's own names mean nothing. `read_avr
 apart (header, blocks), checks it, and gives it part by part, uncompressed and within bounds, under
 a schema whose field names are `_<field id>`: what differs between writers (names, codec, blocks,
 logical types, empty records) is gone, and fastavro and DataFusion both read the result. Files of
-rows may be too large to be held at all: `stream_records` gives their records block by block under
+rows may be too large for memory: `stream_records` gives their records block by block under
 the same names. Every fault of a file is an `InvalidMetadataError` that names it.
 """
 
@@ -396,7 +396,7 @@ def stream_records(stream: BinaryIO, location: str) -> AvroStream:
 
     def batches(max_records: int) -> Iterator[list[dict[str, Any]]]:
         compressed = _streamed_blocks(stream, sync, size)
-        # rows may be many in few bytes: only what is held at once is bounded
+        # few bytes may hold many rows: only the rows in memory at one time are bounded
         blocks = plain_blocks(
             compressed, codec, cost.of_bytes(), memory_limit(size) / 2, location, size, inf
         )

@@ -32,7 +32,7 @@ class Cost:
     per_byte: float
 
     def of(self, records: int, size: int) -> float:
-        """The bound for so many records in so many bytes."""
+        """The bound for a number of records in a number of bytes."""
         return self.per_record * records + self.per_byte * size
 
     def of_bytes(self) -> Cost:
@@ -69,7 +69,7 @@ def plain_blocks(
     file_size: int,
     room: float,
 ) -> Iterator[Block]:
-    """Decompress blocks as they are asked for, none of which may cost more than `most`.
+    """Decompress blocks lazily, none of which may cost more than `most`.
 
     All of them together may hold `room` bytes. Raises `ValueError`,
     `OSError`, `zlib.error` or `lzma.LZMAError` for a block that is damaged.

@@ -83,7 +83,7 @@ class MetadataCache:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             return
-        if _memory.stored() % _EVICT_EVERY == 1:
+        if _memory.count_write() % _EVICT_EVERY == 1:
             _evict(folder, self.max_disk_bytes)
 
 
@@ -106,7 +106,7 @@ class _Memory:
     def __init__(self) -> None:
         self._entries: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
-        self._stored = 0
+        self._writes = 0
         self._lock = threading.Lock()
 
     def get(self, key: str) -> bytes | None:
@@ -124,10 +124,10 @@ class _Memory:
                 _, oldest = self._entries.popitem(last=False)
                 self._size -= len(oldest)
 
-    def stored(self) -> int:
+    def count_write(self) -> int:
         with self._lock:
-            self._stored += 1
-            return self._stored
+            self._writes += 1
+            return self._writes
 
     def clear(self) -> None:
         with self._lock:

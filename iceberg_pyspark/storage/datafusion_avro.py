@@ -18,7 +18,7 @@ from iceberg_pyspark.storage.avro_blocks import arrow_cost
 from iceberg_pyspark.storage.decoded_size import COLUMN_BYTES, memory_limit, too_large
 
 _BUILDING = 4
-"""DataFusion takes so many times the bytes of a batch while it builds it."""
+"""How many times the bytes of a batch DataFusion takes while it builds the batch."""
 _PLANNING_BYTES = 10 << 10
 """What it takes for each column besides."""
 

@@ -1,7 +1,7 @@
 """How much memory one file of metadata may take once it is read.
 
 A compressed file, a length that lies or a schema with wide nulls turns a few bytes into gigabytes.
-Whatever a file decodes to is held against a limit that grows with the file: tables of any honest
+The size that a file decodes to has a limit that grows with the file: tables of any honest
 size are read, and none of a mebibyte takes a process beyond one gibibyte. Costs are upper bounds,
 known before the memory is taken.
 """

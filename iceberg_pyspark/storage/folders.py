@@ -44,7 +44,7 @@ def create_folder(location: str) -> None:
 
 
 def remove_empty_folder(location: str) -> bool:
-    """Remove a folder; False and no change where it holds anything, True also where it is gone."""
+    """Remove an empty folder; False: it is not empty and stays. True also without a folder."""
     with _errors("remove", location):
         try:
             os.rmdir(local_path(location))

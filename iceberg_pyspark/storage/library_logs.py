@@ -42,7 +42,7 @@ _loggers_seen: dict[tuple[str, ...], int] = {}
 def redact_logs_of(*packages: str, by: logging.Filter = _EVERY) -> None:
     """Have the loggers that packages have made so far redact what they log."""
     loggers = logging.root.manager.loggerDict
-    # asked for every file; loggers are made and never taken away
+    # called for every file; loggers are added and never removed
     if not packages or _loggers_seen.get(packages) == len(loggers):
         return
     names = list(loggers)

@@ -25,7 +25,7 @@ _LONGEST_WAIT_S = 0.01
 
 @contextlib.contextmanager
 def machine_lock(name: str, *, timeout_s: float) -> Iterator[bool]:
-    """Hold the lock of that name within the block; False: it goes on without."""
+    """Take the lock of that name for the block; False: the block runs without it."""
     descriptor = _open(name)
     if descriptor is None:
         yield False

@@ -230,10 +230,10 @@ def _manifest_without_list(file_io: FileIO, location: str, snapshot_id: int) -> 
 
 def read_manifest_list(file_io: FileIO, location: str) -> list[ManifestFile]:
     """The manifests of a list of any format version, in order."""
-    return list(_LISTS.get_or_read(file_io, location, lambda: _parsed_list(file_io, location)))
+    return list(_LISTS.get_or_read(file_io, location, lambda: _parse_list(file_io, location)))
 
 
-def _parsed_list(file_io: FileIO, location: str) -> tuple[ManifestFile, ...]:
+def _parse_list(file_io: FileIO, location: str) -> tuple[ManifestFile, ...]:
     avro = read_avro(file_io, location)
     manifests = []
     room = memory_limit(avro.size) // 2
@@ -257,9 +257,9 @@ def _memory_of(manifest: ManifestFile) -> int:
 
 
 def _manifest_file(r: Mapping[str, Any]) -> ManifestFile:
-    partitions = _of(r, 507, list)
+    partitions = _typed_field(r, 507, list)
     return ManifestFile(
-        manifest_path=_required(r, 500, _of(r, 500, str)),
+        manifest_path=_required(r, 500, _typed_field(r, 500, str)),
         manifest_length=_required(r, 501, _integer(r, 501)),
         partition_spec_id=_required(r, 502, _integer(r, 502, bits=32)),
         content=ManifestContent(_integer(r, 517) or 0),
@@ -273,21 +273,21 @@ def _manifest_file(r: Mapping[str, Any]) -> ManifestFile:
         existing_rows_count=_integer(r, 513),
         deleted_rows_count=_integer(r, 514),
         partitions=None if partitions is None else tuple(map(_summary, partitions)),
-        key_metadata=_of(r, 519, bytes),
+        key_metadata=_typed_field(r, 519, bytes),
         first_row_id=_integer(r, 520),
     )
 
 
 def _summary(r: Mapping[str, Any]) -> PartitionFieldSummary:
     return PartitionFieldSummary(
-        contains_null=_required(r, 509, _of(r, 509, bool)),
-        contains_nan=_of(r, 518, bool),
-        lower_bound=_of(r, 510, bytes),
-        upper_bound=_of(r, 511, bytes),
+        contains_null=_required(r, 509, _typed_field(r, 509, bool)),
+        contains_nan=_typed_field(r, 518, bool),
+        lower_bound=_typed_field(r, 510, bytes),
+        upper_bound=_typed_field(r, 511, bytes),
     )
 
 
-def _of(r: Mapping[str, Any], field_id: int, type_: type[T]) -> T | None:
+def _typed_field(r: Mapping[str, Any], field_id: int, type_: type[T]) -> T | None:
     """A field of a record that has the type the specification gives, whatever its schema says."""
     value = r.get(f"_{field_id}")
     if value is not None and not isinstance(value, type_):

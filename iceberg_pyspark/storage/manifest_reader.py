@@ -33,7 +33,7 @@ _ENTRIES_AT_ONCE = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestHeader:
-    """What a manifest says of itself: it keeps its schema and spec when it is rewritten."""
+    """The key-value metadata of a manifest; a rewritten manifest keeps schema and spec."""
 
     schema: Schema
     spec: PartitionSpec
@@ -49,7 +49,7 @@ def read_manifest_header(file_io: FileIO, location: str) -> ManifestHeader:
 def read_partition_types(file_io: FileIO, location: str) -> dict[int, Type]:
     """The types that a manifest itself gives its partition fields, by field id.
 
-    Only they tell what the values of an unknown transform are, or of a source column that is gone.
+    Values of an unknown transform, or of a removed source column, have no other type.
     """
     avro = read_avro(file_io, location)
     return {field_id: primitive_type(type_) for field_id, type_ in avro.written_types.items()}

@@ -56,7 +56,10 @@ def write_manifest(
         file_io,
         location,
         avro_schema,
-        (writing.record(e, partition_names) for e in _typed(entries, spec, untyped, location)),
+        (
+            writing.record(e, partition_names)
+            for e in _check_types(entries, spec, untyped, location)
+        ),
         metadata={
             "schema": json.dumps(schema_to_json(schema)),
             "schema-id": str(schema.schema_id),
@@ -86,10 +89,10 @@ def write_manifest(
     return with_counts(manifest, writing.files, writing.rows)
 
 
-def _typed(
+def _check_types(
     entries: Iterable[ManifestEntry], spec: PartitionSpec, untyped: Sequence[int], location: str
 ) -> Iterator[ManifestEntry]:
-    """The entries, unless one has a partition value of which no type is known."""
+    """The entries; raises `InvalidRequestError` for a partition value of unknown type."""
     for e in entries:
         for i in untyped:
             if e.data_file.partition[i] is not None:

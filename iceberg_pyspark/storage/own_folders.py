@@ -33,7 +33,7 @@ class OwnFolders:
     def owns(self, location: str) -> bool:
         """Whether the file at a location may be deleted together with what the table is.
 
-        Of a link the link itself is meant. A local location is looked up in the file system.
+        A link is not followed. A local location is looked up in the file system.
         """
         try:
             if any(_is_inside(location, folder) for folder in self.folders):

@@ -112,7 +112,7 @@ def normalized_location(location: str, keep_empty: bool = True) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _plain_start(location: str) -> str | None:
-    """With what, not followed by a slash, locations of its store begin; None: not told so easily"""
+    """The start, without a slash, of all locations of its store; None: it is not a plain prefix"""
     if location.startswith("/"):
         return "/"
     if location.startswith("file:"):

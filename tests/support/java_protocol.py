@@ -113,8 +113,10 @@ def _messages_in(hint: Any) -> list[type[Message]]:
 
 
 def _questions() -> str:
-    held = [m for m in _messages() if not issubclass(m, Question | Answer) and m in _in_questions()]
-    methods = [*(_asks(row) for row in OPERATIONS.values()), *(_made(m) for m in held)]
+    inside = [
+        m for m in _messages() if not issubclass(m, Question | Answer) and m in _in_questions()
+    ]
+    methods = [*(_asks(row) for row in OPERATIONS.values()), *(_map_of(m) for m in inside)]
     return (
         f"{HEADER}import java.util.List;\nimport java.util.Map;\n\n"
         "/** The questions to Python, and what they hold. */\n"
@@ -123,13 +125,13 @@ def _questions() -> str:
 
 
 def _in_questions() -> set[type[Message]]:
-    found = [row.question for row in OPERATIONS.values()]
+    open_ = [row.question for row in OPERATIONS.values()]
     seen: set[type[Message]] = set()
-    while found:
-        message = found.pop()
+    while open_:
+        message = open_.pop()
         if message not in seen:
             seen.add(message)
-            found += [m for hint in _fields(message).values() for m in _messages_in(hint)]
+            open_ += [m for hint in _fields(message).values() for m in _messages_in(hint)]
     return seen
 
 
@@ -140,16 +142,16 @@ def _asks(row: Operation[Any, Any]) -> str:
         del fields["plan"]
     parameters = [f"{_java_type(hint)} {_camel(name)}" for name, hint in fields.items()]
     parameters += ["Object plan"] * beside
-    asked = f'IcebergPyBridge.ask("{row.name}", {_pairs(fields)}{", plan" * beside})'
-    returned, body = "void", f"{asked};"
+    call = f'IcebergPyBridge.ask("{row.name}", {_pairs(fields)}{", plan" * beside})'
+    returned, body = "void", f"{call};"
     if _fields(row.answer):
         returned = java_class(row.answer)
-        body = f"return new {returned}({asked});"
+        body = f"return new {returned}({call});"
     return f"  static {returned} {method_of(row)}({', '.join(parameters)}) {{ {body} }}\n"
 
 
-def _made(message: type[Message]) -> str:
-    """The method that makes what a question holds."""
+def _map_of(message: type[Message]) -> str:
+    """The method that makes a message inside a question."""
     fields = _fields(message)
     parameters = ", ".join(f"{_java_type(hint)} {_camel(name)}" for name, hint in fields.items())
     config = message.__struct_config__
@@ -175,20 +177,20 @@ def _answer(message: type[Message]) -> str:
     (doc, *_rest) = inspect.cleandoc(message.__doc__ or "").splitlines()
     return (
         f"{HEADER}{''.join(f'import {i};' + chr(10) for i in imports)}\n/** {doc} */\n"
-        f"class {name} {{\n  private final Map said;\n"
-        f"  {name}(Map said) {{ this.said = said; }}\n{''.join(methods)}}}\n"
+        f"class {name} {{\n  private final Map fields;\n"
+        f"  {name}(Map fields) {{ this.fields = fields; }}\n{''.join(methods)}}}\n"
     )
 
 
 def _accessor(key: str, hint: Any) -> str:
-    type_, got = _java_type(hint), f'said.get("{key}")'
+    type_, got = _java_type(hint), f'fields.get("{key}")'
     inner = _messages_in(hint)
     if inner and get_origin(hint) is tuple:
-        made = java_class(inner[0])
+        item = f"new {java_class(inner[0])}((Map) values.get(i))"
         body = (
-            f"List all = (List) {got}, made = new ArrayList();"
-            f"for (int i = 0; i < all.size(); i++) made.add(new {made}((Map) all.get(i)));"
-            "return made;"
+            f"List values = (List) {got}, items = new ArrayList();"
+            f"for (int i = 0; i < values.size(); i++) items.add({item});"
+            "return items;"
         )
         return f"  List {_camel(key)}() {{ {body} }}\n"
     if inner:
@@ -204,25 +206,17 @@ def _accessor(key: str, hint: Any) -> str:
 
 
 def _java_type(hint: Any) -> str:
-    given = [a for a in get_args(hint) if a is not types.NoneType]
+    hints = [a for a in get_args(hint) if a is not types.NoneType]
     if get_origin(hint) in (Union, types.UnionType):
         boxed = {"boolean": "Boolean", "long": "Number"}
-        found = {_java_type(a) for a in given}
-        (java,) = found if len(found) == 1 else {"Object"}
+        kinds = {_java_type(a) for a in hints}
+        (java,) = kinds if len(kinds) == 1 else {"Object"}
         return boxed.get(java, java)
     if get_origin(hint) is Literal:
         return "String"
     if inspect.isclass(hint) and issubclass(hint, Message):
         return "Map"
-    known = {
-        str: "String",
-        bool: "boolean",
-        int: "long",
-        tuple: "List",
-        Sequence: "List",
-        Any: "Object",
-    }
-    return known.get(get_origin(hint) or hint, "Map")
+    return _JAVA_TYPES.get(get_origin(hint) or hint, "Map")
 
 
 def _camel(name: str) -> str:

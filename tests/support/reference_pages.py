@@ -26,7 +26,7 @@ from iceberg_pyspark.spec.property_types import (
     ColumnProperties,
     FractionProperty,
     IntProperty,
-    MatchedProperty,
+    PatternProperty,
     TableProperty,
 )
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
@@ -221,7 +221,7 @@ def _kind(prop: TableProperty | None) -> tuple[str, str]:
             return ", ".join(map(_code, choices)), _code(default)
         case FractionProperty(default=default):
             return "number between 0 and 1", str(default)
-        case MatchedProperty(expectation=expectation):
+        case PatternProperty(expectation=expectation):
             return expectation.replace("<", "&lt;"), ""
         case ColumnProperties(kind=kind):
             return _kind(kind)

@@ -20,7 +20,7 @@ from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.name_mapping import (
     MappedField,
     NameMapping,
-    find_mapped,
+    find_field,
     name_mapping_of,
 )
 from iceberg_pyspark.spec.schema import Schema
@@ -146,7 +146,7 @@ class _Resolver:
         resolved: list[FileField] = []
         seen: dict[int, str] = {}
         for i, f in enumerate(fields):
-            mapping = find_mapped(mapped, part_names[i] if part_names else _name_of(f))
+            mapping = find_field(mapped, part_names[i] if part_names else _name_of(f))
             if self._by_name:
                 field_id = mapping.field_id if mapping is not None else None
             else:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import IcebergError, NotFoundError
-from iceberg_pyspark.spark.bridge.protocol.sources import TableThere
+from iceberg_pyspark.spark.bridge.protocol.sources import ExistingTable
 from iceberg_pyspark.spark.data_source.options import parse_table_options
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.spark_table import catalog_and_levels, catalog_options, is_our_catalog
@@ -59,12 +59,12 @@ def _with_partitions(options: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def table_there(options: Mapping[str, str]) -> TableThere:
+def table_there(options: Mapping[str, str]) -> ExistingTable:
     """The table that options name, if it is there."""
     table = parse_table_options(options)
     catalog, identifier = find_table(table)
     try:
         load_table(catalog, identifier, table)
     except NotFoundError:
-        return TableThere()
-    return TableThere(namespace=identifier.namespace, name=identifier.name)
+        return ExistingTable()
+    return ExistingTable(namespace=identifier.namespace, name=identifier.name)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.source_names import options_in_session, table_there
 from iceberg_pyspark.spark.bridge.protocol.sources import (
+    ExistingTable,
     HiddenColumns,
     SessionOptions,
     SourceHidden,
     SourceOptions,
     SourceTable,
-    TableThere,
 )
 from iceberg_pyspark.spark.data_source.read_job import ReadJob, open_read_job
 from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
@@ -23,7 +23,7 @@ def source_options(sessions: AskingSessions, q: SourceOptions) -> SessionOptions
     return SessionOptions(options=options_in_session(sessions.named(q.session).spark, q.options))
 
 
-def source_table(_sessions: AskingSessions, q: SourceTable) -> TableThere:
+def source_table(_sessions: AskingSessions, q: SourceTable) -> ExistingTable:
     """The table that options name, if it is there."""
     return table_there(q.options)
 

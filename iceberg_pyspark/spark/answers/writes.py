@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from iceberg_pyspark.errors import TableAlreadyExistsError
 from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.source_names import options_in_session
-from iceberg_pyspark.spark.bridge.protocol.messages import Done
+from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.writes import (
     DmlRun,
     SourceWrite,
@@ -30,10 +30,10 @@ from iceberg_pyspark.spark.write.command import (
 )
 from iceberg_pyspark.spark.write.distribution import write_distribution
 
-_DONE = Done()
+_DONE = Acknowledgement()
 
 
-def write_run(sessions: AskingSessions, q: WriteRun) -> Done:
+def write_run(sessions: AskingSessions, q: WriteRun) -> Acknowledgement:
     """INSERT, `writeTo` and the query of CREATE TABLE AS SELECT."""
     session = sessions.named(q.session)
     command = WriteCommand(
@@ -52,7 +52,7 @@ def write_run(sessions: AskingSessions, q: WriteRun) -> Done:
     return _DONE
 
 
-def source_write(sessions: AskingSessions, q: SourceWrite) -> Done:
+def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
     """A `df.write.format("iceberg-py")`, laid out as the table asks."""
     session = sessions.named(q.session)
     frame = DataFrame(q.plan, session.spark)
@@ -72,14 +72,14 @@ def source_write(sessions: AskingSessions, q: SourceWrite) -> Done:
     return _DONE
 
 
-def table_truncate(sessions: AskingSessions, q: TableTruncate) -> Done:
+def table_truncate(sessions: AskingSessions, q: TableTruncate) -> Acknowledgement:
     """TRUNCATE TABLE."""
     state = sessions.state(q.handle)
     run_truncate(sessions.catalog_of(state), state, q.environment)
     return _DONE
 
 
-def dml_run(sessions: AskingSessions, q: DmlRun) -> Done:
+def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
     """DELETE, UPDATE and MERGE: the statement as Spark's optimized plan."""
     session = sessions.named(q.session)
     row_level = session.row_level()

@@ -64,13 +64,13 @@ class CallbackPort:
         return int(self._server.get_listening_port())
 
     def close(self) -> None:
-        """Listen no more; waits for nobody, as py4j does where a connection is being read."""
+        """Stop listening, without the wait of py4j for a connection that is being read."""
         threading.Thread(target=self._server.shutdown, daemon=True).start()
 
     def client(self, make: Callable[[Any, str, int, str], Any]) -> Any:
         """Have the JVM make a client, given its server, our address and port, and a file.
 
-        The file is this user's alone, says what the client must, and is gone afterwards.
+        Only this user can read the file; it holds the client's secrets and is removed afterwards.
         """
         file, path = tempfile.mkstemp(prefix="iceberg-pyspark-")
         try:

@@ -1,4 +1,4 @@
-"""What Python calls the JVM with: one document of JSON each.
+"""The arguments of calls to the JVM: one JSON document for each call.
 
 In a document objects of the JVM's stand by the ids that py4j has for them, so that many of them
 take one call. Tables of files go beside it as Arrow IPC streams.
@@ -189,7 +189,7 @@ class ChangedRows:
 def to_json(call: Any) -> str:
     """A call's values as the JVM takes them: by the names of fields, `is` naming the class.
 
-    Who calls holds the objects of the JVM's meanwhile: py4j forgets those that nobody holds.
+    The caller keeps references to the JVM's objects during the call: py4j drops all others.
     """
     return json.dumps(call, default=_described)
 
@@ -209,6 +209,6 @@ def _described(value: Any) -> Any:
     if isinstance(value, JavaObject):
         return {"is": "Object", "id": value._get_object_id()}
     if is_dataclass(value):
-        named = {f.name: getattr(value, f.name) for f in fields(value)}
-        return {"is": type(value).__name__, **named}
+        values = {f.name: getattr(value, f.name) for f in fields(value)}
+        return {"is": type(value).__name__, **values}
     raise TypeError(f"the JVM is not told of a {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Errors of ours that pyspark captures inside exceptions of the JVM's, said first and alone.
+"""Our errors inside the exceptions of the JVM that pyspark captures: their text comes first, alone.
 
 What fails in a task or in a Python data source comes wrapped: by Spark in the words for a failed
 job or data source, by py4j in the name of the Java method that was called. While Iceberg is
@@ -30,22 +30,26 @@ def say_our_errors_first() -> None:
     if hasattr(convert, _ORIGINAL):
         return
 
-    def converted(e: Any) -> captured.CapturedException:
-        found = convert(e)
+    def convert_with_our_error(e: Any) -> captured.CapturedException:
+        exception = convert(e)
         # an exception that pyspark knows no class of would be raised as py4j's
-        text = found._stackTrace if isinstance(found, captured.UnknownException) else found._desc
+        text = (
+            exception._stackTrace
+            if isinstance(exception, captured.UnknownException)
+            else exception._desc
+        )
         error = iceberg_error_in(text or "")
         if error is None:
-            return found
-        if isinstance(found, captured.UnknownException):
-            found = captured.QueryExecutionException(origin=e)
-        elif isinstance(found, captured.PythonException):
-            found = TaskException(origin=e)
-        found._desc = with_class_name(*error)
-        return found
+            return exception
+        if isinstance(exception, captured.UnknownException):
+            exception = captured.QueryExecutionException(origin=e)
+        elif isinstance(exception, captured.PythonException):
+            exception = TaskException(origin=e)
+        exception._desc = with_class_name(*error)
+        return exception
 
-    setattr(converted, _ORIGINAL, convert)
-    captured.convert_exception = converted
+    setattr(convert_with_our_error, _ORIGINAL, convert)
+    captured.convert_exception = convert_with_our_error
 
 
 def thrown_in(error: BaseException) -> Any:
@@ -54,7 +58,7 @@ def thrown_in(error: BaseException) -> Any:
 
 
 def say_errors_as_before() -> None:
-    """Leave pyspark's conversion as it was, unless somebody has put another on top."""
+    """Restore pyspark's conversion, unless another library has replaced it meanwhile."""
     captured.convert_exception = getattr(
         captured.convert_exception, _ORIGINAL, captured.convert_exception
     )

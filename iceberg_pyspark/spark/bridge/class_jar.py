@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-KEPT = 40
-"""How many jars stay, those used last: a release of Spark and of this package makes five."""
+MAX_JARS = 40
+"""How many jars stay, the most recently used: each pair of releases needs five."""
 
 _UNFINISHED = ".unfinished"
 _UNFINISHED_SECONDS = 3600
@@ -36,16 +36,16 @@ def class_jar(
     temporary one and removed at the end: by then the JVM must have opened it.
     """
     key = sha256(made_of.encode()).hexdigest()
-    kept = None if parent is None else _kept(Path(parent), key)
-    if kept is not None:
-        yield kept
+    cached = None if parent is None else _cached_jar(Path(parent), key)
+    if cached is not None:
+        yield cached
         return
     jar = _jar(compile_classes())
     if parent is not None:
         with contextlib.suppress(OSError):
-            kept = _keep(Path(parent), key, jar)
-    if kept is not None:
-        yield kept
+            cached = _cache_jar(Path(parent), key, jar)
+    if cached is not None:
+        yield cached
         return
     with tempfile.TemporaryDirectory(prefix="iceberg-pyspark-bridge-") as folder:
         path = Path(folder) / "classes.jar"
@@ -53,7 +53,7 @@ def class_jar(
         yield path
 
 
-def _kept(parent: Path, key: str) -> Path | None:
+def _cached_jar(parent: Path, key: str) -> Path | None:
     """A jar of that key that is what its name says; others of the key are removed."""
     for path in sorted(parent.glob(f"{key}-*.jar")):
         with contextlib.suppress(OSError):
@@ -75,7 +75,7 @@ def _content(path: Path) -> str | None:
         return sha256(file.read()).hexdigest()
 
 
-def _keep(parent: Path, key: str, jar: bytes) -> Path:
+def _cache_jar(parent: Path, key: str, jar: bytes) -> Path:
     """Have the jar in the folder: whole and on the disk before it has its name."""
     path = parent / f"{key}-{sha256(jar).hexdigest()}.jar"
     file, making = tempfile.mkstemp(dir=parent, suffix=_UNFINISHED)
@@ -99,16 +99,16 @@ def _keep(parent: Path, key: str, jar: bytes) -> Path:
 
 
 def _evict(parent: Path) -> None:
-    used: list[tuple[float, Path]] = []
+    jars: list[tuple[float, Path]] = []
     for path in parent.iterdir():
         # another session may remove it as well
         with contextlib.suppress(OSError):
             last = path.lstat().st_mtime
             if path.suffix == ".jar":
-                used.append((last, path))
+                jars.append((last, path))
             elif path.suffix == _UNFINISHED and time.time() - last > _UNFINISHED_SECONDS:
                 path.unlink()
-    for _, path in sorted(used, reverse=True)[KEPT:]:
+    for _, path in sorted(jars, reverse=True)[MAX_JARS:]:
         with contextlib.suppress(OSError):
             path.unlink()
 

@@ -104,14 +104,14 @@ class _Compiler:
             return self._refusal
         jvm = self._jvm
         source = source_of(lot)
-        self._compiled_with = self._compiled_with or _compiled_with(jvm, self._loader)
+        self._compiled_with = self._compiled_with or _toolchain(jvm, self._loader)
         built_on = [source_of(other) for other in BUILDS_ON[lot]]
         made_of = "\n".join((self._compiled_with, *built_on, source, writer_of(lot)))
         # another session may remove a jar that was kept before the JVM has opened it
         for parent in (user_folder("iceberg-pyspark-bridge"), None):
             try:
                 with class_jar(parent, made_of, lambda: self._classes(lot)) as jar:
-                    path = _lasting(jar) if lot in FORMATS else jar
+                    path = _lasting_copy(jar) if lot in FORMATS else jar
                     self._loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
                     if self.knows(lot):
                         return None
@@ -151,7 +151,7 @@ def new_instance(gateway: Any, loader: Any, name: str) -> Any:
     return loader.loadClass(name).getDeclaredConstructor(none).newInstance(nothing)
 
 
-def _lasting(jar: Path) -> Path:
+def _lasting_copy(jar: Path) -> Path:
     """A copy that stays while this process runs.
 
     Spark opens the file again whenever it looks for a format, of any name; others are open already.
@@ -167,8 +167,8 @@ def _marker(lot: str) -> str:
 
 def _first_line(error: Py4JJavaError) -> str:
     """What the JVM says, without its frames."""
-    said = str(error.java_exception.toString()).partition("\n")[0]
-    return said.removeprefix("org.codehaus.commons.compiler.CompileException: ")
+    text = str(error.java_exception.toString()).partition("\n")[0]
+    return text.removeprefix("org.codehaus.commons.compiler.CompileException: ")
 
 
 def _release(jvm: Any) -> str:
@@ -179,9 +179,9 @@ def _spark_package(jvm: Any) -> Any:
     return getattr(getattr(jvm.org.apache.spark, "package$"), "MODULE$")
 
 
-def _compiled_with(jvm: Any, loader: Any) -> str:
+def _toolchain(jvm: Any, loader: Any) -> str:
     """Which Spark, compiler and Java: their versions, and the files that they lie in."""
-    said = [
+    versions = [
         _release(jvm),
         _spark_package(jvm).SPARK_REVISION(),
         *(jvm.java.lang.System.getProperty(f"java.{p}") for p in ("version", "vendor", "home")),
@@ -191,5 +191,5 @@ def _compiled_with(jvm: Any, loader: Any) -> str:
         if where is None:
             continue
         file = jvm.java.io.File(where.getLocation().getPath())
-        said += [where.getLocation().toString(), file.length(), file.lastModified()]
-    return " ".join(map(str, said))
+        versions += [where.getLocation().toString(), file.length(), file.lastModified()]
+    return " ".join(map(str, versions))

@@ -29,8 +29,8 @@ def describe_session(spark: SparkSession, bridge: Bridge | None, portable_becaus
     width = max(len(f.name) for f in FEATURES)
     for feature in FEATURES:
         why = bridge.missing.get(feature)
-        said = "native" if why is None else f"not native: {feature.otherwise} ({why})"
-        lines.append(f"{feature.name:<{width}}  {said}")
+        state = "native" if why is None else f"not native: {feature.otherwise} ({why})"
+        lines.append(f"{feature.name:<{width}}  {state}")
     return "\n".join(lines)
 
 

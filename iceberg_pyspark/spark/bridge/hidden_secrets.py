@@ -37,7 +37,7 @@ def hide_secrets(bridge: Bridge) -> None:
     redact_logs_of("py4j", by=_COMMANDS)
     bridge.hide_in_settings(_SETTINGS)
     failed = bridge.hide_in_events(SPARK_KEYS_REGEX)
-    # what the release lacks was said when Iceberg was installed
+    # the log has named missing features when Iceberg was installed
     if failed is not None and bridge.has(HIDDEN_IN_EVENTS):
         _log.warning(
             "secrets are not hidden in the event log (%s): %s", failed, HIDDEN_IN_EVENTS.otherwise
@@ -66,10 +66,10 @@ class _Commands(RedactingFilter):
         self._thread = threading.local()
 
     def redacted(self, message: str) -> str:
-        named = getattr(self._thread, "named_secret", False)
+        names_secret = getattr(self._thread, "named_secret", False)
         if message.startswith("Answer received: "):
             self._thread.named_secret = False
-            if named:
+            if names_secret:
                 return self._TEXT_ANSWER.sub(rf"\1{HIDDEN}", message)
         last = self._LAST.search(message)
         if last is not None and is_secret_key(last[1] or last[2]):

@@ -1,17 +1,20 @@
-"""Joins of a table's rows with those of a statement's source, and what their plans tell."""
+"""Joins of a table's rows with those of a statement's source, and properties of their plans."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
 from iceberg_pyspark.spark.bridge.calls import to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
-from iceberg_pyspark.spark.bridge.values import Stated, Value
+from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
+
+Equality: TypeAlias = tuple[str, StatementExpression, StatementExpression, DataType]
+"""A column's name, the column, the value of the source that it equals, and the type of both."""
 
 
 class Joins:
@@ -26,7 +29,7 @@ class Joins:
         return self._java.instance("IcebergPyJoins")
 
     def is_cheap(self, frame: DataFrame, most_bytes: int) -> bool:
-        """Whether a frame gives the same rows each time, and Spark takes it for small."""
+        """Whether a frame gives the same rows each time, and Spark estimates it as small."""
         return bool(self._joins.fits(frame._jdf, most_bytes))
 
     def comes_in_groups(self, frame: DataFrame) -> bool:
@@ -35,23 +38,23 @@ class Joins:
 
     def equi_join_keys(
         self, rows: DataFrame, source: DataFrame, condition: Column
-    ) -> list[tuple[str, Stated, Stated, DataType]]:
-        """The equalities of a condition: a column's name, it, a value of the source, its type."""
+    ) -> list[Equality]:
+        """The equalities of a condition between columns and values of the source."""
         session = self._java.session
-        found = self._joins.equiJoinKeys(session, rows._jdf, source._jdf, condition._jc)
-        return _equalities(found, json.loads(found.described()))
+        keys = self._joins.equiJoinKeys(session, rows._jdf, source._jdf, condition._jc)
+        return _equalities(keys, json.loads(keys.described()))
 
     def subquery_keys(
         self, rows: DataFrame, condition: Column
-    ) -> list[tuple[DataFrame, list[tuple[str, Stated, Stated, DataType]]]]:
-        """The subqueries that rows which fulfil a condition are in, and of each what is equal."""
+    ) -> list[tuple[DataFrame, list[Equality]]]:
+        """The IN and EXISTS subqueries of a condition, and the equalities of each."""
         session = self._java.session
-        found = self._java.instance("IcebergPySelections").sources(
+        subqueries = self._java.instance("IcebergPySelections").sources(
             session, rows._jdf, condition._jc
         )
         return [
-            (self._java.frame(found.source(i)), _equalities(found, keys))
-            for i, keys in enumerate(json.loads(found.described()))
+            (self._java.frame(subqueries.source(i)), _equalities(subqueries, keys))
+            for i, keys in enumerate(json.loads(subqueries.described()))
         ]
 
     def needs_no_rebalance(
@@ -68,10 +71,10 @@ class Joins:
         )
 
     def join(self, rows: DataFrame, source: DataFrame, condition: Column, kind: str) -> DataFrame:
-        """A table's rows and a source's that meet, and of `left` and `full` which met none."""
+        """The join of a table's rows with a source's; `kind` is Spark's, as `left` or `full`."""
         session = self._java.session
-        made = self._joins.joined(session, rows._jdf, source._jdf, condition._jc, kind)
-        return self._java.frame(made)
+        dataset = self._joins.joined(session, rows._jdf, source._jdf, condition._jc, kind)
+        return self._java.frame(dataset)
 
     def semi_join_on_keys(
         self,
@@ -86,11 +89,11 @@ class Joins:
         """The rows with keys of the source, or all where joining these keys first does not pay.
 
         `equal` are columns and the source's values they equal, `outer` says whether the join to
-        come keeps source rows that meet none; `records` and `size_in_bytes` are the table's.
+        come keeps source rows without a match; `records` and `size_in_bytes` are the table's.
         """
         if not equal:
             return rows
-        made = self._joins.semiJoinOnKeys(
+        dataset = self._joins.semiJoinOnKeys(
             self._java.server,
             self._java.session,
             rows._jdf,
@@ -100,17 +103,15 @@ class Joins:
             records,
             size_in_bytes,
         )
-        return self._java.frame(made)
+        return self._java.frame(dataset)
 
 
-def _equalities(
-    expressions: Any, equalities: Sequence[Mapping[str, Any]]
-) -> list[tuple[str, Stated, Stated, DataType]]:
+def _equalities(expressions: Any, equalities: Sequence[Mapping[str, Any]]) -> list[Equality]:
     return [
         (
             e["name"],
-            Stated(expressions, e["column"]),
-            Stated(expressions, e["value"]),
+            StatementExpression(expressions, e["column"]),
+            StatementExpression(expressions, e["value"]),
             _parse_datatype_json_string(e["type"]),
         )
         for e in equalities

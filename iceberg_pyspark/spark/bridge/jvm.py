@@ -59,7 +59,7 @@ _SETTINGS_OF_READERS = {
     "orc.filter.plugin": "false",
 }
 _LIKE_FILES = pa.RecordBatch.from_pydict({"location": ["file"], "size": [1]})
-"""Of types that a table of files has."""
+"""One row with the types of a table of files."""
 
 _log = logging.getLogger(__name__)
 _missing: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
@@ -69,7 +69,7 @@ _callbacks: WeakKeyDictionary[Any, tuple[CallbackPort, Any]] = WeakKeyDictionary
 """Of a gateway: the port on which its JVM asks, and the JVM's client of it."""
 
 _of_gateways = threading.Lock()
-"""Who finds or makes what there is one of for a gateway: classes, what is missing, the port."""
+"""Guards what exists once for each gateway: classes, missing features, the port."""
 
 
 class Bridge:
@@ -154,7 +154,7 @@ class Bridge:
 
     @property
     def session_handle(self) -> str:
-        """What the JVM calls the session when it asks; it shows nowhere else."""
+        """The session's handle in questions of the JVM; it shows nowhere else."""
         return str(self._plans.sessionHandle(self._java.session))
 
     def answer_with(self, answer: Callable[[str, Any], Any]) -> None:
@@ -171,7 +171,7 @@ class Bridge:
             self._plans.askBy(_callbacks[self._gateway][1])
 
     def forget_catalogs(self) -> None:
-        """Let the session open its catalogs of ours anew when they are next named."""
+        """Have the session open our catalogs again when a query next names them."""
         if self.has(CLOSED_CATALOGS):
             self._plans.forgetCatalogs(self._java.session)
 
@@ -208,7 +208,7 @@ class Bridge:
     def parquet_relation(self, described: ParquetRelation, files: pa.RecordBatch) -> DataFrame:
         """A DataFrame over chosen files: columns of theirs, and facts about each file.
 
-        It is to build a plan with that the rule of the session takes.
+        Use it to build a plan that the session's optimizer rule accepts.
         """
         frame = self._scans.relation(
             self._java.session, _with_settings(described), arrow_stream(files)
@@ -231,8 +231,8 @@ class Bridge:
 
     def selected(self, frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
         """`selectExpr` in one call of the JVM."""
-        made = self._plans.selectedFrame(frame._jdf, json.dumps(list(expressions)))
-        return self._java.frame(made)
+        dataset = self._plans.selectedFrame(frame._jdf, json.dumps(list(expressions)))
+        return self._java.frame(dataset)
 
     def binary_rows(self, rows: Sequence[tuple[bytes]], name: str, partitions: int) -> DataFrame:
         """A DataFrame of one binary column, whose rows the JVM unpickles.
@@ -242,19 +242,19 @@ class Bridge:
         """
         serde = self._java.jvm.SerDeUtil
         pickled = self._spark.sparkContext.parallelize(rows, partitions)._jrdd
-        made = self._java.session.applySchemaToPythonRDD(
+        dataset = self._java.session.applySchemaToPythonRDD(
             serde.toJavaArray(serde.pythonToJava(pickled, True)).rdd(),
             StructType().add(name, BinaryType(), nullable=False).json(),
         )
-        return self._java.frame(made)
+        return self._java.frame(dataset)
 
     def holds_rows(self, frame: DataFrame, most: int) -> bool:
-        """Whether a frame's plan has all of its rows in it, and no more than that."""
+        """Whether a frame's plan holds all of its rows, and at most `most` of them."""
         plan = frame._jdf.queryExecution().optimizedPlan()
         return bool(plan.nodeName() == "LocalRelation" and plan.data().size() <= most)
 
     def has_alias(self, frame: DataFrame) -> bool:
-        """Whether a frame was given a name."""
+        """Whether a frame has an alias."""
         plan = frame._jdf.queryExecution().analyzed()
         return bool(plan.getClass().getSimpleName() == "SubqueryAlias")
 
@@ -269,23 +269,23 @@ class Bridge:
         return self._plans.analysed(frame._jdf)
 
     def with_statistics(self, plan: Any, rows: int) -> Any:
-        """The plan over shipped tasks with its size said, for Spark to choose joins by."""
+        """The plan over Python tasks with its row count, by which Spark chooses joins."""
         return self._java.instance("IcebergPySizes").withStatistics(plan, rows)
 
     def live_rows(self, plan: Any, packed: bytes, wide: bool) -> Any:
-        """The condition on a plan's rows that no bitmap of their file holds them."""
+        """The condition that a plan's row is in no bitmap of its file."""
         digest = hashlib.sha256(packed).hexdigest()
-        held = self._scans.liveRowsHeld(plan, digest, wide)
-        if held is not None:
-            return held
+        cached = self._scans.liveRowsHeld(plan, digest, wide)
+        if cached is not None:
+            return cached
         return self._scans.liveRows(self._java.session, plan, digest, packed, wide)
 
     def unmarked_rows(self, plan: Any, described: VectorPlaces) -> Any:
-        """The condition on a plan's rows that no deletion vector of their file has them."""
+        """The condition that a plan's row is in no deletion vector of its file."""
         return self._undeleted_rows(plan, DELETION_VECTORS, described)
 
     def unlisted_rows(self, plan: Any, described: PositionPlaces) -> Any:
-        """The condition on a plan's rows that no position delete file of their file has them."""
+        """The condition that a plan's row is in no position delete file of its file."""
         return self._undeleted_rows(plan, POSITION_DELETES, described)
 
     def _undeleted_rows(self, plan: Any, lot: str, described: VectorPlaces | PositionPlaces) -> Any:
@@ -301,7 +301,7 @@ class Bridge:
         )
 
     def both(self, one: Any, other: Any) -> Any:
-        """The condition that two conditions hold."""
+        """The conjunction of two conditions."""
         return self._java.instance("IcebergPyDeleteConditions").both(one, other)
 
     def java_list(self, items: Sequence[Any]) -> Any:

@@ -23,18 +23,18 @@ class JvmSessions:
         """What all its handles begin with, up to a hyphen."""
         return str(self._plans.jvm())
 
-    def named(self, handle: str) -> SparkSession | None:
+    def session_of(self, handle: str) -> SparkSession | None:
         """The session of a handle, if it is there and Iceberg was not taken out of it."""
         found, context = self._plans.sessionNamed(handle), SparkContext._active_spark_context
         return None if found is None or context is None else SparkSession(context, found)
 
-    def left(self) -> list[str] | None:
-        """Handles that nothing asks with any more, each told once; None: the JVM is gone."""
+    def abandoned_handles(self) -> list[str] | None:
+        """Handles that nothing asks with any more, each reported once; None: the JVM has ended."""
         try:
             return list(json.loads(self._plans.handlesLeft()))
         except (OSError, Py4JError):
             return None
 
     def ask_no_more(self) -> bool:
-        """Whether no session with Iceberg is left, so that the JVM asks no more."""
+        """Whether the JVM asks no more: it has no session with Iceberg."""
         return bool(self._plans.askNoMore())

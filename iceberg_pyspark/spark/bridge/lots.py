@@ -123,10 +123,10 @@ def source_of_threads() -> str:
     return re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
 
 
-def _generated(classes: Sequence[str], made: str) -> str:
+def _generated(classes: Sequence[str], name: str) -> str:
     """Classes as the body of one that Spark has generated, which makes an object."""
     files = [f for lot in _ON_EXECUTORS for f in _files(lot) if f.stem in classes]
-    entry = f"\npublic Object generate(Object[] references) {{ return {made}; }}\n"
+    entry = f"\npublic Object generate(Object[] references) {{ return {name}; }}\n"
     inner = re.sub(r"^(public )?class ", "static class ", _one_file(files), flags=re.MULTILINE)
     # where the driver executes as well, Janino would take its classes of these names
     return (inner + entry).replace("IcebergPy", "Inner")

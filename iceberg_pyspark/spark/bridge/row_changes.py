@@ -1,4 +1,4 @@
-"""Statements that change rows: what Spark has analysed, and the changes as its expressions."""
+"""Statements that change rows, as Spark has analysed them, and their changes as expressions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pyspark.sql.types import DataType, _parse_datatype_json_string
 from iceberg_pyspark.spark.bridge.calls import ChangedRows, Storing, to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 from iceberg_pyspark.spark.bridge.protocol.messages import text_of
-from iceberg_pyspark.spark.bridge.protocol.statements import StatedChange
+from iceberg_pyspark.spark.bridge.protocol.statements import AnalysedStatement
 from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts
 from iceberg_pyspark.spark.bridge.protocol.values import Expression
 from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
-from iceberg_pyspark.spark.bridge.values import Stated, Value
+from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
 
 
 class RowChanges:
@@ -35,22 +35,22 @@ class RowChanges:
     def _changes(self) -> Any:
         return self._java.instance("IcebergPyChanges")
 
-    def statement(self, plan: Any) -> tuple[StatedChange, Any]:
+    def statement(self, plan: Any) -> tuple[AnalysedStatement, Any]:
         """A DELETE, UPDATE or MERGE of Spark's, and the expressions that it has by number."""
-        found = self._rows.statement(plan)
-        return msgspec.json.decode(found.described(), type=StatedChange), found
+        described = self._rows.statement(plan)
+        return msgspec.json.decode(described.described(), type=AnalysedStatement), described
 
     def source_of(self, statement: Any) -> DataFrame:
         """The rows that a MERGE of Spark's reads."""
         return self._java.frame(statement.source(self._java.session))
 
     def condition_of(self, filtered: DataFrame) -> Expression | None:
-        """The condition of a DataFrame that was filtered last, described."""
+        """The condition of a DataFrame whose last step is a filter."""
         text = self._rows.condition(filtered._jdf.queryExecution().analyzed())
         if text is None:
             return None
-        found: Expression = msgspec.json.decode(text, type=Expression)
-        return found
+        condition: Expression = msgspec.json.decode(text, type=Expression)
+        return condition
 
     def reads_iceberg(self, frame: DataFrame) -> bool:
         """Whether a frame reads a table of ours."""
@@ -66,13 +66,13 @@ class RowChanges:
         return self._java.frame(frame)
 
     def bind_columns(self, frame: DataFrame, values: Sequence[Value]) -> list[Column]:
-        """Values of a frame's rows by ids instead of names: they mean the same after a join."""
+        """Values of a frame's rows by ids instead of names: a join keeps their meaning."""
         if not values:
             return []
-        found = self._changes.resolved(
+        bound = self._changes.resolved(
             self._java.server, self._java.session, frame._jdf, to_json(values)
         )
-        return [Stated(found, i).column() for i in range(len(values))]
+        return [StatementExpression(bound, i).column() for i in range(len(values))]
 
     def store_types(
         self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, values: Sequence[Storing]
@@ -83,7 +83,7 @@ class RowChanges:
         """
         if not values:
             return []
-        found = self._changes.storable(
+        types = self._changes.storable(
             self._java.server,
             self._java.session,
             frame._jdf,
@@ -91,13 +91,13 @@ class RowChanges:
             None if source is None else source._jdf,
             to_json(values),
         )
-        return [(_parse_datatype_json_string(has), fits) for has, fits in json.loads(found)]
+        return [(_parse_datatype_json_string(has), fits) for has, fits in json.loads(types)]
 
     def changed_rows(
         self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, described: ChangedRows
     ) -> DataFrame:
         """The changes of a frame's rows, which are of the table's `rows` and those of a source."""
-        made = self._changes.changed(
+        dataset = self._changes.changed(
             self._java.server,
             self._java.session,
             frame._jdf,
@@ -105,4 +105,4 @@ class RowChanges:
             None if source is None else source._jdf,
             to_json(described),
         )
-        return self._java.frame(made)
+        return self._java.frame(dataset)

@@ -1,4 +1,4 @@
-"""Values that rows get, as the JVM is told of them: it makes expressions of all in one call.
+"""The values of changed rows as the JVM gets them: it makes all expressions in one call.
 
 To make them from here, expression by expression, takes longer than a small change's job.
 `IcebergPyRowValues` knows the same kinds.
@@ -23,8 +23,8 @@ class Sql:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """One of the JVM's expressions, which Python knows by a number."""
+class StatementExpression:
+    """An expression of a statement in the JVM, which Python knows by its number."""
 
     expressions: Any
     """An `IcebergPyExpressions`."""
@@ -37,14 +37,14 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """The value that the target's row has."""
+class TargetValue:
+    """A column of the target: its value stays."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class OfSource:
+class SourceColumn:
     """A column of the source, by its quoted name."""
 
     name: str
@@ -82,8 +82,19 @@ class Struct:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """Of no matter: nobody reads it."""
+class Unused:
+    """A placeholder whose value is never read."""
 
 
-Value: TypeAlias = Column | Sql | Stated | Kept | OfSource | Number | Cast | Field | Struct | Unread
+Value: TypeAlias = (
+    Column
+    | Sql
+    | StatementExpression
+    | TargetValue
+    | SourceColumn
+    | Number
+    | Cast
+    | Field
+    | Struct
+    | Unused
+)

@@ -1,4 +1,4 @@
-"""Writes: how rows come to the tasks that write them, and Spark's own Parquet writer."""
+"""Writes: the distribution of rows to tasks, and Spark's own Parquet writer."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Writes:
 
     def rebalance(self, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
         """The rows in partitions of about that many bytes: by range if `by` is ordered, by hash."""
-        made = self._layout.rebalanced(
+        dataset = self._layout.rebalanced(
             self._java.server, self._java.session, frame._jdf, to_json(by), size
         )
-        return self._java.frame(made)
+        return self._java.frame(dataset)
 
     def murmur3(self, column: Column, kind: str) -> Column:
         """Appendix B's hash of a column's values: `long`, `text`, `bytes` or `decimal`."""
@@ -40,8 +40,8 @@ class Writes:
 
     def written_columns(self, frame: DataFrame, columns: Sequence[WrittenColumn]) -> DataFrame:
         """Columns of a frame as Spark's own Parquet writer is to write them."""
-        made = self._parquet.columns(frame._jdf, to_json(columns))
-        return self._java.frame(made)
+        dataset = self._parquet.columns(frame._jdf, to_json(columns))
+        return self._java.frame(dataset)
 
     def write_parquet(
         self,

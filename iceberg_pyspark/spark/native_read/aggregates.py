@@ -38,25 +38,25 @@ def _known(scan: TableScan, q: ScanAggregate) -> Sequence[tuple[Any, ...]] | Non
     columns = {f.name: _column(schema, f) for f in struct.fields}
     if any(c is None for c in columns.values()):
         return None
-    wanted = [
+    aggregates = [
         Aggregate(kind=a.kind, column=None if a.column is None else columns[a.column])
         for a in q.aggregates
     ]
-    if q.condition is None and not q.groups and all(a.kind == "rows" for a in wanted):
+    if q.condition is None and not q.groups and all(a.kind == "rows" for a in aggregates):
         # positions of deleted rows can be counted too
         count = scan.known_count()
-        return None if count is None else [(count,) * len(wanted)]
+        return None if count is None else [(count,) * len(aggregates)]
     predicate = comparable_predicate_of(q.condition, schema)
     if predicate is None:
         return None
     by = [c for c in (columns[g] for g in q.groups) if c is not None]
-    return known_aggregates(scan.pruned_by(predicate), by, wanted)
+    return known_aggregates(scan.pruned_by(predicate), by, aggregates)
 
 
 def _column(schema: Schema, as_spark_sees_it: spark_types.StructField) -> NestedField | None:
     """The column of the table, if Spark's is the same."""
-    found = schema.as_struct.field_named(as_spark_sees_it.name)
-    if found is None:
+    column = schema.as_struct.field_named(as_spark_sees_it.name)
+    if column is None:
         return None
-    (own,) = to_spark_schema(Schema(fields=(found,))).fields
-    return found if own.dataType == as_spark_sees_it.dataType else None
+    (own,) = to_spark_schema(Schema(fields=(column,))).fields
+    return column if own.dataType == as_spark_sees_it.dataType else None

@@ -1,4 +1,4 @@
-"""Under which names Spark's Parquet reader is asked for columns.
+"""The names by which Spark's Parquet reader reads columns.
 
 It finds columns by field id, but it skips row groups by the names of columns, in any case, and in
 structs whose fields a file all lacks it takes one that has the name. A name that a file may have
@@ -78,9 +78,9 @@ def _children(f: NestedField) -> Iterator[tuple[int, str, int]]:
 
 
 def schemas_were_removed(schemas: Iterable[Schema]) -> bool:
-    """Whether what a name meant in some file is not known any more."""
-    known = {s.schema_id for s in schemas}
-    return known != set(range(len(known)))
+    """Whether the schema of some file, and so the meaning of its names, may be removed."""
+    schema_ids = {s.schema_id for s in schemas}
+    return schema_ids != set(range(len(schema_ids)))
 
 
 def _names_of(schema: Schema) -> Iterator[tuple[str, int]]:

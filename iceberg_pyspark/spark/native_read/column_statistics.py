@@ -1,4 +1,4 @@
-"""What Spark's cost-based optimizer is told of the columns of a table."""
+"""Statistics of a table's columns for Spark's cost-based optimizer."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from iceberg_pyspark.table.reading.scan import TableScan
 
 
 def shown_column_statistics(scan: TableScan) -> tuple[ColumnFacts, ...]:
-    """The columns of which something is known."""
+    """The columns with statistics."""
     schema = scan.context.schemas[0]
-    found = column_statistics(scan, schema.as_struct.fields)
-    shown = []
+    statistics = column_statistics(scan, schema.as_struct.fields)
+    columns = []
     for f in schema.as_struct.fields:
-        known = found.get(f.field_id)
-        if known is None:
+        of_column = statistics.get(f.field_id)
+        if of_column is None:
             continue
         (own,) = to_spark_schema(Schema(fields=(f,))).fields
         type_ = own.dataType
         if isinstance(type_, spark_types.StringType) and type_ != spark_types.StringType():
             continue  # of collated texts Spark estimates nothing
-        shown.append(
+        columns.append(
             ColumnFacts(
                 column=f.name,
                 type=type_.json(),
-                distinct_count=known.distinct_count,
-                null_count=known.null_count,
-                least=wire_value(known.least),
-                greatest=wire_value(known.greatest),
+                distinct_count=of_column.distinct_count,
+                null_count=of_column.null_count,
+                least=wire_value(of_column.least),
+                greatest=wire_value(of_column.greatest),
             )
         )
-    return tuple(shown)
+    return tuple(columns)

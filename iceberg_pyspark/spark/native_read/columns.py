@@ -1,4 +1,4 @@
-"""Which columns Spark's own readers are asked for, and what of them they must not be asked.
+"""The columns that Spark's own readers read, and those that they must not read.
 
 Of Parquet files Spark finds columns by field id, fills missing ones with `EXISTS_DEFAULT`, widens
 promoted types; what it does by name is `spark/native_read/column_names.py`. Of ORC files it finds
@@ -124,9 +124,13 @@ class NativeColumns:
 
         Not one that has a default: of a file without it nulls are read, to be replaced.
         """
-        read = {f.name: f for f in self.read_schema.fields}
+        field_by_name = {f.name: f for f in self.read_schema.fields}
         names = [self.names[i] for i in sorted(never_null) if i in self.names]
-        return tuple(n for n in names if n in read and "EXISTS_DEFAULT" not in read[n].metadata)
+        return tuple(
+            n
+            for n in names
+            if n in field_by_name and "EXISTS_DEFAULT" not in field_by_name[n].metadata
+        )
 
     def schema(self, *, positions: bool) -> spark_types.StructType:
         """The columns to read: with each row's position where an expression or a delete asks."""
@@ -157,21 +161,21 @@ def native_columns(
         fields = (*scan.context.projection.fields, *further.values())
         reason = _why_portable(scan, fields)
         if reason is None and by_name:
-            named = [f for f in fields if f.field_id not in constants]
-            reason = why_not_by_name(scan.metadata.schemas, named, orc)
+            in_files = [f for f in fields if f.field_id not in constants]
+            reason = why_not_by_name(scan.metadata.schemas, in_files, orc)
     if reason is not None:
         _log.info("%s of %s are read portably: %s", file_format, scan.context.table, reason)
         return None
     assert further is not None, "that was a reason"
-    read: list[spark_types.StructField] = []
+    read_fields: list[spark_types.StructField] = []
     names: dict[int, str] = {}
     file_constants: list[str] = []
     outputs: list[SelectedColumn] = []
-    known: dict[str, Constant] = {}
+    constant_by_name: dict[str, Constant] = {}
     for f in (*scan.context.projection.fields, *further.values()):
         if f.field_id in constants:
             names[f.field_id] = constant_name(f.field_id)
-            known[names[f.field_id]] = Constant(field_id=f.field_id, type=f.type)
+            constant_by_name[names[f.field_id]] = Constant(field_id=f.field_id, type=f.type)
     for f in scan.context.projection.fields:
         column, expression = None, ""
         match f.field_id:
@@ -182,20 +186,20 @@ def native_columns(
                 file_constants.append(CONSTANT_SPEC_ID)
                 column = CONSTANT_SPEC_ID
             case DELETED.field_id:
-                # files with deletes are read portably, which tells their rows apart
+                # files with deletes are read portably, with deleted rows marked
                 expression = "false"
             case POS.field_id:
                 column = ROW_INDEX
             case ROW_ID.field_id:
                 file_constants.append(CONSTANT_FIRST_ROW_ID)
-                read.append(_stored(STORED_ROW_ID, f.field_id))
+                read_fields.append(_stored(STORED_ROW_ID, f.field_id))
                 expression = (
                     f"CASE WHEN {CONSTANT_FIRST_ROW_ID} IS NOT NULL THEN "
                     f"coalesce({STORED_ROW_ID}, {CONSTANT_FIRST_ROW_ID} + {ROW_INDEX}) END"
                 )
             case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
                 file_constants += [CONSTANT_FIRST_ROW_ID, CONSTANT_SEQUENCE]
-                read.append(_stored(STORED_SEQUENCE, f.field_id))
+                read_fields.append(_stored(STORED_SEQUENCE, f.field_id))
                 expression = (
                     f"CASE WHEN {CONSTANT_FIRST_ROW_ID} IS NOT NULL THEN "
                     f"coalesce({STORED_SEQUENCE}, {CONSTANT_SEQUENCE}) END"
@@ -215,7 +219,7 @@ def native_columns(
                     default = sql_literal(f.type, f.initial_default)
                     expression = f"coalesce({expression or quoted(name)}, {default})"
                     column = None
-                read.append(_read_field(f, name))
+                read_fields.append(_read_field(f, name))
         outputs.append(
             SelectedColumn(name=f.name, value=expression)
             if column is None
@@ -225,15 +229,15 @@ def native_columns(
         if field_id not in names:
             names[field_id] = f.name if by_name else hidden_name(field_id)
             current = scan.context.schemas[0].as_struct.field(field_id)
-            taken = {n.lower() for n in (r.name for r in read)}
-            if not by_name and current is not None and f.name.lower() not in taken:
+            lower_names = {n.lower() for n in (r.name for r in read_fields)}
+            if not by_name and current is not None and f.name.lower() not in lower_names:
                 names[field_id] = _read_name(f, scan)
-            read.append(_read_field(f, names[field_id]))
+            read_fields.append(_read_field(f, names[field_id]))
     return NativeColumns(
-        read_schema=spark_types.StructType(read),
-        file_constants=tuple(dict.fromkeys((*file_constants, *known))),
+        read_schema=spark_types.StructType(read_fields),
+        file_constants=tuple(dict.fromkeys((*file_constants, *constant_by_name))),
         outputs=tuple(outputs),
-        constants=known,
+        constants=constant_by_name,
         hidden={field_id: names[field_id] for field_id in further},
         names=names,
     )
@@ -248,14 +252,14 @@ def further_columns(scan: TableScan, ids: Collection[int]) -> dict[int, NestedFi
     """The fields with those ids as the newest schema types them, nothing required of old files."""
     selected, *others = scan.context.schemas
     schemas = (selected, *sorted(others, key=lambda s: s.schema_id, reverse=True))
-    found: dict[int, NestedField] = {}
+    columns: dict[int, NestedField] = {}
     for field_id in ids:
         fields = (s.as_struct.field(field_id) for s in schemas)
         f = next((f for f in fields if f is not None), None)
         if f is None:
             return None
-        found[field_id] = replace(f, required=False)
-    return found
+        columns[field_id] = replace(f, required=False)
+    return columns
 
 
 def _stored(name: str, field_id: int) -> spark_types.StructField:
@@ -295,7 +299,7 @@ def _why_portable(scan: TableScan, fields: Collection[NestedField]) -> str | Non
 
 
 def _only_widened(f: NestedField, schemas: tuple[Schema, ...]) -> bool:
-    """Whether every older type of the field is one that Spark's reader widens by itself."""
+    """Whether Spark's reader widens every older type of the field."""
     for schema in schemas:
         older = schema.field_by_id.get(f.field_id)
         if older is None or older.type == f.type or not isinstance(f.type, PrimitiveType):

@@ -43,7 +43,7 @@ def constant_name(field_id: int) -> str:
 
 
 def why_not_constant(fields: Iterable[NestedField], specs: Iterable[PartitionSpec]) -> str | None:
-    """Why files may lack values of the fields that cannot be given to Spark as constants."""
+    """Why files may lack values of the fields that cannot be constants for Spark."""
     partitioned = {i for spec in specs for i in identity_source_ids(spec)}
     for f in fields:
         if f.field_id in partitioned and not isinstance(f.type, CONSTANT_TYPES):
@@ -62,6 +62,6 @@ def constant_values(
     specs: Mapping[int, PartitionSpec], tasks: Sequence[ScanTask], field_id: int
 ) -> list[Any]:
     """Each file's value of such a column, in the form of `spec/values.py`."""
-    used = {t.spec_id for t in tasks}
-    positions = {i: identity_source_ids(specs[i])[field_id] for i in used}
+    spec_ids = {t.spec_id for t in tasks}
+    positions = {i: identity_source_ids(specs[i])[field_id] for i in spec_ids}
     return [t.partition[positions[t.spec_id]] for t in tasks]

@@ -1,4 +1,4 @@
-"""Deletion vectors that executors read: told where they lie, and what their manifests say of them.
+"""Deletion vectors that executors read: their locations, and their entries in manifests.
 
 Where a scan has few of them the driver reads and broadcasts them
 (`spark/native_read/position_deletes.py`), which saves every executor the way to the store. Many of
@@ -36,8 +36,8 @@ def large_vectors(
 
     Without those in files that `is_reached` says executors do not reach.
     """
-    found = ((t.file_path, deletion_vector_of(t, table)) for t in tasks)
-    vectors = {path: vector for path, vector in found if vector is not None}
+    of_tasks = ((t.file_path, deletion_vector_of(t, table)) for t in tasks)
+    vectors = {path: vector for path, vector in of_tasks if vector is not None}
     if sum(v.content_size_in_bytes for v in vectors.values()) <= MAX_DRIVER_BYTES:
         return {}
     return {path: v for path, v in vectors.items() if is_reached(v.file_path)}
@@ -52,7 +52,7 @@ def vector_places(
 ) -> VectorPlaces:
     """What executors must know of the vectors of data files, in their order.
 
-    `location_of` says by which location the JVM reaches a file, and `options` what it is told.
+    `location_of` returns the location by which the JVM opens a file, with Hadoop's `options`.
     Raises `LocationRefusedError` for a file that the table may not read.
     """
     numbers: dict[str, int] = {}

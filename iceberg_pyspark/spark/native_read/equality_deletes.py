@@ -103,7 +103,7 @@ def read_deleted_keys(
         # one that was planned for a single partition cannot match rows of another: it is scoped
         # to it, or bounds of its keys exclude the others
         groups.setdefault((ids, not others), []).append((ref, first))
-    read = []
+    deleted_keys = []
     size = 0
     for (ids, scoped), members in groups.items():
         keys = _keys_of(scan, ids, members, scoped=scoped)
@@ -112,7 +112,7 @@ def read_deleted_keys(
         size += keys.nbytes
         if size > MAX_KEY_BYTES:
             return None
-        read.append(
+        deleted_keys.append(
             DeletedKeys(
                 keys=keys,
                 schema=Schema(fields=tuple(fields[i] for i in ids)),
@@ -120,7 +120,7 @@ def read_deleted_keys(
                 any_age=all(youngest_rows < ref.data_sequence_number for ref, _ in members),
             )
         )
-    return read
+    return deleted_keys
 
 
 def _keys_of(
@@ -147,11 +147,11 @@ def _keys_of(
     if not tables:
         return None
     by = [*names, _DELETED_PARTITION] if scoped else names
-    found = pa.concat_tables(tables).group_by(by).aggregate([(_DELETED_SEQUENCE_NUMBER, "max")])
-    return found.rename_columns(
+    newest = pa.concat_tables(tables).group_by(by).aggregate([(_DELETED_SEQUENCE_NUMBER, "max")])
+    return newest.rename_columns(
         [
             _DELETED_SEQUENCE_NUMBER if n == f"{_DELETED_SEQUENCE_NUMBER}_max" else n
-            for n in found.column_names
+            for n in newest.column_names
         ]
     )
 
@@ -189,8 +189,12 @@ def _matching(deleted: DeletedKeys, ids: Sequence[int]) -> Iterator[Column]:
         name: deleted.keys[name].null_count for name in deleted.keys.column_names
     }
     for i in ids:
-        kept, gone = sql.col(kept_name(i)), sql.col(deleted_name(i))
-        yield kept.eqNullSafe(gone) if nulls[deleted_name(i)] else kept == gone
+        row_value, deleted_value = sql.col(kept_name(i)), sql.col(deleted_name(i))
+        yield (
+            row_value.eqNullSafe(deleted_value)
+            if nulls[deleted_name(i)]
+            else row_value == deleted_value
+        )
     if deleted.scoped:
         yield sql.col(PARTITION_ORDINAL) == sql.col(_DELETED_PARTITION)
     if not deleted.any_age:

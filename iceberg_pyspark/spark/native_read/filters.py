@@ -94,10 +94,10 @@ def condition_of(predicate: Predicate, names: Mapping[int, str]) -> Column:
         case BoundLiteral():
             return _comparison(predicate, _column(predicate.column, names))
         case BoundSet():
-            found = _column(predicate.column, names).isin(
+            is_in = _column(predicate.column, names).isin(
                 [_literal(predicate.column, v) for v in predicate.literals]
             )
-            return ~found if predicate.op == "not_in" else found
+            return ~is_in if predicate.op == "not_in" else is_in
         case _:
             raise not_bound(predicate)
 

@@ -36,7 +36,7 @@ _GROUPED = (IdentityTransform, BucketTransform, TruncateTransform, *_TIMES)
 def grouping_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
     """The partition fields that Spark may group files by."""
     schema = metadata.current_schema.as_struct
-    found = []
+    fields = []
     for f in metadata.default_spec.fields:
         source = schema.field(f.source_id)
         if (
@@ -46,8 +46,8 @@ def grouping_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
             and isinstance(source.type, _KEY_TYPES)
             and all(_position(spec, f) is not None for spec in metadata.partition_specs)
         ):
-            found.append(f)
-    return tuple(found)
+            fields.append(f)
+    return tuple(fields)
 
 
 def key_columns(metadata: TableMetadata, tasks: Sequence[ScanTask]) -> dict[str, pa.Array] | None:
@@ -57,15 +57,15 @@ def key_columns(metadata: TableMetadata, tasks: Sequence[ScanTask]) -> dict[str,
     (conformance line 55): up to the value 0 a stored one may be one too high.
     """
     source_of = metadata.current_schema.field_by_id
-    found: dict[str, pa.Array] = {}
+    columns: dict[str, pa.Array] = {}
     for f in grouping_fields(metadata):
         found_at = ((i, _position(spec, f)) for i, spec in metadata.spec_by_id.items())
         positions = {i: position for i, position in found_at if position is not None}
         values = [t.partition[positions[t.spec_id]] for t in tasks]
         if isinstance(f.transform, _TIMES) and any(v is not None and v <= 0 for v in values):
             return None
-        found[f"k{len(found)}"] = pa.array(values, _key_type(f, source_of[f.source_id]))
-    return found
+        columns[f"k{len(columns)}"] = pa.array(values, _key_type(f, source_of[f.source_id]))
+    return columns
 
 
 def _key_type(f: PartitionField, source: NestedField) -> pa.DataType:

@@ -1,6 +1,6 @@
 """Where a session lets tables read: `spark.sql.iceberg.read.allow-outside-locations` and its twin.
 
-Said for the session it counts before what the catalog says; an option of one read before both.
+The session's setting wins over the catalog's property, an option of one read over both.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _SESSION = "spark.sql.iceberg."
 
 
 def session_settings(spark: SparkSession) -> dict[str, str]:
-    """What the session says of locations, by the names that it is said with."""
-    said = {key: spark.conf.get(key, None) for key in (_SESSION + o for o in LOCATION_OPTIONS)}
-    return {key: value for key, value in said.items() if value is not None}
+    """The session's settings of locations, by their names."""
+    settings = {key: spark.conf.get(key, None) for key in (_SESSION + o for o in LOCATION_OPTIONS)}
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def as_session_reads(
     loaded: LoadedTable, session: Mapping[str, str], options: Mapping[str, str] | None = None
 ) -> LoadedTable:
-    """The table with the settings of a session, and with the options of one read, laid over it."""
-    said = {o: session[_SESSION + o] for o in LOCATION_OPTIONS if _SESSION + o in session}
-    said |= {o: options[o] for o in LOCATION_OPTIONS if options and o in options}
-    return replace(loaded, config={**loaded.config, **said}) if said else loaded
+    """The table with the settings of a session and the options of one read in its configuration."""
+    settings = {o: session[_SESSION + o] for o in LOCATION_OPTIONS if _SESSION + o in session}
+    settings |= {o: options[o] for o in LOCATION_OPTIONS if options and o in options}
+    return replace(loaded, config={**loaded.config, **settings}) if settings else loaded

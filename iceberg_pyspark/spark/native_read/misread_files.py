@@ -76,12 +76,12 @@ def _without_ids(io: FileIO, unsure: Sequence[str]) -> frozenset[str]:
 
 
 def _lacks_ids(io: FileIO, path: str) -> bool:
-    def read() -> bool:
+    def read_footer() -> bool:
         with open_data_file(io, path, "parquet") as file:
             return not has_field_ids(file.schema)
 
     try:
-        return _KNOWN.get_or_read(io, path, read)
+        return _KNOWN.get_or_read(io, path, read_footer)
     except (IcebergError, pa.ArrowException, OSError):
         # whoever reads the file says what is wrong with it
         return False

@@ -52,7 +52,7 @@ _BY_PLACE = "_col"
 
 @dataclass(frozen=True, kw_only=True)
 class OrcFilesRead:
-    """Which ORC files Spark's reader is given."""
+    """The ORC files that Spark's reader reads."""
 
     bounded_dates: frozenset[int] = frozenset()
     """The ids of columns in which none of them has an old date."""
@@ -120,7 +120,7 @@ def files_with_old_dates(entries: pa.Table, dates: Iterable[NestedField]) -> fro
 
 
 def _why_no_file(schemas: Collection[Schema], files: OrcFilesRead) -> str | None:
-    """Why no ORC file of a table can be told to be read right, whatever is read of it."""
+    """Why Spark's reader may misread any ORC file of a table."""
     if schemas_were_removed(schemas):
         return "schemas were removed, so that names in ORC files may mean other columns"
     for schema in schemas:

@@ -26,15 +26,15 @@ def sort_fields(
         return ()
     (order_id,) = order_ids
     order = None if order_id is None else metadata.sort_order_by_id.get(order_id)
-    found: list[SortField] = []
+    fields: list[SortField] = []
     columns = metadata.current_schema.as_struct
     for f in () if order is None else order.fields:
         column = columns.field(f.source_id) if len(f.source_ids) == 1 else None
         alike = column is not None and isinstance(column.type, _ORDERED_TYPES)
         if not alike or not isinstance(f.transform, IdentityTransform):
             break
-        found.append(f)
-    return tuple(found)
+        fields.append(f)
+    return tuple(fields)
 
 
 def sorted_by(fields: Collection[SortField], names: Mapping[int, str]) -> list[list[str]]:

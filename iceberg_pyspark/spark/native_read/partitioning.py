@@ -1,4 +1,4 @@
-"""What a table is partitioned by, and what its files may be grouped by, as Spark is told.
+"""A table's partitioning, and the grouping of its files, as transforms of Spark's.
 
 Names and forms are those that Iceberg's own catalog shows.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iceberg_pyspark.spark.bridge.protocol.tables import ShownTransform
+from iceberg_pyspark.spark.bridge.protocol.tables import PartitionTransform
 from iceberg_pyspark.spark.native_read.grouping import grouping_fields
 from iceberg_pyspark.spec.partitioning import PartitionField
 from iceberg_pyspark.spec.schema import Schema
@@ -25,32 +25,34 @@ from iceberg_pyspark.spec.transforms import (
 from iceberg_pyspark.sql_text.names import quoted_name
 
 
-def shown_partitioning(metadata: TableMetadata) -> tuple[ShownTransform, ...]:
+def shown_partitioning(metadata: TableMetadata) -> tuple[PartitionTransform, ...]:
     """The default spec's fields, void ones left out."""
-    return _shown_fields(metadata.default_spec.fields, metadata.current_schema)
+    return _transforms_of(metadata.default_spec.fields, metadata.current_schema)
 
 
-def shown_grouping(metadata: TableMetadata, schema: Schema) -> tuple[ShownTransform, ...]:
+def shown_grouping(metadata: TableMetadata, schema: Schema) -> tuple[PartitionTransform, ...]:
     """By what Spark may group files, none in an older schema: names may mean other columns."""
     if schema.schema_id != metadata.current_schema_id:
         return ()
-    return _shown_fields(grouping_fields(metadata), schema)
+    return _transforms_of(grouping_fields(metadata), schema)
 
 
-def _shown_fields(fields: Iterable[PartitionField], schema: Schema) -> tuple[ShownTransform, ...]:
+def _transforms_of(
+    fields: Iterable[PartitionField], schema: Schema
+) -> tuple[PartitionTransform, ...]:
     """Partition fields as SQL writes them, void ones left out."""
     return tuple(
-        ShownTransform(
-            transform=_shown_name(f.transform),
+        PartitionTransform(
+            transform=_transform_name(f.transform),
             column=_quoted_path(schema, f.source_id),
-            number=_shown_number(f.transform),
+            number=_transform_argument(f.transform),
         )
         for f in fields
         if f.source_id in schema.field_by_id and not isinstance(f.transform, VoidTransform)
     )
 
 
-def _shown_name(transform: Transform) -> str:
+def _transform_name(transform: Transform) -> str:
     match transform:
         case BucketTransform():
             return "bucket"
@@ -62,7 +64,7 @@ def _shown_name(transform: Transform) -> str:
             return str(transform)
 
 
-def _shown_number(transform: Transform) -> int | None:
+def _transform_argument(transform: Transform) -> int | None:
     match transform:
         case BucketTransform(num_buckets=n):
             return n

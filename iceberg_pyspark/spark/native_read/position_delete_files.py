@@ -1,4 +1,4 @@
-"""Position delete files that executors read: told where they lie, and whose rows they may have.
+"""Position delete files that executors read: their locations, and the data files of their rows.
 
 Where a scan has few of them the driver reads and broadcasts them
 (`spark/native_read/position_deletes.py`), as it does with deletion vectors
@@ -43,8 +43,8 @@ def large_positions(
     Without data files that have one which is not in Parquet, or of which `is_reached` says that
     executors do not reach it.
     """
-    found = {t.file_path: _position_files(t, table) for t in tasks}
-    every = {d.file_path: d for files in found.values() for d in files}
+    of_tasks = {t.file_path: _position_files(t, table) for t in tasks}
+    every = {d.file_path: d for files in of_tasks.values() for d in files}
     if sum(d.file_size_in_bytes for d in every.values()) <= MAX_DRIVER_BYTES:
         return {}
     read_there = {
@@ -52,7 +52,7 @@ def large_positions(
     }
     return {
         path: PositionDeletes(path, files)
-        for path, files in found.items()
+        for path, files in of_tasks.items()
         if files and all(d.file_path in read_there for d in files)
     }
 
@@ -73,7 +73,7 @@ def position_places(
 ) -> PositionPlaces:
     """What executors must know of the position deletes of data files, in their order.
 
-    `location_of` says by which location the JVM reaches a file, and `options` what it is told.
+    `location_of` returns the location by which the JVM opens a file, with Hadoop's `options`.
     Raises `LocationRefusedError` for a file that the table may not read.
     """
     numbers: dict[DeleteFileRef, int] = {}

@@ -15,8 +15,8 @@ from typing import TypeVar
 from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.position_deletes import read_deleted_rows
-from iceberg_pyspark.planning.in_order import in_order
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.storage.file_io import FileIO
 
 _T = TypeVar("_T")
@@ -32,7 +32,9 @@ def read_bitmaps(
     io: FileIO, tasks: Sequence[ScanTask], table: str, verify_checksums: bool
 ) -> Iterator[tuple[ScanTask, BitMap64 | None]]:
     """Each task with the rows its position deletes delete, None without any."""
-    return zip(tasks, in_order(partial(_bitmap, io, table, verify_checksums), tasks), strict=True)
+    return zip(
+        tasks, threaded_map(partial(_bitmap, io, table, verify_checksums), tasks), strict=True
+    )
 
 
 def _bitmap(io: FileIO, table: str, verify_checksums: bool, task: ScanTask) -> BitMap64 | None:
@@ -48,14 +50,14 @@ def bitmap_bytes(bitmap: object) -> int:
 def chunks(files: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iterator[list[_T]]:
     """The files in order, in chunks of at most so many bytes or of one file."""
     chunk: list[_T] = []
-    held = 0
+    chunk_size = 0
     for file in files:
         size = size_of(file)
-        if chunk and held + size > most:
+        if chunk and chunk_size + size > most:
             yield chunk
-            chunk, held = [], 0
+            chunk, chunk_size = [], 0
         chunk.append(file)
-        held += size
+        chunk_size += size
     if chunk:
         yield chunk
 
@@ -65,10 +67,10 @@ def serialized_bitmaps(bitmaps: Iterable[BitMap64]) -> tuple[bytes, bool]:
 
     The 32-bit form is probed faster; it is what the portable 64-bit form holds for key 0.
     """
-    found = list(bitmaps)
-    wide = any(len(b) and b.max() >= 2**31 for b in found)
+    bitmap_list = list(bitmaps)
+    wide = any(len(b) and b.max() >= 2**31 for b in bitmap_list)
     parts = []
-    for bitmap in found:
+    for bitmap in bitmap_list:
         data = bitmap.serialize()
         if not wide:
             count = struct.unpack_from("<q", data)[0]

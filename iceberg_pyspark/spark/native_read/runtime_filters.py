@@ -2,7 +2,7 @@
 
 Spark asks which columns it may find such values for, and gives them as conditions. A file that
 cannot have any of them is skipped: by its partition, whatever the transforms, or by the bounds of
-its columns. What is asked here is only a matter of speed; the join still decides about rows.
+its columns. This is only a matter of speed; the join still decides about rows.
 """
 
 from __future__ import annotations

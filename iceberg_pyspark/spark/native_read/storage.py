@@ -1,7 +1,7 @@
 """Whether the JVM reaches a table's files, by which location and with which options.
 
 Where it has no file system for a scheme (hadoop-aws, for one, does not come with pyspark), or a
-storage property cannot be told to it, the files are read portably.
+storage property has no option of Hadoop's, the files are read portably.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.places import REMOTE_SCHEMES
 
 _log = logging.getLogger(__name__)
-_told: set[str] = set()
+_warnings: set[str] = set()
 
 
 class NativeStorage:
@@ -31,7 +31,7 @@ class NativeStorage:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """What the JVM must be told to open the locations asked for so far."""
+        """Hadoop's options for the locations so far."""
         return self._options
 
     def location(self, location: str) -> str | None:
@@ -42,26 +42,26 @@ class NativeStorage:
         host, _, _ = rest.partition("/")
         root = f"{scheme}{separator}{host}"
         if root not in self._roots:
-            self._roots[root] = self._known_scheme(scheme, root)
-        known = self._roots[root]
-        return None if known is None else f"{known}://{rest}"
+            self._roots[root] = self._jvm_scheme(scheme, root)
+        jvm_scheme = self._roots[root]
+        return None if jvm_scheme is None else f"{jvm_scheme}://{rest}"
 
-    def _known_scheme(self, scheme: str, root: str) -> str | None:
+    def _jvm_scheme(self, scheme: str, root: str) -> str | None:
         # Hadoop opens some, `ftp` for one, that no table may name; Python refuses those
         may_be = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
-        known = next((s for s in may_be if self._has_file_system(s)), None)
+        jvm_scheme = next((s for s in may_be if self._has_file_system(s)), None)
         options = hadoop_options(root, self._properties)
-        if known is None:
-            _tell_once(f"the JVM has no file system for {scheme}://, so Python reads what is there")
+        if jvm_scheme is None:
+            _warn_once(f"the JVM has no file system for {scheme}://, so Python reads what is there")
         elif options is None:
-            known = None
-            _tell_once(
+            jvm_scheme = None
+            _warn_once(
                 f"the JVM cannot be given all storage properties for {scheme}://, so Python reads "
                 "what is there"
             )
         else:
             self._options |= options
-        return known
+        return jvm_scheme
 
 
 def store_digest(options: Mapping[str, str]) -> str:
@@ -69,7 +69,7 @@ def store_digest(options: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(dict(options), sort_keys=True).encode()).hexdigest()
 
 
-def _tell_once(line: str) -> None:
-    if line not in _told:
-        _told.add(line)
+def _warn_once(line: str) -> None:
+    if line not in _warnings:
+        _warnings.add(line)
         _log.warning(line)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.values import Field, Kept, Sql, Struct, Value
+from iceberg_pyspark.spark.bridge.values import Field, Sql, Struct, TargetValue, Value
 from iceberg_pyspark.sql_text.names import parse_levels
 
 ColumnPath: TypeAlias = tuple[str, ...]
@@ -89,7 +89,7 @@ def whole_columns(assignments: Assignments, schema: spark_types.StructType) -> d
     return {
         name: assignments[name,]
         if (name,) in assignments
-        else _updated(Kept(name), type_at(schema, (name,)), (name,), assignments)
+        else _updated(TargetValue(name), type_at(schema, (name,)), (name,), assignments)
         for name in dict.fromkeys(path[0] for path in assignments)
     }
 

@@ -20,11 +20,11 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.spark.bridge.calls import ChangedColumn, ChangedRows, ChangedWhen
 from iceberg_pyspark.spark.bridge.values import (
     Cast,
-    Kept,
     Number,
     Side,
     Sql,
-    Unread,
+    TargetValue,
+    Unused,
     Value,
 )
 from iceberg_pyspark.spark.native_read.columns import sql_literal, text_literal
@@ -110,12 +110,12 @@ def _described(name: str, type_: str, cases: Sequence[_Case]) -> ChangedColumn:
 
 
 def _kept(f: NestedField) -> _Case:
-    return Kept(f.name)
+    return TargetValue(f.name)
 
 
 def _placeless(change: Change) -> _Case:
     """A row of the source alone has no place that could be wrong."""
-    return Unread() if change.where == "source" else None
+    return Unused() if change.where == "source" else None
 
 
 def _fields(target: Target) -> list[NestedField]:
@@ -183,7 +183,7 @@ def _value(
             return assigned.get(f.name, defaults[f.name])
         case Op.KEEP_UNCHANGED:
             # not written, and rare: not worth an expression of its own
-            return Unread()
+            return Unused()
         case _:
             return None
 

@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.spark.bridge.values import Stated
+from iceberg_pyspark.spark.bridge.values import StatementExpression
 from iceberg_pyspark.spark.row_level.target import Target
 
 MOST_SOURCE_BYTES = 256 * 1024 * 1024
@@ -44,8 +44,8 @@ class Key:
     """`column` of the table, or a widened one, is equal to `value` of the source."""
 
     name: str
-    column: Stated
-    value: Stated
+    column: StatementExpression
+    value: StatementExpression
     type: spark_types.DataType
 
 

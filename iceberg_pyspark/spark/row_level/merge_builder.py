@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.values import OfSource, Value
+from iceberg_pyspark.spark.bridge.values import SourceColumn, Value
 from iceberg_pyspark.spark.row_level.assignments import (
     ColumnPath,
     as_column,
@@ -128,7 +128,7 @@ class MergeBuilder:
                 "update or insert"
             )
         return {
-            (c,): OfSource(quoted(by_name[c.lower()]))
+            (c,): SourceColumn(quoted(by_name[c.lower()]))
             for c in self._table.columns()
             if c.lower() in by_name
         }

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.spark.bridge.features import SCHEMA_EVOLUTION
-from iceberg_pyspark.spark.bridge.protocol.statements import StatedAssignment, StatedClause
-from iceberg_pyspark.spark.bridge.values import Stated, Value
+from iceberg_pyspark.spark.bridge.protocol.statements import AnalysedAssignment, AnalysedClause
+from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.delete import Delete
@@ -46,7 +46,11 @@ def read_statement(bridge: Bridge, plan: Any) -> Statement:
     said, known = bridge.row_changes.statement(plan)
     # what it reads of our tables is pinned: on a newer snapshot it would mix two states
     again = not said.reads_iceberg
-    condition = sql.lit(True) if said.condition is None else Stated(known, said.condition).column()
+    condition = (
+        sql.lit(True)
+        if said.condition is None
+        else StatementExpression(known, said.condition).column()
+    )
     operation: Operation
     match said.kind:
         case "delete":
@@ -68,15 +72,15 @@ def read_statement(bridge: Bridge, plan: Any) -> Statement:
     return Statement(handle=said.handle, known=known, operation=operation)
 
 
-def _assignments(said: Iterable[StatedAssignment], known: Any) -> dict[ColumnPath, Value]:
-    return {one.path: Stated(known, one.value) for one in said}
+def _assignments(said: Iterable[AnalysedAssignment], known: Any) -> dict[ColumnPath, Value]:
+    return {one.path: StatementExpression(known, one.value) for one in said}
 
 
-def _clauses(said: Iterable[StatedClause], known: Any) -> tuple[Clause, ...]:
+def _clauses(said: Iterable[AnalysedClause], known: Any) -> tuple[Clause, ...]:
     return tuple(
         Clause(
             op=_OPS[one.op],
-            condition=None if one.condition is None else Stated(known, one.condition),
+            condition=None if one.condition is None else StatementExpression(known, one.condition),
             values=_assignments(one.assignments, known),
         )
         for one in said

@@ -25,17 +25,17 @@ from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     NamespaceCreate,
     NamespaceDrop,
     NamespaceExists,
-    NamespaceFacts,
     NamespaceLoad,
+    NamespaceProperties,
     Namespaces,
     NamespacesList,
     OpenedCatalog,
     TableQuestion,
 )
-from iceberg_pyspark.spark.bridge.protocol.messages import Done
+from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.tables import (
-    Dropped,
-    ShownTransform,
+    DropResult,
+    PartitionTransform,
     StagedAbort,
     StagedCommit,
     TableAlter,
@@ -93,7 +93,7 @@ from iceberg_pyspark.table.reading.snapshot_selection import (
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_storage import table_io
 
-_DONE = Done()
+_DONE = Acknowledgement()
 _UNKNOWN_SIZE = 2**40
 """Too large to broadcast."""
 
@@ -121,7 +121,7 @@ class CatalogCallbacks:
         """Whether a table is there."""
         return Existence(exists=self.catalog(q.catalog).table_exists(_identifier(q)))
 
-    def table_invalidate(self, q: TableInvalidate) -> Done:
+    def table_invalidate(self, q: TableInvalidate) -> Acknowledgement:
         """Nothing is cached: every load reads the catalog."""
         self.catalog(q.catalog)
         return _DONE
@@ -280,14 +280,14 @@ class CatalogCallbacks:
         key = self.staged.add(q.catalog, staged)
         return self._facts_of(key, catalog, staged.planned, selected)
 
-    def staged_commit(self, q: StagedCommit) -> Done:
+    def staged_commit(self, q: StagedCommit) -> Acknowledgement:
         """Make a staged table."""
         staged = self.staged.take(q.handle)
         if staged is not None:
             commit_staged(staged)
         return _DONE
 
-    def staged_abort(self, q: StagedAbort) -> Done:
+    def staged_abort(self, q: StagedAbort) -> Acknowledgement:
         """Leave nothing of a staged table."""
         staged = self.staged.take(q.handle)
         if staged is not None:
@@ -308,7 +308,7 @@ class CatalogCallbacks:
             TableState(catalog=q.catalog, loaded=loaded, selector=SnapshotSelector())
         )
 
-    def table_drop(self, q: TableDrop) -> Dropped:
+    def table_drop(self, q: TableDrop) -> DropResult:
         """DROP TABLE."""
         catalog = self.catalog(q.catalog)
         try:
@@ -317,10 +317,10 @@ class CatalogCallbacks:
             else:
                 catalog.drop_table(_identifier(q))
         except NoSuchTableError:
-            return Dropped(dropped=False)
-        return Dropped(dropped=True)
+            return DropResult(existed=False)
+        return DropResult(existed=True)
 
-    def table_rename(self, q: TableRename) -> Done:
+    def table_rename(self, q: TableRename) -> Acknowledgement:
         """ALTER TABLE ... RENAME TO."""
         target = TableIdentifier(namespace=q.to_namespace, name=q.to_name)
         self.catalog(q.catalog).rename_table(_identifier(q), target)
@@ -334,12 +334,12 @@ class CatalogCallbacks:
         """Whether a namespace is there."""
         return Existence(exists=self.catalog(q.catalog).namespace_exists(q.namespace))
 
-    def namespace_load(self, q: NamespaceLoad) -> NamespaceFacts:
+    def namespace_load(self, q: NamespaceLoad) -> NamespaceProperties:
         """The properties of a namespace."""
         found = self.catalog(q.catalog).load_namespace_properties(q.namespace)
-        return NamespaceFacts(properties=found)
+        return NamespaceProperties(properties=found)
 
-    def namespace_create(self, q: NamespaceCreate) -> Done:
+    def namespace_create(self, q: NamespaceCreate) -> Acknowledgement:
         """CREATE NAMESPACE."""
         catalog = self.catalog(q.catalog)
         try:
@@ -351,14 +351,14 @@ class CatalogCallbacks:
             catalog.create_namespace(q.namespace)
         return _DONE
 
-    def namespace_alter(self, q: NamespaceAlter) -> Done:
+    def namespace_alter(self, q: NamespaceAlter) -> Acknowledgement:
         """ALTER NAMESPACE."""
         self.catalog(q.catalog).update_namespace_properties(
             q.namespace, removals=q.removals, updates=q.updates
         )
         return _DONE
 
-    def namespace_drop(self, q: NamespaceDrop) -> Done:
+    def namespace_drop(self, q: NamespaceDrop) -> Acknowledgement:
         """DROP NAMESPACE."""
         catalog = self.catalog(q.catalog)
         if q.cascade:
@@ -445,12 +445,12 @@ def _struct(text: str) -> spark_types.StructType:
 
 def _partitioning_of_metadata_table(
     name: str, metadata: TableMetadata
-) -> tuple[ShownTransform, ...]:
+) -> tuple[PartitionTransform, ...]:
     """Java shows position deletes as partitioned like the table, by the struct `partition`."""
     if name != "position_deletes":
         return ()
     return tuple(
-        ShownTransform(transform="identity", column=quoted_name(("partition", f.name)))
+        PartitionTransform(transform="identity", column=quoted_name(("partition", f.name)))
         for f in metadata.default_spec.fields
         if not isinstance(f.transform, VoidTransform)
     )

@@ -19,10 +19,10 @@ from iceberg_pyspark.errors import InvalidMetadataError, LocationRefusedError, S
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_
-from iceberg_pyspark.planning.in_order import in_order
 from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
+from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     PARTITION_NAME,
@@ -177,7 +177,7 @@ class TableScan:
             if task.deletes:
                 with_deletes.append(task)
         # only now: a table that cannot be counted so has its deletes read when it is scanned
-        return rows - sum(in_order(self._deleted, with_deletes))
+        return rows - sum(threaded_map(self._deleted, with_deletes))
 
     def _is_countable(self, task: ScanTask) -> bool:
         selected = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied

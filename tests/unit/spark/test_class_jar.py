@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.spark.bridge import class_jar as module
-from iceberg_pyspark.spark.bridge.class_jar import KEPT, class_jar
+from iceberg_pyspark.spark.bridge.class_jar import MAX_JARS, class_jar
 
 ONE = {"A.class": b"1", "B.class": b"2" * 1000}
 
@@ -166,13 +166,13 @@ def test_jars_unused_for_longest_are_removed_and_open_ones_go_on(tmp_path: Path)
     os.utime(first, (1000, 1000))
     os.utime(second, (2000, 2000))
     kept(tmp_path, "first")
-    for i in range(KEPT - 2):
+    for i in range(MAX_JARS - 2):
         made(tmp_path, str(i))
     with zipfile.ZipFile(second) as opened:
         made(tmp_path, "one more")
         assert not second.exists()
         assert opened.read("A.class") == b"1"
-    assert len(os.listdir(tmp_path)) == KEPT
+    assert len(os.listdir(tmp_path)) == MAX_JARS
     kept(tmp_path, "first")
     made(tmp_path, "second")
 

@@ -120,7 +120,7 @@ def test_kinds_of_values() -> None:
     source = java("IcebergPyRowValues")
     kinds = {v.__name__: v for v in get_args(values.Value) if v is not Column}
     known = re.findall(r'is\.equals\("(\w+)"\)', source)
-    unread = values.Unread.__name__
+    unread = values.Unused.__name__
     assert sorted([*known, unread]) == sorted(kinds)
     assert f'"{unread}".equals' in java("IcebergPyChangedRows")
     assert keys_read("IcebergPyRowValues") == {"is"} | names_of(*kinds.values())
@@ -144,19 +144,19 @@ def test_changes_and_values_to_store() -> None:
 def test_statements_taken_apart() -> None:
     source = java("IcebergPyStatement")
     put = set(re.findall(r'said\.put\("(\w+)"', source))
-    assert put == names_of(statements.StatedChange)
+    assert put == names_of(statements.AnalysedStatement)
     kinds = set(re.findall(r'put\("kind", "(\w+)"\)', source))
     assert kinds == set(
-        get_args(inspect.get_annotations(statements.StatedChange, eval_str=True)["kind"])
+        get_args(inspect.get_annotations(statements.AnalysedStatement, eval_str=True)["kind"])
     )
     listed = [
         set(re.findall(r'"(\w+)",', m)) for m in re.findall(r"arguments\((.*?);", source, re.S)
     ]
-    assert names_of(statements.StatedAssignment) in listed
-    assert names_of(statements.StatedClause) in listed
+    assert names_of(statements.AnalysedAssignment) in listed
+    assert names_of(statements.AnalysedClause) in listed
     ops = {*re.findall(r'op = "(\w+)"', source)}
     assert ops == set(
-        get_args(inspect.get_annotations(statements.StatedClause, eval_str=True)["op"])
+        get_args(inspect.get_annotations(statements.AnalysedClause, eval_str=True)["op"])
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.sessions import HELD, Sessions
+from iceberg_pyspark.spark.sessions import MAX_RECENT_SESSIONS, Sessions
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 
 THREADS = 16
@@ -31,10 +31,10 @@ class Jvm:
         self.gone: list[str] = []
         self.answers = True
 
-    def named(self, handle: str) -> Any:
+    def session_of(self, handle: str) -> Any:
         return Bridge(self, handle) if handle in self.there else None
 
-    def left(self) -> list[str] | None:
+    def abandoned_handles(self) -> list[str] | None:
         if not self.answers:
             return None
         told, self.gone = self.gone, []
@@ -185,7 +185,7 @@ def test_a_session_that_was_uninstalled_leaves_nothing(record: Record, jvm: Jvm)
 def test_sessions_that_nobody_holds_begin_again_with_the_catalogs_they_had(
     record: Record, jvm: Jvm
 ) -> None:
-    count = HELD + 3
+    count = MAX_RECENT_SESSIONS + 3
     catalogs = [record.install(Bridge(jvm, f"a-{n}")).catalogs for n in range(count)]
     gc.collect()
     again = [record.sessions.session(f"a-{n}") for n in reversed(range(count))]

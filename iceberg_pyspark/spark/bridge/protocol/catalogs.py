@@ -16,7 +16,7 @@ class CatalogOpen(Question, frozen=True, kw_only=True):
 
 
 class OpenedCatalog(Answer, frozen=True, kw_only=True):
-    """What questions call the catalog."""
+    """The catalog's handle in later questions."""
 
     handle: str
 
@@ -63,8 +63,8 @@ class NamespaceLoad(NamespaceQuestion, frozen=True, kw_only=True):
     """The properties of a namespace."""
 
 
-class NamespaceFacts(Answer, frozen=True, kw_only=True):
-    """What a namespace has."""
+class NamespaceProperties(Answer, frozen=True, kw_only=True):
+    """The properties of a namespace."""
 
     properties: Mapping[str, str]
 

@@ -17,7 +17,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Question(Message, frozen=True, kw_only=True):
-    """What is asked."""
+    """A question of the JVM's."""
 
 
 class PlanQuestion(Question, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class PlanQuestion(Question, frozen=True, kw_only=True):
 
 
 class Answer(Message, frozen=True, kw_only=True):
-    """What is answered."""
+    """An answer to the JVM."""
 
 
 class PartsAnswer(Answer, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Failure(Answer, frozen=True, kw_only=True):
     """The answer to any question that fails: Java raises it."""
 
     error: str
-    """The class in `errors.py`; empty for what nobody foresaw."""
+    """The class in `errors.py`; empty for any other exception."""
 
     message: str
     namespace: tuple[str, ...] = ()
@@ -51,8 +51,8 @@ class Failure(Answer, frozen=True, kw_only=True):
     name: str | None = None
 
 
-class Done(Answer, frozen=True, kw_only=True):
-    """It is done, and there is nothing to say."""
+class Acknowledgement(Answer, frozen=True, kw_only=True):
+    """An answer without content."""
 
 
 def text_of(message: Message) -> str:

@@ -24,15 +24,15 @@ from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     NamespaceCreate,
     NamespaceDrop,
     NamespaceExists,
-    NamespaceFacts,
     NamespaceLoad,
+    NamespaceProperties,
     Namespaces,
     NamespacesList,
     OpenedCatalog,
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import (
+    Acknowledgement,
     Answer,
-    Done,
     PartsAnswer,
     PlanQuestion,
     Question,
@@ -49,6 +49,7 @@ from iceberg_pyspark.spark.bridge.protocol.scans import (
     ScanStatistics,
 )
 from iceberg_pyspark.spark.bridge.protocol.sources import (
+    ExistingTable,
     HiddenColumns,
     ReadStatement,
     SessionOptions,
@@ -56,10 +57,9 @@ from iceberg_pyspark.spark.bridge.protocol.sources import (
     SourceOptions,
     SourceTable,
     StatementRead,
-    TableThere,
 )
 from iceberg_pyspark.spark.bridge.protocol.tables import (
-    Dropped,
+    DropResult,
     StagedAbort,
     StagedCommit,
     TableAlter,
@@ -88,7 +88,7 @@ A = TypeVar("A", bound=Answer)
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[Q, A]):
-    """What is asked by a name, and what is answered."""
+    """A name with its classes of question and answer."""
 
     name: str
     question: type[Q]
@@ -101,32 +101,32 @@ class Operations:
     catalog_open = Operation("catalog.open", CatalogOpen, OpenedCatalog)
     namespaces_list = Operation("namespaces.list", NamespacesList, Namespaces)
     namespace_exists = Operation("namespace.exists", NamespaceExists, Existence)
-    namespace_load = Operation("namespace.load", NamespaceLoad, NamespaceFacts)
-    namespace_create = Operation("namespace.create", NamespaceCreate, Done)
-    namespace_alter = Operation("namespace.alter", NamespaceAlter, Done)
-    namespace_drop = Operation("namespace.drop", NamespaceDrop, Done)
+    namespace_load = Operation("namespace.load", NamespaceLoad, NamespaceProperties)
+    namespace_create = Operation("namespace.create", NamespaceCreate, Acknowledgement)
+    namespace_alter = Operation("namespace.alter", NamespaceAlter, Acknowledgement)
+    namespace_drop = Operation("namespace.drop", NamespaceDrop, Acknowledgement)
     tables_list = Operation("tables.list", TablesList, TableNames)
     table_exists = Operation("table.exists", TableExists, Existence)
-    table_invalidate = Operation("table.invalidate", TableInvalidate, Done)
+    table_invalidate = Operation("table.invalidate", TableInvalidate, Acknowledgement)
     table_load = Operation("table.load", TableLoad, TableFacts)
     table_branch = Operation("table.branch", TableBranch, TableFacts)
     table_create = Operation("table.create", TableCreate, TableFacts)
     table_stage = Operation("table.stage", TableStage, TableFacts)
-    staged_commit = Operation("staged.commit", StagedCommit, Done)
-    staged_abort = Operation("staged.abort", StagedAbort, Done)
+    staged_commit = Operation("staged.commit", StagedCommit, Acknowledgement)
+    staged_abort = Operation("staged.abort", StagedAbort, Acknowledgement)
     table_alter = Operation("table.alter", TableAlter, TableFacts)
-    table_drop = Operation("table.drop", TableDrop, Dropped)
-    table_rename = Operation("table.rename", TableRename, Done)
+    table_drop = Operation("table.drop", TableDrop, DropResult)
+    table_rename = Operation("table.rename", TableRename, Acknowledgement)
     scan_plan = Operation("scan.plan", ScanPlan, PlannedScan)
     scan_runtime_filter = Operation("scan.runtime_filter", ScanRuntimeFilter, KeptFiles)
     scan_aggregate = Operation("scan.aggregate", ScanAggregate, KnownAggregates)
     scan_statistics = Operation("scan.statistics", ScanStatistics, KnownStatistics)
-    write_run = Operation("write.run", WriteRun, Done)
-    source_write = Operation("source.write", SourceWrite, Done)
-    dml_run = Operation("dml.run", DmlRun, Done)
-    table_truncate = Operation("table.truncate", TableTruncate, Done)
+    write_run = Operation("write.run", WriteRun, Acknowledgement)
+    source_write = Operation("source.write", SourceWrite, Acknowledgement)
+    dml_run = Operation("dml.run", DmlRun, Acknowledgement)
+    table_truncate = Operation("table.truncate", TableTruncate, Acknowledgement)
     source_options = Operation("source.options", SourceOptions, SessionOptions)
-    source_table = Operation("source.table", SourceTable, TableThere)
+    source_table = Operation("source.table", SourceTable, ExistingTable)
     source_hidden = Operation("source.hidden", SourceHidden, HiddenColumns)
     statement_read = Operation("statement.read", StatementRead, ReadStatement)
 
@@ -147,16 +147,16 @@ def question_in(operation: str, argument: Any) -> Question:
         raise _refused(operation, "there is no such question")
     text, plan = (argument, None) if isinstance(argument, str) else argument
     try:
-        found: Question = msgspec.json.decode(text, type=row.question)
+        question: Question = msgspec.json.decode(text, type=row.question)
     except msgspec.MsgspecError as e:
         raise _refused(operation, str(e)) from e
-    if not isinstance(found, PlanQuestion):
+    if not isinstance(question, PlanQuestion):
         if plan is not None:
             raise _refused(operation, "it comes with a plan")
-        return found
-    if plan is None or found.plan is not None:
+        return question
+    if plan is None or question.plan is not None:
         raise _refused(operation, "its plan does not come beside it")
-    return msgspec.structs.replace(found, plan=plan)
+    return msgspec.structs.replace(question, plan=plan)
 
 
 def answer_text(answer: Answer) -> str:

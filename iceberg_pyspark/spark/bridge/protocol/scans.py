@@ -1,4 +1,4 @@
-"""Scans: their plans, and what Spark is told before it reads."""
+"""Scans: their plans, and the statistics and aggregates that Spark gets before it reads."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class ScannedTable(Message, frozen=True, kw_only=True):
     """That of a catalog's table."""
 
     source: str | None
-    """What `IcebergDataSource` says of itself."""
+    """The serialized `IcebergDataSource`."""
 
     locations: Mapping[str, str]
-    """What the session says of where tables may read, by the names of its settings."""
+    """The session's settings of the locations that tables may read."""
 
 
 class RowCondition(Message, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class RowCondition(Message, frozen=True, kw_only=True):
 
 
 class ScanQuestion(Message, frozen=True, kw_only=True):
-    """What a query wants of a scan."""
+    """The columns, conditions and limit of a query's scan."""
 
     table: ScannedTable
     wanted: str
@@ -44,10 +44,10 @@ class ScanQuestion(Message, frozen=True, kw_only=True):
     """The columns that are needed for more than conditions; None: all."""
 
     limit: int | None
-    """Of so many rows any are as good."""
+    """The query takes any rows, up to this number."""
 
     grouped: bool
-    """Whether files of equal partition values are wanted together."""
+    """Whether files of equal partition values form one group."""
 
 
 class ScanPlan(Question, frozen=True, kw_only=True):
@@ -64,14 +64,14 @@ class PlannedScan(PartsAnswer, frozen=True, kw_only=True):
 
 
 class ScanRuntimeFilter(Question, frozen=True, kw_only=True):
-    """Which files of a planned scan are left by filters that are known while it runs."""
+    """The files of a planned scan that remain after run-time filters."""
 
     scan: ScanQuestion
     filters: tuple[Expression, ...]
 
 
 class KeptFiles(Answer, frozen=True, kw_only=True):
-    """Where the JVM finds the files that are left; None: all are."""
+    """The locations of the remaining files, as the JVM opens them; None: all files remain."""
 
     locations: tuple[str, ...] | None
 
@@ -102,13 +102,13 @@ class KnownAggregates(Answer, frozen=True, kw_only=True):
 
 
 class ScanStatistics(Question, frozen=True, kw_only=True):
-    """What is known of the columns of a catalog's table, for estimates."""
+    """Statistics of the columns of a catalog's table, for estimates."""
 
     table: ScannedTable
 
 
 class ColumnFacts(Message, frozen=True, kw_only=True):
-    """What is known of the values of a column."""
+    """Statistics of the values of a column."""
 
     column: str
     type: str
@@ -119,6 +119,6 @@ class ColumnFacts(Message, frozen=True, kw_only=True):
 
 
 class KnownStatistics(Answer, frozen=True, kw_only=True):
-    """The columns of which something is known."""
+    """The columns with statistics."""
 
     columns: tuple[ColumnFacts, ...]

@@ -26,7 +26,7 @@ class SourceTable(Question, frozen=True, kw_only=True):
     options: Mapping[str, str]
 
 
-class TableThere(Answer, frozen=True, kw_only=True):
+class ExistingTable(Answer, frozen=True, kw_only=True):
     """The table that is there; no name where there is none."""
 
     namespace: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class ReadStatement(Answer, frozen=True, kw_only=True):
     """The table as SQL names it."""
 
     property: str = ""
-    """What the clause goes on as: a property to set."""
+    """The name of the property that the clause is rewritten to."""
 
     clause: str = ""
     problem: SyntaxProblem | None = None

@@ -10,22 +10,22 @@ from typing import Literal
 from iceberg_pyspark.spark.bridge.protocol.messages import Message
 
 
-class StatedAssignment(Message, frozen=True, kw_only=True):
+class AnalysedAssignment(Message, frozen=True, kw_only=True):
     """What is assigned to a column, or to a field inside it; values are expressions' numbers."""
 
     path: tuple[str, ...]
     value: int
 
 
-class StatedClause(Message, frozen=True, kw_only=True):
+class AnalysedClause(Message, frozen=True, kw_only=True):
     """WHEN ... THEN of a MERGE."""
 
     op: Literal["update", "delete", "insert"]
     condition: int | None
-    assignments: tuple[StatedAssignment, ...]
+    assignments: tuple[AnalysedAssignment, ...]
 
 
-class StatedChange(Message, frozen=True, kw_only=True):
+class AnalysedStatement(Message, frozen=True, kw_only=True):
     """A DELETE, UPDATE or MERGE that Spark has analysed (`IcebergPyStatement`)."""
 
     kind: Literal["delete", "update", "merge"]
@@ -36,8 +36,8 @@ class StatedChange(Message, frozen=True, kw_only=True):
     """Whether it reads tables of ours besides."""
 
     condition: int | None
-    assignments: tuple[StatedAssignment, ...] = ()
+    assignments: tuple[AnalysedAssignment, ...] = ()
     adds_columns: bool = False
-    matched: tuple[StatedClause, ...] = ()
-    not_matched: tuple[StatedClause, ...] = ()
-    not_matched_by_source: tuple[StatedClause, ...] = ()
+    matched: tuple[AnalysedClause, ...] = ()
+    not_matched: tuple[AnalysedClause, ...] = ()
+    not_matched_by_source: tuple[AnalysedClause, ...] = ()

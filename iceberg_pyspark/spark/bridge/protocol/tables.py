@@ -29,7 +29,7 @@ class TableExists(TableQuestion, frozen=True, kw_only=True):
 
 
 class TableInvalidate(TableQuestion, frozen=True, kw_only=True):
-    """Forget what is kept of a table."""
+    """Drop the cached state of a table."""
 
 
 class TableLoad(TableQuestion, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class TableBranch(Question, frozen=True, kw_only=True):
     branch: str
 
 
-class ShownTransform(Message, frozen=True, kw_only=True):
+class PartitionTransform(Message, frozen=True, kw_only=True):
     """A field that a table is partitioned by: a function of a column, as SQL writes it."""
 
     transform: str
@@ -58,7 +58,7 @@ class ShownTransform(Message, frozen=True, kw_only=True):
 
 
 class TableFacts(Answer, frozen=True, kw_only=True):
-    """What Spark is told of a table."""
+    """A table as Spark sees it."""
 
     handle: str
     """Enough to load the same state of it again."""
@@ -69,17 +69,17 @@ class TableFacts(Answer, frozen=True, kw_only=True):
     schema: str
     metadata_columns: str
     properties: Mapping[str, str]
-    partitioning: tuple[ShownTransform, ...]
+    partitioning: tuple[PartitionTransform, ...]
     size_in_bytes: int
     rows: int = 0
-    """How many its files have, 0 where that is not known."""
+    """The number of rows in its files; 0: unknown."""
 
     has_column_statistics: bool = False
-    grouping: tuple[ShownTransform, ...] = ()
-    """By what files can be grouped."""
+    grouping: tuple[PartitionTransform, ...] = ()
+    """The transforms by which files can be grouped."""
 
     filtered: tuple[str, ...] = ()
-    """The columns that tell files apart."""
+    """The columns by which files can be skipped."""
 
     accept_any_schema: bool = False
 
@@ -123,10 +123,10 @@ class TableDrop(TableQuestion, frozen=True, kw_only=True):
     purge: bool
 
 
-class Dropped(Answer, frozen=True, kw_only=True):
-    """Whether there was such a table."""
+class DropResult(Answer, frozen=True, kw_only=True):
+    """Whether the table existed."""
 
-    dropped: bool
+    existed: bool
 
 
 class TableRename(TableQuestion, frozen=True, kw_only=True):

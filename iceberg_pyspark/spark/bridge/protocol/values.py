@@ -37,5 +37,5 @@ Expression: TypeAlias = Operator | ColumnPath | LiteralValue
 
 def wire_value(value: Any) -> WireValue:
     """A value in the physical form of `spec/values.py` as it goes in an answer."""
-    found: WireValue = str(value) if isinstance(value, Decimal) else value
-    return found
+    plain: WireValue = str(value) if isinstance(value, Decimal) else value
+    return plain

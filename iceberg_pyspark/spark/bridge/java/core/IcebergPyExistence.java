@@ -3,7 +3,7 @@ import java.util.Map;
 
 /** Whether it is there. */
 class IcebergPyExistence {
-  private final Map said;
-  IcebergPyExistence(Map said) { this.said = said; }
-  boolean exists() { return ((Boolean) said.get("exists")).booleanValue(); }
+  private final Map fields;
+  IcebergPyExistence(Map fields) { this.fields = fields; }
+  boolean exists() { return ((Boolean) fields.get("exists")).booleanValue(); }
 }

@@ -4,10 +4,10 @@ import java.util.Map;
 
 /** The answer to any question that fails: Java raises it. */
 class IcebergPyFailure {
-  private final Map said;
-  IcebergPyFailure(Map said) { this.said = said; }
-  String error() { return (String) said.get("error"); }
-  String message() { return (String) said.get("message"); }
-  List namespace() { return (List) said.get("namespace"); }
-  String name() { return (String) said.get("name"); }
+  private final Map fields;
+  IcebergPyFailure(Map fields) { this.fields = fields; }
+  String error() { return (String) fields.get("error"); }
+  String message() { return (String) fields.get("message"); }
+  List namespace() { return (List) fields.get("namespace"); }
+  String name() { return (String) fields.get("name"); }
 }

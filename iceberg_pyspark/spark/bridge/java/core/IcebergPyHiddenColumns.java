@@ -3,7 +3,7 @@ import java.util.Map;
 
 /** Hidden columns, as a schema of Spark's. */
 class IcebergPyHiddenColumns {
-  private final Map said;
-  IcebergPyHiddenColumns(Map said) { this.said = said; }
-  String columns() { return (String) said.get("columns"); }
+  private final Map fields;
+  IcebergPyHiddenColumns(Map fields) { this.fields = fields; }
+  String columns() { return (String) fields.get("columns"); }
 }

@@ -2,9 +2,9 @@
 import java.util.List;
 import java.util.Map;
 
-/** Where the JVM finds the files that are left; None: all are. */
+/** The locations of the remaining files, as the JVM opens them; None: all files remain. */
 class IcebergPyKeptFiles {
-  private final Map said;
-  IcebergPyKeptFiles(Map said) { this.said = said; }
-  List locations() { return (List) said.get("locations"); }
+  private final Map fields;
+  IcebergPyKeptFiles(Map fields) { this.fields = fields; }
+  List locations() { return (List) fields.get("locations"); }
 }

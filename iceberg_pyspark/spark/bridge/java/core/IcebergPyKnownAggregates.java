@@ -4,7 +4,7 @@ import java.util.Map;
 
 /** A row for each group, its values and its aggregates; None where data must be read. */
 class IcebergPyKnownAggregates {
-  private final Map said;
-  IcebergPyKnownAggregates(Map said) { this.said = said; }
-  List rows() { return (List) said.get("rows"); }
+  private final Map fields;
+  IcebergPyKnownAggregates(Map fields) { this.fields = fields; }
+  List rows() { return (List) fields.get("rows"); }
 }

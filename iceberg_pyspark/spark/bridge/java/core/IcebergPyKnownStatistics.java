@@ -3,13 +3,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** The columns of which something is known. */
+/** The columns with statistics. */
 class IcebergPyKnownStatistics {
-  private final Map said;
-  IcebergPyKnownStatistics(Map said) { this.said = said; }
+  private final Map fields;
+  IcebergPyKnownStatistics(Map fields) { this.fields = fields; }
   List columns() {
-    List all = (List) said.get("columns"), made = new ArrayList();
-    for (int i = 0; i < all.size(); i++) made.add(new IcebergPyColumnFacts((Map) all.get(i)));
-    return made;
+    List values = (List) fields.get("columns"), items = new ArrayList();
+    for (int i = 0; i < values.size(); i++)
+      items.add(new IcebergPyColumnFacts((Map) values.get(i)));
+    return items;
   }
 }

@@ -4,7 +4,7 @@ import java.util.Map;
 
 /** Namespaces, each by its levels. */
 class IcebergPyNamespaces {
-  private final Map said;
-  IcebergPyNamespaces(Map said) { this.said = said; }
-  List namespaces() { return (List) said.get("namespaces"); }
+  private final Map fields;
+  IcebergPyNamespaces(Map fields) { this.fields = fields; }
+  List namespaces() { return (List) fields.get("namespaces"); }
 }

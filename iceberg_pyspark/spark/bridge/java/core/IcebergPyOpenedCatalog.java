@@ -1,9 +1,9 @@
 // Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
-/** What questions call the catalog. */
+/** The catalog's handle in later questions. */
 class IcebergPyOpenedCatalog {
-  private final Map said;
-  IcebergPyOpenedCatalog(Map said) { this.said = said; }
-  String handle() { return (String) said.get("handle"); }
+  private final Map fields;
+  IcebergPyOpenedCatalog(Map fields) { this.fields = fields; }
+  String handle() { return (String) fields.get("handle"); }
 }

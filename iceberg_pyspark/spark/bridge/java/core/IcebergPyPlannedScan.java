@@ -4,8 +4,8 @@ import java.util.Map;
 
 /** The parts of a scan, each (plan, condition that keeps live rows, anti-joins). */
 class IcebergPyPlannedScan {
-  private final Map said;
-  IcebergPyPlannedScan(Map said) { this.said = said; }
-  List parts() { return (List) said.get("parts"); }
-  List proven() { return (List) said.get("proven"); }
+  private final Map fields;
+  IcebergPyPlannedScan(Map fields) { this.fields = fields; }
+  List parts() { return (List) fields.get("parts"); }
+  List proven() { return (List) fields.get("proven"); }
 }

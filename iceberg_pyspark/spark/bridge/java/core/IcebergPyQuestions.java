@@ -17,8 +17,8 @@ class IcebergPyQuestions {
     return new IcebergPyExistence(IcebergPyBridge.ask("namespace.exists",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));
   }
-  static IcebergPyNamespaceFacts namespaceLoad(String catalog, List namespace) {
-    return new IcebergPyNamespaceFacts(IcebergPyBridge.ask("namespace.load",
+  static IcebergPyNamespaceProperties namespaceLoad(String catalog, List namespace) {
+    return new IcebergPyNamespaceProperties(IcebergPyBridge.ask("namespace.load",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));
   }
   static void namespaceCreate(String catalog, List namespace, Map properties) {
@@ -87,8 +87,8 @@ class IcebergPyQuestions {
         IcebergPyBridge.arguments(new Object[] {
             "catalog", catalog, "namespace", namespace, "name", name, "changes", changes})));
   }
-  static IcebergPyDropped tableDrop(String catalog, List namespace, String name, boolean purge) {
-    return new IcebergPyDropped(IcebergPyBridge.ask("table.drop",
+  static IcebergPyDropResult tableDrop(String catalog, List namespace, String name, boolean purge) {
+    return new IcebergPyDropResult(IcebergPyBridge.ask("table.drop",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "purge", Boolean.valueOf(purge)})));
   }
@@ -142,8 +142,8 @@ class IcebergPyQuestions {
     return new IcebergPySessionOptions(IcebergPyBridge.ask("source.options",
         IcebergPyBridge.arguments(new Object[] {"session", session, "options", options})));
   }
-  static IcebergPyTableThere sourceTable(Map options) {
-    return new IcebergPyTableThere(IcebergPyBridge.ask(
+  static IcebergPyExistingTable sourceTable(Map options) {
+    return new IcebergPyExistingTable(IcebergPyBridge.ask(
         "source.table", IcebergPyBridge.arguments(new Object[] {"options", options})));
   }
   static IcebergPyHiddenColumns sourceHidden(String session, Map options) {

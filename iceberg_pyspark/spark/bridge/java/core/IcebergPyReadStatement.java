@@ -4,14 +4,14 @@ import java.util.Map;
 
 /** Iceberg's statement in a text; without a table it is Spark's to parse. */
 class IcebergPyReadStatement {
-  private final Map said;
-  IcebergPyReadStatement(Map said) { this.said = said; }
-  List table() { return (List) said.get("table"); }
-  String quoted() { return (String) said.get("quoted"); }
-  String property() { return (String) said.get("property"); }
-  String clause() { return (String) said.get("clause"); }
+  private final Map fields;
+  IcebergPyReadStatement(Map fields) { this.fields = fields; }
+  List table() { return (List) fields.get("table"); }
+  String quoted() { return (String) fields.get("quoted"); }
+  String property() { return (String) fields.get("property"); }
+  String clause() { return (String) fields.get("clause"); }
   IcebergPySyntaxProblem problem() {
-    return said.get("problem") == null ? null
-                                       : new IcebergPySyntaxProblem((Map) said.get("problem"));
+    return fields.get("problem") == null ? null
+                                         : new IcebergPySyntaxProblem((Map) fields.get("problem"));
   }
 }

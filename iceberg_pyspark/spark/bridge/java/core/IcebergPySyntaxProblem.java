@@ -3,10 +3,10 @@ import java.util.Map;
 
 /** Where a statement is wrong. */
 class IcebergPySyntaxProblem {
-  private final Map said;
-  IcebergPySyntaxProblem(Map said) { this.said = said; }
-  String near() { return (String) said.get("near"); }
-  String expected() { return (String) said.get("expected"); }
-  long line() { return ((Number) said.get("line")).longValue(); }
-  long position() { return ((Number) said.get("position")).longValue(); }
+  private final Map fields;
+  IcebergPySyntaxProblem(Map fields) { this.fields = fields; }
+  String near() { return (String) fields.get("near"); }
+  String expected() { return (String) fields.get("expected"); }
+  long line() { return ((Number) fields.get("line")).longValue(); }
+  long position() { return ((Number) fields.get("position")).longValue(); }
 }

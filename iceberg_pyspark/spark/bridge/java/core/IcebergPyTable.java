@@ -46,7 +46,7 @@ public class IcebergPyTable
   private static Transform[] transforms(List described, boolean keys) {
     Transform[] out = new Transform[described.size()];
     for (int i = 0; i < out.length; i++) {
-      IcebergPyShownTransform t = (IcebergPyShownTransform) described.get(i);
+      IcebergPyPartitionTransform t = (IcebergPyPartitionTransform) described.get(i);
       String kind = t.transform(), column = t.column();
       if (kind.equals("identity"))
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.identity(column);

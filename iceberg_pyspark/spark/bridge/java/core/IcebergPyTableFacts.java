@@ -3,32 +3,34 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** What Spark is told of a table. */
+/** A table as Spark sees it. */
 class IcebergPyTableFacts {
-  private final Map said;
-  IcebergPyTableFacts(Map said) { this.said = said; }
-  String handle() { return (String) said.get("handle"); }
-  String name() { return (String) said.get("name"); }
-  String id() { return (String) said.get("id"); }
-  String version() { return (String) said.get("version"); }
-  String schema() { return (String) said.get("schema"); }
-  String metadataColumns() { return (String) said.get("metadata_columns"); }
-  Map properties() { return (Map) said.get("properties"); }
+  private final Map fields;
+  IcebergPyTableFacts(Map fields) { this.fields = fields; }
+  String handle() { return (String) fields.get("handle"); }
+  String name() { return (String) fields.get("name"); }
+  String id() { return (String) fields.get("id"); }
+  String version() { return (String) fields.get("version"); }
+  String schema() { return (String) fields.get("schema"); }
+  String metadataColumns() { return (String) fields.get("metadata_columns"); }
+  Map properties() { return (Map) fields.get("properties"); }
   List partitioning() {
-    List all = (List) said.get("partitioning"), made = new ArrayList();
-    for (int i = 0; i < all.size(); i++) made.add(new IcebergPyShownTransform((Map) all.get(i)));
-    return made;
+    List values = (List) fields.get("partitioning"), items = new ArrayList();
+    for (int i = 0; i < values.size(); i++)
+      items.add(new IcebergPyPartitionTransform((Map) values.get(i)));
+    return items;
   }
-  long sizeInBytes() { return ((Number) said.get("size_in_bytes")).longValue(); }
-  long rows() { return ((Number) said.get("rows")).longValue(); }
+  long sizeInBytes() { return ((Number) fields.get("size_in_bytes")).longValue(); }
+  long rows() { return ((Number) fields.get("rows")).longValue(); }
   boolean hasColumnStatistics() {
-    return ((Boolean) said.get("has_column_statistics")).booleanValue();
+    return ((Boolean) fields.get("has_column_statistics")).booleanValue();
   }
   List grouping() {
-    List all = (List) said.get("grouping"), made = new ArrayList();
-    for (int i = 0; i < all.size(); i++) made.add(new IcebergPyShownTransform((Map) all.get(i)));
-    return made;
+    List values = (List) fields.get("grouping"), items = new ArrayList();
+    for (int i = 0; i < values.size(); i++)
+      items.add(new IcebergPyPartitionTransform((Map) values.get(i)));
+    return items;
   }
-  List filtered() { return (List) said.get("filtered"); }
-  boolean acceptAnySchema() { return ((Boolean) said.get("accept_any_schema")).booleanValue(); }
+  List filtered() { return (List) fields.get("filtered"); }
+  boolean acceptAnySchema() { return ((Boolean) fields.get("accept_any_schema")).booleanValue(); }
 }

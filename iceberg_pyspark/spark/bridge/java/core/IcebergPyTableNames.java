@@ -4,7 +4,7 @@ import java.util.Map;
 
 /** Names in one namespace. */
 class IcebergPyTableNames {
-  private final Map said;
-  IcebergPyTableNames(Map said) { this.said = said; }
-  List names() { return (List) said.get("names"); }
+  private final Map fields;
+  IcebergPyTableNames(Map fields) { this.fields = fields; }
+  List names() { return (List) fields.get("names"); }
 }

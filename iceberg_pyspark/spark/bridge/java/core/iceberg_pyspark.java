@@ -237,7 +237,7 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
   public boolean purgeTable(Identifier identifier) { return dropped(identifier, true); }
   private boolean dropped(Identifier identifier, boolean purge) {
     return IcebergPyQuestions.tableDrop(handle, levels(identifier), identifier.name(), purge)
-        .dropped();
+        .existed();
   }
   public void renameTable(Identifier from, Identifier to) {
     IcebergPyQuestions.tableRename(handle, levels(from), from.name(), levels(to), to.name());

@@ -68,7 +68,7 @@ public class IcebergPyFormat
     String session = IcebergPyBridge.session();
     boolean creates = mode == SaveMode.ErrorIfExists || mode == SaveMode.Ignore;
     if (creates) {
-      IcebergPyTableThere there = IcebergPyQuestions.sourceTable(options);
+      IcebergPyExistingTable there = IcebergPyQuestions.sourceTable(options);
       if (there.name() != null && mode == SaveMode.Ignore) return new IcebergPySaved(context);
       if (there.name() != null) refuse(there);
     }
@@ -76,7 +76,7 @@ public class IcebergPyFormat
     return new IcebergPySaved(context);
   }
 
-  private static void refuse(IcebergPyTableThere there) {
+  private static void refuse(IcebergPyExistingTable there) {
     List namespace = there.namespace();
     Platform.throwException(new TableAlreadyExistsException(
         Identifier.of((String[]) namespace.toArray(new String[namespace.size()]), there.name())));

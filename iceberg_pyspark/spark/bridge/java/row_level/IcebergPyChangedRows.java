@@ -84,7 +84,7 @@ class IcebergPyChangedRows {
   }
   /** Of no matter, because nobody reads it. */
   private static boolean isUnread(Object value) {
-    return value instanceof Map && "Unread".equals(((Map) value).get("is"));
+    return value instanceof Map && "Unused".equals(((Map) value).get("is"));
   }
 
   /** Null: always. */

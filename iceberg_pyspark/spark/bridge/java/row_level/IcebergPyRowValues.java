@@ -47,11 +47,11 @@ class IcebergPyRowValues {
     if (is.equals("Sql"))
       return IcebergPyFrames.expression(
           session, org.apache.spark.sql.functions.expr((String) said.get("text")));
-    if (is.equals("Stated"))
+    if (is.equals("StatementExpression"))
       return ((IcebergPyExpressions) said.get("expressions"))
           .get(((Number) said.get("number")).intValue());
-    if (is.equals("Kept")) return (Expression) rows.get(said.get("name"));
-    if (is.equals("OfSource"))
+    if (is.equals("TargetValue")) return (Expression) rows.get(said.get("name"));
+    if (is.equals("SourceColumn"))
       return IcebergPyFrames.expression(
           session, ((org.apache.spark.sql.classic.Dataset) source).col((String) said.get("name")));
     if (is.equals("Number"))

@@ -20,8 +20,8 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /**
- * A DELETE, UPDATE or MERGE as Spark has analysed it, taken apart: Python is told a `StatedChange`
- * of bridge/protocol/statements.py, with numbers for expressions.
+ * A DELETE, UPDATE or MERGE as Spark has analysed it, taken apart: Python is told a
+ * `AnalysedStatement` of bridge/protocol/statements.py, with numbers for expressions.
  */
 public class IcebergPyStatement extends IcebergPyExpressions {
   /** The columns of the table as the statement's expressions know them. */

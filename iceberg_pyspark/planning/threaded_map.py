@@ -1,4 +1,4 @@
-"""Files read in threads, their results in order: waiting for stores costs no turn."""
+"""A map in threads with its results in order, for reads that wait for a store."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _R = TypeVar("_R")
 READERS = 4
 
 
-def in_order(function: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R]:
-    """`map` in threads, with no more than a few results waiting."""
+def threaded_map(function: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R]:
+    """`map` in threads; at most `READERS` results wait for the caller."""
     if len(items) < 2:
         yield from map(function, items)
         return

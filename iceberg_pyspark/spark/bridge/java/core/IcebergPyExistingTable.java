@@ -1,0 +1,11 @@
+// Written from bridge/protocol by `make protocol`.
+import java.util.List;
+import java.util.Map;
+
+/** The table that is there; no name where there is none. */
+class IcebergPyExistingTable {
+  private final Map fields;
+  IcebergPyExistingTable(Map fields) { this.fields = fields; }
+  List namespace() { return (List) fields.get("namespace"); }
+  String name() { return (String) fields.get("name"); }
+}

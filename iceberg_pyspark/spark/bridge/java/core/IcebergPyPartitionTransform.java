@@ -1,0 +1,11 @@
+// Written from bridge/protocol by `make protocol`.
+import java.util.Map;
+
+/** A field that a table is partitioned by: a function of a column, as SQL writes it. */
+class IcebergPyPartitionTransform {
+  private final Map fields;
+  IcebergPyPartitionTransform(Map fields) { this.fields = fields; }
+  String transform() { return (String) fields.get("transform"); }
+  String column() { return (String) fields.get("column"); }
+  Number number() { return (Number) fields.get("number"); }
+}
