@@ -119,11 +119,6 @@ def manifest_list_file_name(snapshot_id: int, attempt: int, commit_uuid: str) ->
     return f"snap-{snapshot_id}-{attempt}-{commit_uuid}.avro"
 
 
-def statistics_file_name(snapshot_id: int, file_uuid: str) -> str:
-    """The name of a Puffin file of table statistics."""
-    return f"{snapshot_id}-{file_uuid}.stats"
-
-
 def _below(folder: str | None, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 

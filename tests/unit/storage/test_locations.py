@@ -13,7 +13,6 @@ from iceberg_pyspark.storage.locations import (
     location_provider,
     manifest_file_name,
     manifest_list_file_name,
-    statistics_file_name,
 )
 
 TABLE = "s3://b/wh/db/t"
@@ -139,4 +138,3 @@ def test_file_names() -> None:
     )
     assert manifest_file_name("u", 3) == "u-m3.avro"
     assert manifest_list_file_name(9, 2, "u") == "snap-9-2-u.avro"
-    assert statistics_file_name(9, "u") == "9-u.stats"

@@ -32,9 +32,9 @@ public class IcebergPyBridge {
     if (answer instanceof Throwable) Platform.throwException((Throwable) answer);
     if (!(answer instanceof List)) return raised(values((String) answer));
     List all = (List) answer;
-    Map said = raised(values((String) all.get(0)));
-    said.put("parts", all.subList(1, all.size()));
-    return said;
+    Map fields = raised(values((String) all.get(0)));
+    fields.put("parts", all.subList(1, all.size()));
+    return fields;
   }
 
   static String json(Map map) {
@@ -53,10 +53,10 @@ public class IcebergPyBridge {
   }
 
   /** An answer that is no error; an error as Spark's own class of it, or with Python's message. */
-  private static Map raised(Map said) {
-    IcebergPyFailure failure = new IcebergPyFailure(said);
+  private static Map raised(Map answer) {
+    IcebergPyFailure failure = new IcebergPyFailure(answer);
     String kind = failure.error();
-    if (kind == null) return said;
+    if (kind == null) return answer;
     String[] namespace =
         (String[]) failure.namespace().toArray(new String[failure.namespace().size()]);
     Identifier table = failure.name() == null ? null : Identifier.of(namespace, failure.name());

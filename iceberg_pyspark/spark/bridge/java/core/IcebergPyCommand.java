@@ -79,16 +79,16 @@ public class IcebergPyCommand extends V2CommandExec {
    */
   static Map environment() {
     org.apache.spark.sql.classic.SparkSession spark = IcebergPySessions.active();
-    Map found = new HashMap();
+    Map icebergSettings = new HashMap();
     Iterator all = asJava(spark.conf().getAll()).entrySet().iterator();
     while (all.hasNext()) {
       Map.Entry one = (Map.Entry) all.next();
       String name = (String) one.getKey();
       if (name.startsWith("spark.wap.") || name.startsWith("spark.sql.iceberg."))
-        found.put(name, one.getValue());
+        icebergSettings.put(name, one.getValue());
     }
     String id = spark.sparkContext().applicationId();
-    return IcebergPyQuestions.writeEnvironment(found,
+    return IcebergPyQuestions.writeEnvironment(icebergSettings,
         IcebergPyBridge.arguments(new Object[] {"spark.app.id", id, "app-id", id, "app-name",
             spark.sparkContext().appName(), "engine-name", "spark", "engine-version",
             spark.version()}));

@@ -24,9 +24,9 @@ class IcebergPyFunction implements UnboundFunction {
   /** The function that has a name; null without one. */
   static IcebergPyFunction named(String name) {
     if (Arrays.asList(NAMES).contains(name)) return new IcebergPyFunction(name, null);
-    Matcher found = WITH_WIDTH.matcher(name);
-    if (!found.matches() || Long.parseLong(found.group(1)) > Integer.MAX_VALUE) return null;
-    return new IcebergPyFunction("truncate", Integer.valueOf(found.group(1)));
+    Matcher matcher = WITH_WIDTH.matcher(name);
+    if (!matcher.matches() || Long.parseLong(matcher.group(1)) > Integer.MAX_VALUE) return null;
+    return new IcebergPyFunction("truncate", Integer.valueOf(matcher.group(1)));
   }
   /** What a transform of a number is called as a function of the column alone. */
   static String named(String transform, int number) { return transform + "[" + number + "]"; }

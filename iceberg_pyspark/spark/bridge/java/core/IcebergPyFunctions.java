@@ -19,10 +19,10 @@ class IcebergPyFunctions implements FunctionCatalog {
   }
   public UnboundFunction loadFunction(Identifier identifier) {
     String function = identifier.name().toLowerCase(java.util.Locale.ROOT);
-    UnboundFunction found =
+    UnboundFunction unbound =
         hasFunctions(identifier.namespace()) ? IcebergPyFunction.named(function) : null;
-    if (found == null) Platform.throwException(new NoSuchFunctionException(identifier));
-    return found;
+    if (unbound == null) Platform.throwException(new NoSuchFunctionException(identifier));
+    return unbound;
   }
   /** Spark looks for those that tables are partitioned by in no namespace. */
   private static boolean hasFunctions(String[] namespace) {

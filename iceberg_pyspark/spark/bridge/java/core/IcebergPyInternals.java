@@ -46,12 +46,12 @@ public class IcebergPyInternals {
 
   /** Why the release lacks an internal, by its name (features.py); null where it has it. */
   public static Map probe(Object session) {
-    Map found = new LinkedHashMap();
+    Map reasons = new LinkedHashMap();
     String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
         "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
         "orc_readers", "orc_zones", "parquet_writer", "session_parser", "session_extensions"};
-    for (int i = 0; i < names.length; i++) found.put(names[i], lacks(names[i], session));
-    return found;
+    for (int i = 0; i < names.length; i++) reasons.put(names[i], lacks(names[i], session));
+    return reasons;
   }
   private static String lacks(String name, Object session) {
     try {
@@ -99,12 +99,12 @@ public class IcebergPyInternals {
   static Object pickledSource(
       Object table, CaseInsensitiveStringMap options, String name, StructType schema) {
     try {
-      Field held = pythonSource();
-      held.setAccessible(true);
-      Method make = pickledBy(held.getType());
-      Object made =
-          make.invoke(held.get(table), new Object[] {name, options, scala.Option.apply(schema)});
-      return made.getClass().getMethod("dataSource", new Class[0]).invoke(made, new Object[0]);
+      Field field = pythonSource();
+      field.setAccessible(true);
+      Method make = pickledBy(field.getType());
+      Object source =
+          make.invoke(field.get(table), new Object[] {name, options, scala.Option.apply(schema)});
+      return source.getClass().getMethod("dataSource", new Class[0]).invoke(source, new Object[0]);
     } catch (ReflectiveOperationException e) {
       return null;
     }
@@ -124,9 +124,9 @@ public class IcebergPyInternals {
 
   static void setParser(Object sessionState, Object parser) {
     try {
-      Field held = sessionParser();
-      held.setAccessible(true);
-      held.set(sessionState, parser);
+      Field field = sessionParser();
+      field.setAccessible(true);
+      field.set(sessionState, parser);
     } catch (ReflectiveOperationException e) {
       Platform.throwException(e);
     }
@@ -179,17 +179,17 @@ public class IcebergPyInternals {
 
   static void setExtensions(org.apache.spark.sql.classic.SparkSession session,
       SparkSessionExtensions extensions) throws ReflectiveOperationException {
-    Field held = sessionExtensions();
-    held.setAccessible(true);
-    held.set(session, extensions);
+    Field field = sessionExtensions();
+    field.setAccessible(true);
+    field.set(session, extensions);
   }
   private static Field sessionExtensions() throws ReflectiveOperationException {
     return declared(org.apache.spark.sql.classic.SparkSession.class, "extensions");
   }
   /** Others with all that was injected into these. */
-  static SparkSessionExtensions copyOf(SparkSessionExtensions given)
+  static SparkSessionExtensions copyOf(SparkSessionExtensions original)
       throws ReflectiveOperationException {
-    SparkSessionExtensions made = new SparkSessionExtensions();
+    SparkSessionExtensions copy = new SparkSessionExtensions();
     Field[] fields = SparkSessionExtensions.class.getDeclaredFields();
     for (int i = 0; i < fields.length; i++) {
       if (Modifier.isStatic(fields[i].getModifiers())) continue;
@@ -197,19 +197,19 @@ public class IcebergPyInternals {
       if (!scala.collection.mutable.Buffer.class.isAssignableFrom(fields[i].getType()))
         throw new NoSuchFieldException(
             "SparkSessionExtensions has more than lists: " + fields[i].getName());
-      ((scala.collection.mutable.Buffer) fields[i].get(made))
-          .addAll((scala.collection.mutable.Buffer) fields[i].get(given));
+      ((scala.collection.mutable.Buffer) fields[i].get(copy))
+          .addAll((scala.collection.mutable.Buffer) fields[i].get(original));
     }
-    return made;
+    return copy;
   }
 
   // ---- event_log_settings: what the event log asks what to hide
 
   /** Have an event log ask these settings instead of its own. */
   static void askSettings(Object eventLog, SparkConf settings) throws ReflectiveOperationException {
-    Field held = eventLogSettings();
-    held.setAccessible(true);
-    if (held.get(eventLog).getClass() != settings.getClass()) held.set(eventLog, settings);
+    Field field = eventLogSettings();
+    field.setAccessible(true);
+    if (field.get(eventLog).getClass() != settings.getClass()) field.set(eventLog, settings);
   }
   private static Field eventLogSettings() throws ReflectiveOperationException {
     return declared(known("org.apache.spark.scheduler.EventLoggingListener"), "sparkConf");
@@ -356,11 +356,12 @@ public class IcebergPyInternals {
     Constructor[] all = known(name).getConstructors();
     for (int i = 0; i < all.length; i++) {
       Class[] takes = all[i].getParameterTypes();
-      boolean known = takes.length >= SCAN_TAKES.length;
-      for (int p = 0; known && p < SCAN_TAKES.length; p++)
-        known = SCAN_TAKES[p] == null || takes[p].isAssignableFrom(SCAN_TAKES[p]);
-      for (int p = SCAN_TAKES.length; known && p < takes.length; p++) known = takes[p].isArray();
-      if (known) return all[i];
+      boolean matches = takes.length >= SCAN_TAKES.length;
+      for (int p = 0; matches && p < SCAN_TAKES.length; p++)
+        matches = SCAN_TAKES[p] == null || takes[p].isAssignableFrom(SCAN_TAKES[p]);
+      for (int p = SCAN_TAKES.length; matches && p < takes.length; p++)
+        matches = takes[p].isArray();
+      if (matches) return all[i];
     }
     throw new NoSuchMethodException(name + " has no constructor of the arguments known here");
   }
@@ -426,11 +427,11 @@ public class IcebergPyInternals {
     for (int i = 0; i < all.length; i++) {
       if (!all[i].getName().equals("write") || Modifier.isStatic(all[i].getModifiers())) continue;
       Class[] takes = all[i].getParameterTypes();
-      boolean known = takes.length >= WRITER_TAKES.length;
-      for (int p = 0; known && p < WRITER_TAKES.length; p++)
-        known = WRITER_TAKES[p] == null || takes[p].isAssignableFrom(WRITER_TAKES[p]);
-      for (int p = WRITER_TAKES.length; known && p < takes.length; p++) defaultOf(all[i], p);
-      if (known) return all[i];
+      boolean matches = takes.length >= WRITER_TAKES.length;
+      for (int p = 0; matches && p < WRITER_TAKES.length; p++)
+        matches = WRITER_TAKES[p] == null || takes[p].isAssignableFrom(WRITER_TAKES[p]);
+      for (int p = WRITER_TAKES.length; matches && p < takes.length; p++) defaultOf(all[i], p);
+      if (matches) return all[i];
     }
     throw new NoSuchMethodException(WRITER + ".write of the arguments known here");
   }

@@ -5,9 +5,9 @@ import org.apache.spark.sql.classic.SparkSession;
  * analysed. The check itself looks at nothing.
  */
 class IcebergPyMeeting extends scala.runtime.AbstractFunction1 {
-  public Object apply(Object given) {
-    if (!(given instanceof SparkSession)) return scala.runtime.BoxedUnit.UNIT;
-    IcebergPySessions.met((SparkSession) given);
+  public Object apply(Object session) {
+    if (!(session instanceof SparkSession)) return scala.runtime.BoxedUnit.UNIT;
+    IcebergPySessions.met((SparkSession) session);
     return this;
   }
 }

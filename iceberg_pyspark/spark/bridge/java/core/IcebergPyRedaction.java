@@ -24,9 +24,9 @@ public class IcebergPyRedaction {
       Map.Entry one = (Map.Entry) all.next();
       String name = (String) one.getKey(), pattern = (String) one.getValue();
       scala.Option set = session.conf().getOption(name);
-      String known = set.isDefined() ? (String) set.get() : "";
-      if (known.indexOf(pattern) < 0)
-        session.conf().set(name, known.isEmpty() ? pattern : known + "|" + pattern);
+      String before = set.isDefined() ? (String) set.get() : "";
+      if (before.indexOf(pattern) < 0)
+        session.conf().set(name, before.isEmpty() ? pattern : before + "|" + pattern);
     }
   }
 
@@ -39,10 +39,10 @@ public class IcebergPyRedaction {
       SparkContext context = ((SparkSession) session).sparkContext();
       SparkConf conf = context.conf();
       synchronized (conf) {
-        String known =
+        String before =
             conf.get(org.apache.spark.internal.config.package$.MODULE$.SECRET_REDACTION_PATTERN())
                 .toString();
-        if (known.indexOf(pattern) < 0) conf.set("spark.redaction.regex", known + "|" + pattern);
+        if (before.indexOf(pattern) < 0) conf.set("spark.redaction.regex", before + "|" + pattern);
         scala.Option log = context.eventLogger();
         if (log.isEmpty()) return null;
         IcebergPyInternals.askSettings(log.get(), new IcebergPyRedactedConf(conf));

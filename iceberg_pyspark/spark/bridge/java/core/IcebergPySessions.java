@@ -57,22 +57,22 @@ class IcebergPySessions {
 
   /** The handles that nothing here can ask with any more, each of them once. */
   static List left() {
-    List left = new ArrayList();
+    List abandoned = new ArrayList();
     synchronized (HANDLES) {
       Iterator all = HANDLES.entrySet().iterator();
       while (all.hasNext()) {
         Map.Entry one = (Map.Entry) all.next();
         String text = ((IcebergPyHandle) one.getValue()).text;
-        if (TOLD.containsKey(text) && isStopped(one.getKey())) left.add(text);
+        if (TOLD.containsKey(text) && isStopped(one.getKey())) abandoned.add(text);
       }
-      Iterator told = TOLD.entrySet().iterator();
-      while (told.hasNext()) {
-        Map.Entry one = (Map.Entry) told.next();
-        if (((WeakReference) one.getValue()).get() == null) left.add(one.getKey());
+      Iterator entries = TOLD.entrySet().iterator();
+      while (entries.hasNext()) {
+        Map.Entry one = (Map.Entry) entries.next();
+        if (((WeakReference) one.getValue()).get() == null) abandoned.add(one.getKey());
       }
-      TOLD.keySet().removeAll(left);
+      TOLD.keySet().removeAll(abandoned);
     }
-    return left;
+    return abandoned;
   }
 
   private static boolean isStopped(Object session) {
@@ -113,13 +113,13 @@ class IcebergPySessions {
     IcebergPyRedaction.hideIn(session);
   }
   private static scala.collection.immutable.Seq withoutOurs(scala.collection.immutable.Seq all) {
-    List kept = new ArrayList();
+    List remaining = new ArrayList();
     scala.collection.Iterator it = all.iterator();
     while (it.hasNext()) {
       Object one = it.next();
-      if (!(one instanceof IcebergPyRule || one instanceof IcebergPyStrategy)) kept.add(one);
+      if (!(one instanceof IcebergPyRule || one instanceof IcebergPyStrategy)) remaining.add(one);
     }
-    return IcebergPyBridge.seq(kept);
+    return IcebergPyBridge.seq(remaining);
   }
 
   /** Whether the session plans as we do. */

@@ -246,9 +246,9 @@ public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces,
   public String[][] listNamespaces() { return namespaces(new String[0]); }
   public String[][] listNamespaces(String[] namespace) { return namespaces(namespace); }
   private String[][] namespaces(String[] parent) {
-    List found = IcebergPyQuestions.namespacesList(handle, levels(parent)).namespaces();
-    String[][] out = new String[found.size()][];
-    for (int i = 0; i < out.length; i++) out[i] = strings((List) found.get(i));
+    List namespaces = IcebergPyQuestions.namespacesList(handle, levels(parent)).namespaces();
+    String[][] out = new String[namespaces.size()][];
+    for (int i = 0; i < out.length; i++) out[i] = strings((List) namespaces.get(i));
     return out;
   }
   public boolean namespaceExists(String[] namespace) {

@@ -27,7 +27,7 @@ import org.apache.spark.util.SerializableConfiguration;
  * they compile the code that Spark generates, and keep them as long.
  */
 public class IcebergPyDeleteConditions {
-  private final IcebergPyBroadcasts held = new IcebergPyBroadcasts();
+  private final IcebergPyBroadcasts broadcasts = new IcebergPyBroadcasts();
 
   /**
    * The condition on a plan's rows. `described` is a `VectorPlaces` or `PositionPlaces` of
@@ -39,19 +39,20 @@ public class IcebergPyDeleteConditions {
     SparkSession spark = (SparkSession) session;
     // Hadoop's options are those of the session, which may change
     String key = name + digest + spark.conf().getAll().hashCode();
-    Object[] references = (Object[]) held.get(key);
+    Object[] references = (Object[]) broadcasts.get(key);
     if (references == null) {
-      Map said = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
+      Map deletes = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
       references = new Object[] {
-          new JavaSparkContext(spark.sparkContext()).broadcast(places(spark, said)), code(source)};
-      held.put(key, references, described.length());
+          new JavaSparkContext(spark.sparkContext()).broadcast(places(spark, deletes)),
+          code(source)};
+      broadcasts.put(key, references, described.length());
     }
     Expression compiled = new StaticInvoke(CodeGenerator.class, new ObjectType(scala.Tuple2.class),
         "compile", IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {object(code(finding))})),
         IcebergPyBridge.seq(new java.util.ArrayList()), true, true, true, scala.Option.empty());
-    Expression made = IcebergPyParquetScans.invoke(
+    Expression generated = IcebergPyParquetScans.invoke(
         compiled, "_1", new ObjectType(GeneratedClass.class), new Expression[0]);
-    Expression probe = IcebergPyParquetScans.invoke(made, "generate",
+    Expression probe = IcebergPyParquetScans.invoke(generated, "generate",
         new ObjectType(LongBinaryOperator.class), new Expression[] {object(references)});
     Expression file = new Cast(IcebergPyParquetScans.column(plan, "__ice_ord"), LongType$.MODULE$,
         scala.Option.empty(), EvalMode.LEGACY());
@@ -72,9 +73,9 @@ public class IcebergPyDeleteConditions {
   }
 
   /** What is said in classes that executors know, Hadoop's options as its configuration. */
-  private static HashMap places(SparkSession spark, Map said) {
+  private static HashMap places(SparkSession spark, Map described) {
     HashMap all = new HashMap();
-    Iterator entries = said.entrySet().iterator();
+    Iterator entries = described.entrySet().iterator();
     while (entries.hasNext()) {
       Map.Entry entry = (Map.Entry) entries.next();
       Object value = entry.getValue();

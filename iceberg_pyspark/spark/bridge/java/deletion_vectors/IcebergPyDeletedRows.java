@@ -23,9 +23,9 @@ public class IcebergPyDeletedRows extends IcebergPyDecoded {
   }
   /** The bitmap of a key, to be changed. */
   public RoaringBitmap of(int key) {
-    RoaringBitmap found = key == 0 ? first : (RoaringBitmap) others.get(Integer.valueOf(key));
-    if (found == null) put(key, found = new RoaringBitmap());
-    return found;
+    RoaringBitmap ofKey = key == 0 ? first : (RoaringBitmap) others.get(Integer.valueOf(key));
+    if (ofKey == null) put(key, ofKey = new RoaringBitmap());
+    return ofKey;
   }
   public void addAll(IcebergPyDeletedRows rows) {
     if (rows.first != null) of(0).or(rows.first);

@@ -68,8 +68,8 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
       require(key > before, "keys do not ascend");
       before = key;
       int start = in.position();
-      long found = checked(in);
-      if (found == 0) continue;
+      long rows = checked(in);
+      if (rows == 0) continue;
       ByteBuffer one = (ByteBuffer) in.duplicate();
       one.order(ByteOrder.LITTLE_ENDIAN);
       one.limit(in.position());
@@ -78,7 +78,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
       bitmap.deserialize(one);
       boolean fits = key < LAST_KEY || (bitmap.last() & 0xffffffffL) <= LAST_OF_LAST_KEY;
       require(key <= LAST_KEY && fits, "a position is beyond any file");
-      cardinality += found;
+      cardinality += rows;
       bytes += 256 + bitmap.getLongSizeInBytes();
       put((int) key, bitmap);
     }

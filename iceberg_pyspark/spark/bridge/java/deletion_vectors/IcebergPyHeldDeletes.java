@@ -51,13 +51,13 @@ public class IcebergPyHeldDeletes {
     }
   }
 
-  private static void done(Object key, IcebergPyDecoded found) {
+  private static void done(Object key, IcebergPyDecoded deletes) {
     synchronized (held) {
       reading.remove(key);
-      if (found == null || found.bytes > MOST) return;
-      Long before = (Long) sizes.put(key, Long.valueOf(found.bytes));
-      bytes += found.bytes - (before == null ? 0 : before.longValue());
-      held.put(key, new SoftReference(found));
+      if (deletes == null || deletes.bytes > MOST) return;
+      Long before = (Long) sizes.put(key, Long.valueOf(deletes.bytes));
+      bytes += deletes.bytes - (before == null ? 0 : before.longValue());
+      held.put(key, new SoftReference(deletes));
       Iterator oldest = held.keySet().iterator();
       while (bytes > MOST) {
         bytes -= ((Long) sizes.remove(oldest.next())).longValue();

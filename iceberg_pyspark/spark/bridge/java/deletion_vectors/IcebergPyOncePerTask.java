@@ -16,49 +16,49 @@ import org.apache.spark.sql.types.DataType;
  * a plan is not compiled as a whole, so that its expressions travel, each row makes the object.
  */
 public class IcebergPyOncePerTask extends UnaryExpression implements java.io.Serializable {
-  private final Expression made;
-  private final String shown;
-  /** `shown` is what plans show of it. */
-  public IcebergPyOncePerTask(Expression made, String shown) {
+  private final Expression value;
+  private final String text;
+  /** `text` is what plans show of it. */
+  public IcebergPyOncePerTask(Expression value, String text) {
     super();
-    this.made = made;
-    this.shown = shown;
+    this.value = value;
+    this.text = text;
   }
 
-  public TreeNode child() { return made; }
+  public TreeNode child() { return value; }
   public TreeNode withNewChildInternal(TreeNode child) {
-    return new IcebergPyOncePerTask((Expression) (Object) child, shown);
+    return new IcebergPyOncePerTask((Expression) (Object) child, text);
   }
-  public DataType dataType() { return made.dataType(); }
+  public DataType dataType() { return value.dataType(); }
   public boolean nullable() { return false; }
   public boolean foldable() { return false; }
-  public String toString() { return shown; }
+  public String toString() { return text; }
 
   public int productArity() { return 2; }
-  public Object productElement(int i) { return i == 0 ? (Object) made : shown; }
+  public Object productElement(int i) { return i == 0 ? (Object) value : text; }
   public boolean canEqual(Object other) { return other instanceof IcebergPyOncePerTask; }
   public boolean equals(Object other) {
     return other instanceof IcebergPyOncePerTask
-        && made.equals(((IcebergPyOncePerTask) other).made);
+        && value.equals(((IcebergPyOncePerTask) other).value);
   }
-  public int hashCode() { return made.hashCode(); }
+  public int hashCode() { return value.hashCode(); }
 
   public ExprCode doGenCode(CodegenContext ctx, ExprCode ev) {
     String type = CodeGenerator.javaType(dataType());
-    String held = ctx.addMutableState(type, "oncePerTask", new IcebergPyNoCode(), true, true);
-    ExprCode making = made.genCode(ctx);
+    String variable = ctx.addMutableState(type, "oncePerTask", new IcebergPyNoCode(), true, true);
+    ExprCode making = value.genCode(ctx);
     // in a method of its own: the rows' is to stay small
     String make = ctx.freshName("makeOncePerTask");
     make = ctx.addNewFunction(make,
         "private " + type + " " + make + "() {\n" + making.code() + "\nreturn " + making.value()
             + ";\n}\n",
         false);
-    String code = "if (" + held + " == null) " + held + " = " + make + "();\n";
+    String code = "if (" + variable + " == null) " + variable + " = " + make + "();\n";
     return new ExprCode(
         new CodeBlock(IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {code})),
             IcebergPyBridge.seq(new ArrayList())),
-        FalseLiteral$.MODULE$, JavaCode$.MODULE$.global(held, dataType()));
+        FalseLiteral$.MODULE$, JavaCode$.MODULE$.global(variable, dataType()));
   }
-  public Object eval(InternalRow row) { return made.eval(row); }
-  public Object writeReplace() { return made; }
+  public Object eval(InternalRow row) { return value.eval(row); }
+  public Object writeReplace() { return value; }
 }

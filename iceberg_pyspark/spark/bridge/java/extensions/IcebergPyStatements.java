@@ -16,14 +16,14 @@ class IcebergPyStatements {
   static LogicalPlan plan(String text, ParserInterface next) {
     if (IcebergPyBridge.python == null || !beginsAs("ALTER", text)) return null;
     String statement = new VariableSubstitution().substitute(text);
-    IcebergPyReadStatement said = IcebergPyQuestions.statementRead(statement);
-    if (said.table() == null || !isOurs(said.table())) return null;
-    if (said.problem() != null) refuse(statement, said.problem());
+    IcebergPyReadStatement read = IcebergPyQuestions.statementRead(statement);
+    if (read.table() == null || !isOurs(read.table())) return null;
+    if (read.problem() != null) refuse(statement, read.problem());
     try {
       SetTableProperties alter = (SetTableProperties) next.parsePlan(
-          "ALTER TABLE " + said.quoted() + " SET TBLPROPERTIES ('' = '')");
+          "ALTER TABLE " + read.quoted() + " SET TBLPROPERTIES ('' = '')");
       return new SetTableProperties((LogicalPlan) (Object) alter.table(),
-          scalaMap(new Object[] {said.property(), said.clause()}));
+          scalaMap(new Object[] {read.property(), read.clause()}));
     } catch (ParseException e) {
       Platform.throwException(e);
       return null;

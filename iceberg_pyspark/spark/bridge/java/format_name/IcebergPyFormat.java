@@ -37,20 +37,20 @@ public class IcebergPyFormat
   public PythonDataSourceCreationResult getOrCreateDataSourceInPython(
       String name, CaseInsensitiveStringMap options, scala.Option schema) {
     if (pinned != null) return pinned.getOrCreateDataSourceInPython(name, options, schema);
-    CaseInsensitiveStringMap named = isServed(options)
+    CaseInsensitiveStringMap resolved = isServed(options)
         ? new CaseInsensitiveStringMap(named(options.asCaseSensitiveMap()))
         : options;
-    return super.getOrCreateDataSourceInPython(name, named, schema);
+    return super.getOrCreateDataSourceInPython(name, resolved, schema);
   }
 
   /**
    * The same Python object, for a scan of other columns: Spark keeps the first plan of a source's.
    */
   IcebergPyFormat forOtherColumns() {
-    IcebergPyFormat made = new IcebergPyFormat();
-    made.setShortName(NAME);
-    made.pinned = this;
-    return made;
+    IcebergPyFormat format = new IcebergPyFormat();
+    format.setShortName(NAME);
+    format.pinned = this;
+    return format;
   }
 
   public Table getTable(StructType schema, Transform[] partitioning, Map properties) {

@@ -19,12 +19,12 @@ class IcebergPyFormatScanBuilder implements ScanBuilder, SupportsPushDownRequire
   }
   public void pruneColumns(StructType required) {
     List plain = Arrays.asList(table.schema().fieldNames());
-    StructType found = new StructType();
+    StructType columns = new StructType();
     for (int i = 0; i < required.fields().length; i++) {
       StructField field = required.fields()[i];
-      if (!plain.contains(field.name())) found = found.add(field);
+      if (!plain.contains(field.name())) columns = columns.add(field);
     }
-    hidden = found;
+    hidden = columns;
   }
   public Scan build() { return table.newScanBuilder(hidden, options).build(); }
 }

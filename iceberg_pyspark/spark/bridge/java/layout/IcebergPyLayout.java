@@ -14,9 +14,9 @@ public class IcebergPyLayout {
       Object server, Object session, Object frame, String columns, long bytes) {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
-    List given = (List) IcebergPyObjects.read(server, columns), by = new ArrayList();
-    for (int i = 0; i < given.size(); i++)
-      by.add(spark.expression((org.apache.spark.sql.Column) given.get(i)));
+    List read = (List) IcebergPyObjects.read(server, columns), by = new ArrayList();
+    for (int i = 0; i < read.size(); i++)
+      by.add(spark.expression((org.apache.spark.sql.Column) read.get(i)));
     LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().analyzed();
     plan = new RebalancePartitions(IcebergPyBridge.seq(by), plan, scala.Option.empty(),
         scala.Option.apply(Long.valueOf(bytes)));

@@ -35,11 +35,11 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
     List partitions = new ArrayList();
     for (int i = 0; i < output.size(); i++)
       if (partitionedBy.contains(((Attribute) output.get(i)).name())) partitions.add(output.get(i));
-    scala.collection.immutable.Map given = scala.collection.immutable.Map$.MODULE$.from(
+    scala.collection.immutable.Map optionMap = scala.collection.immutable.Map$.MODULE$.from(
         CollectionConverters.asScala(new HashMap(options)));
     scala.collection.immutable.Map none =
         scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(new HashMap()));
-    Configuration hadoop = session.sessionState().newHadoopConfWithOptions(given);
+    Configuration hadoop = session.sessionState().newHadoopConfWithOptions(optionMap);
     // Spark's committer, whichever the session names: one that does without a rename may show files
     // of failed tasks
     HadoopMapReduceCommitProtocol committer = new HadoopMapReduceCommitProtocol(job, folder, false);
@@ -48,6 +48,6 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
             folder, none, IcebergPyBridge.seq(output));
     return IcebergPyInternals.writeFiles(new Object[] {session, plan, new ParquetFileFormat(),
         committer, target, hadoop, IcebergPyBridge.seq(partitions), scala.Option.empty(),
-        IcebergPyBridge.seq(new ArrayList()), given, Integer.valueOf(0)});
+        IcebergPyBridge.seq(new ArrayList()), optionMap, Integer.valueOf(0)});
   }
 }

@@ -16,13 +16,13 @@ public class IcebergPyParquetWrites {
   public Object columns(Object frame, String described) throws java.io.IOException {
     List all = (List) IcebergPyBridge.JSON.readValue(described, List.class), out = new ArrayList();
     for (int i = 0; i < all.size(); i++) {
-      Map said = (Map) all.get(i);
-      Column column = org.apache.spark.sql.functions.col((String) said.get("source"));
-      if (said.get("type") != null)
-        column = column.cast(DataType.fromJson((String) said.get("type")));
-      if (Boolean.TRUE.equals(said.get("optional"))) column = nullable(column);
-      out.add(
-          column.as((String) said.get("name"), Metadata.fromJson((String) said.get("metadata"))));
+      Map description = (Map) all.get(i);
+      Column column = org.apache.spark.sql.functions.col((String) description.get("source"));
+      if (description.get("type") != null)
+        column = column.cast(DataType.fromJson((String) description.get("type")));
+      if (Boolean.TRUE.equals(description.get("optional"))) column = nullable(column);
+      out.add(column.as((String) description.get("name"),
+          Metadata.fromJson((String) description.get("metadata"))));
     }
     return ((org.apache.spark.sql.classic.Dataset) frame).select(IcebergPyBridge.seq(out));
   }
@@ -49,9 +49,10 @@ public class IcebergPyParquetWrites {
       Map.Entry one = (Map.Entry) each.next();
       session.sessionState().conf().setConfString((String) one.getKey(), (String) one.getValue());
     }
-    Map given = (Map) IcebergPyBridge.JSON.readValue(options, Map.class);
+    Map hadoopOptions = (Map) IcebergPyBridge.JSON.readValue(options, Map.class);
     scala.Function0 body = new IcebergPyParquetWrite(session, execution, job, folder,
-        new HashSet((List) IcebergPyBridge.JSON.readValue(partitionedBy, List.class)), given);
+        new HashSet((List) IcebergPyBridge.JSON.readValue(partitionedBy, List.class)),
+        hadoopOptions);
     SQLExecution$.MODULE$.withNewExecutionId(execution,
         scala.Option.apply("iceberg-py: Parquet files"), new IcebergPyWithSettings(session, body));
   }

@@ -54,16 +54,16 @@ class IcebergPyPositionColumns {
     return false;
   }
   private static PrimitiveType column(Map names, boolean byId, String name, int id, String place) {
-    Type found = (Type) names.get(byId ? (Object) Integer.valueOf(id) : name);
-    if (found == null)
+    Type type = (Type) names.get(byId ? (Object) Integer.valueOf(id) : name);
+    if (type == null)
       throw IcebergPyReadFailure.invalid(
           place + ": it lacks the required column '" + name + "' (field id " + id + ")");
-    if (!found.isPrimitive() || found.isRepetition(Type.Repetition.REPEATED))
-      throw wrongType(found, name.equals("pos") ? "long" : "string", place);
-    return found.asPrimitiveType();
+    if (!type.isPrimitive() || type.isRepetition(Type.Repetition.REPEATED))
+      throw wrongType(type, name.equals("pos") ? "long" : "string", place);
+    return type.asPrimitiveType();
   }
-  private static RuntimeException wrongType(Type column, String wanted, String place) {
+  private static RuntimeException wrongType(Type column, String expected, String place) {
     return IcebergPyReadFailure.invalid(place + ": column '" + column.getName() + "' is stored as "
-        + column + ", which cannot be read as " + wanted);
+        + column + ", which cannot be read as " + expected);
   }
 }

@@ -12,9 +12,9 @@ class IcebergPyPositionFile extends IcebergPyDecoded {
   IcebergPyDeletedRows rowsOf(String path) { return (IcebergPyDeletedRows) rows.get(path); }
   /** The same, to be added to. */
   IcebergPyDeletedRows named(String path) {
-    IcebergPyDeletedRows found = (IcebergPyDeletedRows) rows.get(path);
-    if (found == null) rows.put(path, found = new IcebergPyDeletedRows());
-    return found;
+    IcebergPyDeletedRows deleted = (IcebergPyDeletedRows) rows.get(path);
+    if (deleted == null) rows.put(path, deleted = new IcebergPyDeletedRows());
+    return deleted;
   }
 
   /** Find out what it takes; of more than that of several data files nothing is kept. */

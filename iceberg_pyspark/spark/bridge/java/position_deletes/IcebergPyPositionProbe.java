@@ -4,15 +4,15 @@ import org.apache.spark.broadcast.Broadcast;
 
 /** Whether a row is deleted: 1 or 0 by the number of its file and its position there. */
 class IcebergPyPositionProbe implements LongBinaryOperator {
-  private final Map said;
+  private final Map places;
   private long file = -1;
   private IcebergPyDeletedRows rows = null;
   /** The broadcast is one of `IcebergPyDeleteConditions`. */
-  IcebergPyPositionProbe(Object broadcast) { said = (Map) ((Broadcast) broadcast).value(); }
+  IcebergPyPositionProbe(Object broadcast) { places = (Map) ((Broadcast) broadcast).value(); }
 
   public long applyAsLong(long ordinal, long position) {
     if (ordinal != file) {
-      rows = new IcebergPyPositionsOfFile(said, (int) ordinal).find();
+      rows = new IcebergPyPositionsOfFile(places, (int) ordinal).find();
       file = ordinal;
     }
     return rows.contains(position) ? 1 : 0;

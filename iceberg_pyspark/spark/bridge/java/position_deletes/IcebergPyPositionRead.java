@@ -67,20 +67,20 @@ class IcebergPyPositionRead implements Callable {
         in.close();
         in = ParquetFileReader.open(input, options(columns.path.getName()));
       }
-      MessageType wanted =
+      MessageType projection =
           new MessageType(schema.getName(), new Type[] {columns.path, columns.position});
-      in.setRequestedSchema(wanted);
+      in.setRequestedSchema(projection);
       String writer = in.getFileMetaData().getCreatedBy();
       while (!file.isTooLarge) {
         PageReadStore pages = filters ? in.readNextFilteredRowGroup() : in.readNextRowGroup();
         if (pages == null) break;
         ColumnReadStoreImpl store =
-            new ColumnReadStoreImpl(pages, new IcebergPyNoConverters(), wanted, writer);
+            new ColumnReadStoreImpl(pages, new IcebergPyNoConverters(), projection, writer);
         add(pages.getRowCount(), columns,
             store.getColumnReader(
-                wanted.getColumnDescription(new String[] {columns.path.getName()})),
+                projection.getColumnDescription(new String[] {columns.path.getName()})),
             store.getColumnReader(
-                wanted.getColumnDescription(new String[] {columns.position.getName()})));
+                projection.getColumnDescription(new String[] {columns.position.getName()})));
       }
       flush();
     } finally {

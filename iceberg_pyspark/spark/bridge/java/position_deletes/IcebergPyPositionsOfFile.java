@@ -9,29 +9,29 @@ import org.apache.spark.util.SerializableConfiguration;
 class IcebergPyPositionsOfFile implements Callable {
   /** A row takes two bytes, and some are left for what other data files need at the same time. */
   private static final long MOST_RECORDS = IcebergPyHeldDeletes.MOST / 8 * 3;
-  private final Map said;
+  private final Map places;
   private final String path;
   private final int begin;
   private final int end;
   /** Whether delete files are held as a whole, for all data files that they name. */
   private final boolean whole;
-  IcebergPyPositionsOfFile(Map said, int ordinal) {
-    this.said = said;
-    path = ((String[]) said.get("paths"))[ordinal];
-    long[] ends = (long[]) said.get("ends");
+  IcebergPyPositionsOfFile(Map places, int ordinal) {
+    this.places = places;
+    path = ((String[]) places.get("paths"))[ordinal];
+    long[] ends = (long[]) places.get("ends");
     begin = ordinal == 0 ? 0 : (int) ends[ordinal - 1];
     end = (int) ends[ordinal];
     long records = 0;
-    for (int i = begin; i < end; i++) records += ((long[]) said.get("records"))[number(i)];
+    for (int i = begin; i < end; i++) records += ((long[]) places.get("records"))[number(i)];
     whole = records <= MOST_RECORDS;
   }
-  private int number(int i) { return (int) ((long[]) said.get("files"))[i]; }
+  private int number(int i) { return (int) ((long[]) places.get("files"))[i]; }
 
   IcebergPyDeletedRows find() {
     List keys = new ArrayList(Arrays.asList(new Object[] {path}));
     boolean lasting = true;
     for (int i = begin; i < end; i++) {
-      lasting &= ((boolean[]) said.get("lasting"))[number(i)];
+      lasting &= ((boolean[]) places.get("lasting"))[number(i)];
       keys.add(key(number(i)));
     }
     if (whole || !lasting) return (IcebergPyDeletedRows) call();
@@ -40,28 +40,28 @@ class IcebergPyPositionsOfFile implements Callable {
   /** Names the file: its store may have another of the same name. */
   private List key(int number) {
     return Arrays.asList(
-        new Object[] {said.get("store"), ((String[]) said.get("locations"))[number],
-            Long.valueOf(((long[]) said.get("sizes"))[number]),
-            Long.valueOf(((long[]) said.get("records"))[number])});
+        new Object[] {places.get("store"), ((String[]) places.get("locations"))[number],
+            Long.valueOf(((long[]) places.get("sizes"))[number]),
+            Long.valueOf(((long[]) places.get("records"))[number])});
   }
 
   public Object call() {
     IcebergPyDeletedRows one = null, all = null;
     for (int i = begin; i < end; i++) {
-      IcebergPyDeletedRows found = rowsIn(number(i));
-      if (found != null && one != null) {
+      IcebergPyDeletedRows rows = rowsIn(number(i));
+      if (rows != null && one != null) {
         // what a file says is shared and stays as it is
         if (all == null) (all = new IcebergPyDeletedRows()).addAll(one);
-        all.addAll(found);
+        all.addAll(rows);
       }
-      if (one == null) one = found;
+      if (one == null) one = rows;
     }
     if (all != null) all.measure();
     return all != null ? all : one != null ? one : new IcebergPyDeletedRows();
   }
   private IcebergPyDeletedRows rowsIn(int number) {
     IcebergPyPositionRead ofPath = read(number, path);
-    if (!whole || !((boolean[]) said.get("lasting"))[number])
+    if (!whole || !((boolean[]) places.get("lasting"))[number])
       return ((IcebergPyPositionFile) ofPath.call()).rowsOf(path);
     IcebergPyPositionFile file =
         (IcebergPyPositionFile) IcebergPyHeldDeletes.get(key(number), read(number, null));
@@ -70,8 +70,8 @@ class IcebergPyPositionsOfFile implements Callable {
     return ((IcebergPyPositionFile) IcebergPyHeldDeletes.get(key, ofPath)).rowsOf(path);
   }
   private IcebergPyPositionRead read(int number, String only) {
-    return new IcebergPyPositionRead(((SerializableConfiguration) said.get("conf")).value(),
-        (String) said.get("table"), ((String[]) said.get("locations"))[number], only,
-        ((Boolean) said.get("verify")).booleanValue());
+    return new IcebergPyPositionRead(((SerializableConfiguration) places.get("conf")).value(),
+        (String) places.get("table"), ((String[]) places.get("locations"))[number], only,
+        ((Boolean) places.get("verify")).booleanValue());
   }
 }

@@ -44,23 +44,23 @@ class IcebergPyChangedRows {
           new scala.Tuple2(when == null ? Literal$.MODULE$.apply(Boolean.TRUE) : when, number(i)));
     }
     if (!branches.isEmpty()) {
-      Alias chosen = IcebergPyFrames.alias(
+      Alias change = IcebergPyFrames.alias(
           new CaseWhen(IcebergPyBridge.seq(branches), scala.Option.empty()), "__ice_change");
       List output = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(below.output()));
-      output.add(chosen);
-      which = (Expression) (Object) chosen.toAttribute();
+      output.add(change);
+      which = (Expression) (Object) change.toAttribute();
       below = new Filter(new IsNotNull(which), new Project(IcebergPyBridge.seq(output), below));
     }
-    List made = new ArrayList();
+    List projections = new ArrayList();
     for (int i = 0; i < columns.size(); i++) {
       Map column = (Map) columns.get(i);
       DataType type = DataType.fromJson((String) column.get("type"));
       Expression value = value((List) column.get("cases"), which, type);
       if (!value.resolved() || !value.dataType().equals(type))
         value = new Cast(value, type, scala.Option.empty(), EvalMode.ANSI());
-      made.add(IcebergPyFrames.alias(value, (String) column.get("name")));
+      projections.add(IcebergPyFrames.alias(value, (String) column.get("name")));
     }
-    return new Project(IcebergPyBridge.seq(made), below);
+    return new Project(IcebergPyBridge.seq(projections), below);
   }
 
   /** Resolve what a change has where only one side of a join knows the names. */
@@ -75,12 +75,12 @@ class IcebergPyChangedRows {
       Object one = ((List) ((Map) columns.get(i)).get("cases")).get(change);
       if (one != null && !isUnread(one)) all.add(one);
     }
-    List found = values.resolved(all, side);
-    for (int i = 0; i < all.size(); i++) resolved[change].put(all.get(i), found.get(i));
+    List expressions = values.resolved(all, side);
+    for (int i = 0; i < all.size(); i++) resolved[change].put(all.get(i), expressions.get(i));
   }
   private Expression of(Object value, int change) {
-    Expression found = (Expression) resolved[change].get(value);
-    return found == null ? values.of(value) : found;
+    Expression expression = (Expression) resolved[change].get(value);
+    return expression == null ? values.of(value) : expression;
   }
   /** Of no matter, because nobody reads it. */
   private static boolean isUnread(Object value) {
@@ -100,12 +100,12 @@ class IcebergPyChangedRows {
     if (where.equals("target")) when = new And(when, new IsNull(fromSource));
     Object condition = change.get("condition");
     if (condition == null) return when;
-    Expression asked = of(condition, number);
-    return when == null ? asked : new And(when, asked);
+    Expression matches = of(condition, number);
+    return when == null ? matches : new And(when, matches);
   }
 
   private Expression value(List cases, Expression which, DataType type) {
-    List found = new ArrayList();
+    List distinct = new ArrayList();
     List whens = new ArrayList();
     boolean nulls = false;
     for (int i = 0; i < cases.size(); i++) {
@@ -117,20 +117,20 @@ class IcebergPyChangedRows {
       if (isUnread(one)) continue;
       Expression value = of(one, i);
       Expression here = which == null ? null : new EqualTo(which, number(i));
-      int known = 0;
-      while (known < found.size() && !same((Expression) found.get(known), value)) known++;
-      if (known < found.size())
-        whens.set(known, new Or((Expression) whens.get(known), here));
+      int index = 0;
+      while (index < distinct.size() && !same((Expression) distinct.get(index), value)) index++;
+      if (index < distinct.size())
+        whens.set(index, new Or((Expression) whens.get(index), here));
       else {
-        found.add(value);
+        distinct.add(value);
         whens.add(here);
       }
     }
-    if (found.isEmpty()) return new Literal(null, type);
-    if (found.size() == 1 && !nulls) return (Expression) found.get(0);
+    if (distinct.isEmpty()) return new Literal(null, type);
+    if (distinct.size() == 1 && !nulls) return (Expression) distinct.get(0);
     List branches = new ArrayList();
-    for (int i = 0; i < found.size(); i++)
-      branches.add(new scala.Tuple2(whens.get(i), found.get(i)));
+    for (int i = 0; i < distinct.size(); i++)
+      branches.add(new scala.Tuple2(whens.get(i), distinct.get(i)));
     return new CaseWhen(IcebergPyBridge.seq(branches), scala.Option.empty());
   }
   private static boolean same(Expression one, Expression other) {

@@ -18,26 +18,27 @@ public class IcebergPyChanges {
   public String storable(Object server, Object session, Object frame, Object target, Object source,
       String described) throws JsonProcessingException {
     IcebergPyRowValues values = new IcebergPyRowValues(session, frame, target, source);
-    List asked = (List) IcebergPyObjects.read(server, described);
+    List storings = (List) IcebergPyObjects.read(server, described);
     Map sides = new LinkedHashMap();
-    for (int i = 0; i < asked.size(); i++) {
-      Object side = ((Map) asked.get(i)).get("side");
+    for (int i = 0; i < storings.size(); i++) {
+      Object side = ((Map) storings.get(i)).get("side");
       if (!sides.containsKey(side)) sides.put(side, new ArrayList());
-      ((List) sides.get(side)).add(((Map) asked.get(i)).get("value"));
+      ((List) sides.get(side)).add(((Map) storings.get(i)).get("value"));
     }
-    Map found = new HashMap();
+    Map resolvedBySide = new HashMap();
     Iterator each = sides.keySet().iterator();
     while (each.hasNext()) {
       Object side = each.next();
-      found.put(side, values.resolved((List) sides.get(side), (String) side).iterator());
+      resolvedBySide.put(side, values.resolved((List) sides.get(side), (String) side).iterator());
     }
     List out = new ArrayList();
-    for (int i = 0; i < asked.size(); i++) {
-      Map one = (Map) asked.get(i);
-      DataType has = ((Expression) ((Iterator) found.get(one.get("side"))).next()).dataType();
-      DataType wanted = DataType.fromJson((String) one.get("type"));
+    for (int i = 0; i < storings.size(); i++) {
+      Map one = (Map) storings.get(i);
+      DataType has =
+          ((Expression) ((Iterator) resolvedBySide.get(one.get("side"))).next()).dataType();
+      DataType columnType = DataType.fromJson((String) one.get("type"));
       out.add(IcebergPyBridge.list(new Object[] {
-          has.json(), Boolean.valueOf(Cast$.MODULE$.canANSIStoreAssign(has, wanted))}));
+          has.json(), Boolean.valueOf(Cast$.MODULE$.canANSIStoreAssign(has, columnType))}));
     }
     return IcebergPyBridge.JSON.writeValueAsString(out);
   }
@@ -45,10 +46,10 @@ public class IcebergPyChanges {
   /** Values as columns of a frame by ids instead of names, so that they mean the same in a join. */
   public IcebergPyExpressions resolved(
       Object server, Object session, Object frame, String described) {
-    List found = new IcebergPyRowValues(session, frame, frame, null)
-                     .resolved((List) IcebergPyObjects.read(server, described), null);
+    List expressions = new IcebergPyRowValues(session, frame, frame, null)
+                           .resolved((List) IcebergPyObjects.read(server, described), null);
     IcebergPyExpressions out = new IcebergPyExpressions();
-    for (int i = 0; i < found.size(); i++) out.number(found.get(i));
+    for (int i = 0; i < expressions.size(); i++) out.number(expressions.get(i));
     return out;
   }
 
@@ -58,10 +59,10 @@ public class IcebergPyChanges {
    */
   public Object changed(
       Object server, Object session, Object frame, Object target, Object source, String described) {
-    Map said = (Map) IcebergPyObjects.read(server, described);
+    Map changed = (Map) IcebergPyObjects.read(server, described);
     IcebergPyChangedRows rows =
         new IcebergPyChangedRows(new IcebergPyRowValues(session, frame, target, source),
-            (List) said.get("changes"), (List) said.get("columns"));
+            (List) changed.get("changes"), (List) changed.get("columns"));
     return IcebergPyFrames.frame(session, rows.of(IcebergPyFrames.plan(frame)));
   }
 }

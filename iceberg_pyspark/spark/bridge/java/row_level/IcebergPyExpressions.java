@@ -13,9 +13,9 @@ public class IcebergPyExpressions {
     return Integer.valueOf(all.size() - 1);
   }
   Expression get(int number) { return (Expression) all.get(number); }
-  void describe(Object said) {
+  void describe(Object description) {
     try {
-      described = IcebergPyBridge.JSON.writeValueAsString(said);
+      described = IcebergPyBridge.JSON.writeValueAsString(description);
     } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
       throw new IllegalStateException(e);
     }

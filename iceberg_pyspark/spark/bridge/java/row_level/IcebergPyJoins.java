@@ -54,14 +54,14 @@ public class IcebergPyJoins {
   public IcebergPyExpressions equiJoinKeys(
       Object session, Object rows, Object source, Object condition) {
     IcebergPyExpressions out = new IcebergPyExpressions();
-    List found = new ArrayList();
+    List keys = new ArrayList();
     AttributeSet ours = IcebergPyFrames.plan(rows).outputSet();
     LogicalPlan joined = IcebergPyFrames.plan(IcebergPyFrames.frame(session,
         join(IcebergPyFrames.plan(rows), IcebergPyFrames.plan(source), "inner",
             IcebergPyFrames.expression(session, condition), new HintInfo[2])));
     if (joined instanceof Join && ((Join) joined).condition().isDefined())
-      addKeys(out, found, (Expression) ((Join) joined).condition().get(), ours);
-    out.describe(found);
+      addKeys(out, keys, (Expression) ((Join) joined).condition().get(), ours);
+    out.describe(keys);
     return out;
   }
 
@@ -129,14 +129,15 @@ public class IcebergPyJoins {
       keys.add(key);
       all = all == null ? here : new And(all, here);
     }
-    Object found = IcebergPyFrames.frame(session, new Project(IcebergPyBridge.seq(keys), again));
+    Object keysFrame =
+        IcebergPyFrames.frame(session, new Project(IcebergPyBridge.seq(keys), again));
     if (!once.outputSet().intersect(again.outputSet()).isEmpty()
-        || !fits(found,
+        || !fits(keysFrame,
             Math.min(most,
-                IcebergPySizes.estimate(records / FEW, IcebergPyFrames.plan(found).schema()))))
+                IcebergPySizes.estimate(records / FEW, IcebergPyFrames.plan(keysFrame).schema()))))
       return rows;
     return IcebergPyFrames.frame(session,
-        join(IcebergPyFrames.plan(rows), IcebergPyFrames.plan(found), "left_semi", all,
+        join(IcebergPyFrames.plan(rows), IcebergPyFrames.plan(keysFrame), "left_semi", all,
             new HintInfo[] {null, new HintInfo(scala.Option.apply(BROADCAST$.MODULE$))}));
   }
 

@@ -30,20 +30,20 @@ public class IcebergPyRowLevel {
     return IcebergPyFrames.frame(session, plan);
   }
   private static LogicalPlan named(LogicalPlan plan, scala.collection.immutable.Seq like) {
-    Map known = new HashMap();
+    Map byName = new HashMap();
     scala.collection.Iterator it = like.iterator();
     while (it.hasNext()) {
       Attribute a = (Attribute) it.next();
-      known.put(a.name(), a);
+      byName.put(a.name(), a);
     }
     List columns = new ArrayList();
     it = plan.output().iterator();
     while (it.hasNext()) {
       Attribute a = (Attribute) it.next();
-      Attribute wanted = (Attribute) known.get(a.name());
-      columns.add(wanted == null
+      Attribute column = (Attribute) byName.get(a.name());
+      columns.add(column == null
               ? (Object) a
-              : new Alias((Expression) (Object) a, a.name(), wanted.exprId(), wanted.qualifier(),
+              : new Alias((Expression) (Object) a, a.name(), column.exprId(), column.qualifier(),
                     scala.Option.empty(), IcebergPyBridge.seq(new ArrayList())));
     }
     return new Project(IcebergPyBridge.seq(columns), plan);

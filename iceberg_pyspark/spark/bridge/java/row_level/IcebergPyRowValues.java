@@ -29,41 +29,41 @@ class IcebergPyRowValues {
     rows = byName(IcebergPyFrames.plan(target));
   }
   static Map byName(LogicalPlan plan) {
-    Map found = new HashMap();
+    Map attributes = new HashMap();
     scala.collection.Iterator it = plan.output().iterator();
     while (it.hasNext()) {
       Attribute a = (Attribute) it.next();
-      found.put(a.name(), a);
+      attributes.put(a.name(), a);
     }
-    return found;
+    return attributes;
   }
 
   /** A value whose names are yet to be resolved; a column is Spark's own. */
   Expression of(Object value) {
     if (value instanceof org.apache.spark.sql.Column)
       return IcebergPyFrames.expression(session, value);
-    Map said = (Map) value;
-    String is = (String) said.get("is");
+    Map named = (Map) value;
+    String is = (String) named.get("is");
     if (is.equals("Sql"))
       return IcebergPyFrames.expression(
-          session, org.apache.spark.sql.functions.expr((String) said.get("text")));
+          session, org.apache.spark.sql.functions.expr((String) named.get("text")));
     if (is.equals("StatementExpression"))
-      return ((IcebergPyExpressions) said.get("expressions"))
-          .get(((Number) said.get("number")).intValue());
-    if (is.equals("TargetValue")) return (Expression) rows.get(said.get("name"));
+      return ((IcebergPyExpressions) named.get("expressions"))
+          .get(((Number) named.get("number")).intValue());
+    if (is.equals("TargetValue")) return (Expression) rows.get(named.get("name"));
     if (is.equals("SourceColumn"))
       return IcebergPyFrames.expression(
-          session, ((org.apache.spark.sql.classic.Dataset) source).col((String) said.get("name")));
+          session, ((org.apache.spark.sql.classic.Dataset) source).col((String) named.get("name")));
     if (is.equals("Number"))
-      return Literal$.MODULE$.apply(Integer.valueOf(((Number) said.get("value")).intValue()));
+      return Literal$.MODULE$.apply(Integer.valueOf(((Number) named.get("value")).intValue()));
     if (is.equals("Cast"))
-      return new Cast(of(said.get("value")), DataType.fromJson((String) said.get("type")),
+      return new Cast(of(named.get("value")), DataType.fromJson((String) named.get("type")),
           scala.Option.empty(), EvalMode.ANSI());
     if (is.equals("Field"))
       return new UnresolvedExtractValue(
-          of(said.get("value")), Literal$.MODULE$.apply((String) said.get("name")));
+          of(named.get("value")), Literal$.MODULE$.apply((String) named.get("name")));
     if (!is.equals("Struct")) throw new IllegalArgumentException("a value of kind " + is);
-    List fields = (List) said.get("fields"), parts = new ArrayList();
+    List fields = (List) named.get("fields"), parts = new ArrayList();
     for (int i = 0; i < fields.size(); i++) {
       parts.add(Literal$.MODULE$.apply((String) ((List) fields.get(i)).get(0)));
       parts.add(of(((List) fields.get(i)).get(1)));
@@ -76,20 +76,20 @@ class IcebergPyRowValues {
    * or "target" names are of that side alone, without a side (null) of the frame.
    */
   List resolved(List values, String side) {
-    List all = new ArrayList(), named = new ArrayList();
-    boolean known = true;
+    List all = new ArrayList(), aliases = new ArrayList();
+    boolean areResolved = true;
     for (int i = 0; i < values.size(); i++) {
       Expression one = of(values.get(i));
-      known &= one.resolved();
+      areResolved &= one.resolved();
       all.add(one);
-      named.add(IcebergPyFrames.alias(one, "c" + i));
+      aliases.add(IcebergPyFrames.alias(one, "c" + i));
     }
-    if (known) return all;
+    if (areResolved) return all;
     all.clear();
     Object below = side == null ? frame : side.equals("source") ? source : target;
     scala.collection.Iterator it =
         ((Project) IcebergPyFrames.plan(IcebergPyFrames.frame(
-             session, new Project(IcebergPyBridge.seq(named), IcebergPyFrames.plan(below)))))
+             session, new Project(IcebergPyBridge.seq(aliases), IcebergPyFrames.plan(below)))))
             .projectList()
             .iterator();
     while (it.hasNext()) {

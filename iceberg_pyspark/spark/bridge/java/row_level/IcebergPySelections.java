@@ -19,17 +19,17 @@ public class IcebergPySelections {
    */
   public IcebergPySources sources(Object session, Object rows, Object condition) {
     IcebergPySources out = new IcebergPySources();
-    List found = new ArrayList();
-    addSources(out, found, session, rows, condition);
-    out.describe(found);
+    List keys = new ArrayList();
+    addSources(out, keys, session, rows, condition);
+    out.describe(keys);
     return out;
   }
   private static void addSources(
-      IcebergPySources out, List found, Object session, Object rows, Object condition) {
-    Expression given = IcebergPyFrames.expression(session, condition);
-    if (!SubqueryExpression$.MODULE$.hasSubquery(given)) return;
+      IcebergPySources out, List allKeys, Object session, Object rows, Object condition) {
+    Expression expression = IcebergPyFrames.expression(session, condition);
+    if (!SubqueryExpression$.MODULE$.hasSubquery(expression)) return;
     LogicalPlan plan = IcebergPyFrames.plan(
-        IcebergPyFrames.frame(session, new Filter(given, IcebergPyFrames.plan(rows))));
+        IcebergPyFrames.frame(session, new Filter(expression, IcebergPyFrames.plan(rows))));
     // conditions on columns of both sides come out of the subquery, to where they can be seen
     plan = (LogicalPlan) ((Rule) PullupCorrelatedPredicates$.MODULE$).apply(plan);
     if (!(plan instanceof Filter)) return;
@@ -39,25 +39,25 @@ public class IcebergPySelections {
       Object one = all.get(i);
       List keys = new ArrayList();
       LogicalPlan query = null;
-      scala.collection.immutable.Seq met = null;
+      scala.collection.immutable.Seq joinConditions = null;
       if (one instanceof InSubquery) {
         ListQuery of = ((InSubquery) one).query();
         query = (LogicalPlan) (Object) of.plan();
-        met = of.joinCond();
+        joinConditions = of.joinCond();
         scala.collection.immutable.Seq values = ((InSubquery) one).values();
         for (int k = 0; k < values.size(); k++)
           IcebergPyJoins.addKey(
               out, keys, (Expression) values.apply(k), (Expression) query.output().apply(k), ours);
       } else if (one instanceof Exists) {
         query = (LogicalPlan) (Object) ((Exists) one).plan();
-        met = ((Exists) one).joinCond();
+        joinConditions = ((Exists) one).joinCond();
       }
       if (query == null) continue;
-      scala.collection.Iterator it = met.iterator();
+      scala.collection.Iterator it = joinConditions.iterator();
       while (it.hasNext()) IcebergPyJoins.addKeys(out, keys, (Expression) it.next(), ours);
       if (keys.isEmpty()) continue;
       out.sources.add(IcebergPyFrames.frame(session, query));
-      found.add(keys);
+      allKeys.add(keys);
     }
   }
 }

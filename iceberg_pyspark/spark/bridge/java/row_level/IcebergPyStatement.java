@@ -29,33 +29,33 @@ public class IcebergPyStatement extends IcebergPyExpressions {
   private LogicalPlan source;
 
   IcebergPyStatement(LogicalPlan plan) {
-    Map said = new LinkedHashMap();
+    Map description = new LinkedHashMap();
     LogicalPlan target;
     if (plan instanceof DeleteFromTable) {
       target = (LogicalPlan) (Object) ((DeleteFromTable) plan).table();
-      said.put("kind", "delete");
-      said.put("condition", number(((DeleteFromTable) plan).condition()));
+      description.put("kind", "delete");
+      description.put("condition", number(((DeleteFromTable) plan).condition()));
     } else if (plan instanceof UpdateTable) {
       UpdateTable update = (UpdateTable) plan;
       target = (LogicalPlan) (Object) update.table();
-      said.put("kind", "update");
-      said.put("condition", optional(update.condition()));
-      said.put("assignments", assignments(update.assignments()));
+      description.put("kind", "update");
+      description.put("condition", optional(update.condition()));
+      description.put("assignments", assignments(update.assignments()));
     } else {
       MergeIntoTable merge = (MergeIntoTable) plan;
       target = (LogicalPlan) (Object) merge.targetTable();
       source = (LogicalPlan) (Object) merge.sourceTable();
-      said.put("kind", "merge");
-      said.put("adds_columns", Boolean.valueOf(merge.withSchemaEvolution()));
-      said.put("condition", number(merge.mergeCondition()));
-      said.put("matched", clauses(merge.matchedActions()));
-      said.put("not_matched", clauses(merge.notMatchedActions()));
-      said.put("not_matched_by_source", clauses(merge.notMatchedBySourceActions()));
+      description.put("kind", "merge");
+      description.put("adds_columns", Boolean.valueOf(merge.withSchemaEvolution()));
+      description.put("condition", number(merge.mergeCondition()));
+      description.put("matched", clauses(merge.matchedActions()));
+      description.put("not_matched", clauses(merge.notMatchedActions()));
+      description.put("not_matched_by_source", clauses(merge.notMatchedBySourceActions()));
     }
     columns = target.output();
-    said.put("handle", tableOf(target).handle);
-    said.put("reads_iceberg", Boolean.valueOf(readsIceberg(plan)));
-    describe(said);
+    description.put("handle", tableOf(target).handle);
+    description.put("reads_iceberg", Boolean.valueOf(readsIceberg(plan)));
+    describe(description);
   }
   /** The rows that a MERGE reads. */
   public Object source(Object session) { return IcebergPyFrames.frame(session, source); }
