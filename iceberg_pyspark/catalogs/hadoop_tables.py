@@ -19,8 +19,8 @@ from iceberg_pyspark.catalogs.hadoop_versions import (
     hint_file,
     hinted_version,
     load_version,
-    metadata_folder,
     version_files,
+    versions_folder,
 )
 from iceberg_pyspark.catalogs.pointer_swap import delete_trimmed_metadata, next_metadata
 from iceberg_pyspark.commits.outcomes import (
@@ -70,7 +70,7 @@ def create_first_version(
     except IcebergError as e:
         return Refused(e)
     # always the plain name: two creators must race for the same one
-    file = f"{metadata_folder(location)}/v1{SUFFIXES[0]}"
+    file = f"{versions_folder(location)}/v1{SUFFIXES[0]}"
     first = TableVersion(version=1, metadata_location=file, metadata=metadata)
     outcome = _publish(io, location, first)
     if isinstance(outcome, Done):
@@ -126,7 +126,7 @@ def commit_next_version(
         return Refused(e)
     version = base.version + 1
     suffix = SUFFIXES[1] if _is_gzipped(base.metadata) else SUFFIXES[0]
-    file = f"{metadata_folder(location)}/v{version}{suffix}"
+    file = f"{versions_folder(location)}/v{version}{suffix}"
     following = TableVersion(version=version, metadata_location=file, metadata=metadata)
     outcome = _publish(io, location, following)
     if isinstance(outcome, Done):
@@ -331,7 +331,7 @@ def drop_versions(io: FileIO, location: str) -> bool:
 def _keep_as_dropped(io: FileIO, location: str, current: TableVersion) -> None:
     name = f"dropped-v{current.version}-{current.metadata.table_uuid}.metadata.json"
     try:
-        write_table_metadata(io, current.metadata, f"{metadata_folder(location)}/{name}")
+        write_table_metadata(io, current.metadata, f"{versions_folder(location)}/{name}")
     except FileAlreadyExistsError:
         # an interrupted drop has written it
         return

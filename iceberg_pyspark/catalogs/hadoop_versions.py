@@ -89,7 +89,7 @@ def _highest_version(io: FileIO, location: str) -> int | None:
 def all_versions(io: FileIO, location: str) -> list[tuple[int, str]]:
     """Numbers and files of the versions that are there, in the order of a listing."""
     versions = []
-    for info in io.list_files(metadata_folder(location)):
+    for info in io.list_files(versions_folder(location)):
         if m := _VERSION_FILE.fullmatch(info.location.rsplit("/", 1)[1]):
             versions.append((int(m[1]), info.location))
     return versions
@@ -102,14 +102,14 @@ def _file_of(io: FileIO, location: str, version: int) -> str | None:
 
 def version_files(location: str, version: int) -> tuple[str, ...]:
     """The names that a version may have, in the order in which they count."""
-    return tuple(f"{metadata_folder(location)}/v{version}{suffix}" for suffix in SUFFIXES)
+    return tuple(f"{versions_folder(location)}/v{version}{suffix}" for suffix in SUFFIXES)
 
 
 def hint_file(location: str) -> str:
     """Where the hint is."""
-    return f"{metadata_folder(location)}/version-hint.text"
+    return f"{versions_folder(location)}/version-hint.text"
 
 
-def metadata_folder(location: str) -> str:
+def versions_folder(location: str) -> str:
     """Where a table's versions are."""
     return f"{location}/metadata"

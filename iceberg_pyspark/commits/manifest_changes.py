@@ -25,7 +25,7 @@ from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
-Operation = Literal["append", "replace", "overwrite", "delete"]
+SnapshotOperation = Literal["append", "replace", "overwrite", "delete"]
 Match = Literal["all", "some", "none"]
 ReadEntries: TypeAlias = Callable[[ManifestFile], Iterable[ManifestEntry]]
 ReadPaths: TypeAlias = Callable[[ManifestFile], Set[str]]
@@ -70,9 +70,9 @@ class NewManifest:
 class SnapshotPlan:
     """A snapshot in the making: manifests to write, manifests that stay, and what changed."""
 
-    operation: Operation
+    operation: SnapshotOperation
     new: tuple[NewManifest, ...]
-    kept: tuple[ManifestFile, ...]
+    unchanged: tuple[ManifestFile, ...]
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
     merge: bool = True
@@ -128,18 +128,18 @@ class FilteredManifests:
     """The parent's manifests after a removal."""
 
     rewritten: tuple[NewManifest, ...]
-    kept: tuple[ManifestFile, ...]
+    unchanged: tuple[ManifestFile, ...]
     removed: tuple[DataFile, ...]
 
 
-def remove_files(base: SnapshotBase, removal: Removal, snapshot_id: int) -> FilteredManifests:
+def filter_manifests(base: SnapshotBase, removal: Removal, snapshot_id: int) -> FilteredManifests:
     """Mark the files to remove as DELETED; manifests without any of them stay as they are.
 
     Deletion vectors and file-scoped position deletes go with their data file.
     """
     if isinstance(removal, RemoveNothing):
         live = tuple(m for m in base.manifests if m.has_live_files)
-        return FilteredManifests(rewritten=(), kept=live, removed=())
+        return FilteredManifests(rewritten=(), unchanged=live, removed=())
     data = [m for m in base.manifests if m.content is ManifestContent.DATA]
     deletes = [m for m in base.manifests if m.content is ManifestContent.DELETES]
     exactly = removal.data_paths if isinstance(removal, RemoveFiles) else None
@@ -156,7 +156,7 @@ def remove_files(base: SnapshotBase, removal: Removal, snapshot_id: int) -> Filt
         _check_all_found(removal, data_result.removed, delete_result.removed)
     return FilteredManifests(
         rewritten=data_result.rewritten + delete_result.rewritten,
-        kept=data_result.kept + delete_result.kept,
+        unchanged=data_result.unchanged + delete_result.unchanged,
         removed=data_result.removed + delete_result.removed,
     )
 
@@ -222,18 +222,18 @@ def _filter(
 ) -> FilteredManifests:
     """Entries for which `goes` holds go; they have one of `paths`, unless that is None."""
     rewritten: list[NewManifest] = []
-    kept: list[ManifestFile] = []
+    unchanged: list[ManifestFile] = []
     removed: list[DataFile] = []
     for manifest in manifests:
         if not manifest.has_live_files:
             continue
         if paths is not None and base.read_paths(manifest).isdisjoint(paths):
-            kept.append(manifest)
+            unchanged.append(manifest)
             continue
         live = [e for e in base.read_entries(manifest) if e.is_live]
         going = [goes(e.data_file) for e in live]
         if not any(going):
-            kept.append(manifest)
+            unchanged.append(manifest)
             continue
         of_manifest = [e.data_file for e, out in zip(live, going, strict=True) if out]
         removed.extend(of_manifest)
@@ -255,7 +255,7 @@ def _filter(
         )
     return FilteredManifests(
         rewritten=tuple(rewritten),
-        kept=tuple(kept),
+        unchanged=tuple(unchanged),
         removed=tuple(removed),
     )
 

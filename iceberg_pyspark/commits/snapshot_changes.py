@@ -15,17 +15,17 @@ from iceberg_pyspark.commits.conflicts import ConflictChecks, check_conflicts
 from iceberg_pyspark.commits.manifest_changes import (
     DeleteFileId,
     FilteredManifests,
-    Operation,
     Removal,
     RemoveAll,
     RemoveFiles,
     RemoveNothing,
     RemovePartitions,
     SnapshotBase,
+    SnapshotOperation,
     SnapshotPlan,
     added_manifests,
     delete_file_id,
-    remove_files,
+    filter_manifests,
 )
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
@@ -114,7 +114,7 @@ def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) 
     removal, operation = _removal_and_operation(action, base.metadata)
     if not isinstance(action, AppendFiles) and action.checks is not None:
         check_conflicts(action.checks, base)
-    filtered = remove_files(base, removal, snapshot_id)
+    filtered = filter_manifests(base, removal, snapshot_id)
     _check_not_live(added, base, filtered)
     _check_one_vector_per_file(added, base, filtered)
     manifests = added_manifests(
@@ -126,7 +126,7 @@ def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) 
     return SnapshotPlan(
         operation=operation,
         new=manifests + filtered.rewritten,
-        kept=filtered.kept,
+        unchanged=filtered.unchanged,
         added=added,
         removed=filtered.removed,
         merge=action.merge if isinstance(action, AppendFiles) else True,
@@ -149,7 +149,7 @@ def files_of(action: SnapshotAction) -> tuple[DataFile, ...]:
 
 def _removal_and_operation(
     action: SnapshotAction, metadata: TableMetadata
-) -> tuple[Removal, Operation]:
+) -> tuple[Removal, SnapshotOperation]:
     match action:
         case AppendFiles():
             return RemoveNothing(), "append"
@@ -225,7 +225,7 @@ def _check_not_live(
     offered = {f.file_path for f in added if f.content is FileContent.DATA} - base.fresh_paths
     if not offered:
         return
-    for manifest in filtered.kept:
+    for manifest in filtered.unchanged:
         if manifest.content is ManifestContent.DATA:
             _refuse_live(offered & base.read_paths(manifest), base)
     for rewritten in filtered.rewritten:

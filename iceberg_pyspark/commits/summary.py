@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from iceberg_pyspark.commits.manifest_changes import Operation
+from iceberg_pyspark.commits.manifest_changes import SnapshotOperation
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.snapshots import Snapshot
 
@@ -101,7 +101,7 @@ _TOTALS = (
 
 
 def snapshot_summary(
-    operation: Operation,
+    operation: SnapshotOperation,
     added: Iterable[DataFile],
     removed: Iterable[DataFile],
     *,

@@ -34,7 +34,7 @@ from iceberg_pyspark.spark.bridge.protocol.messages import (
     PlanQuestion,
     Question,
 )
-from iceberg_pyspark.spark.bridge.protocol.operations import OPERATIONS, Operation
+from iceberg_pyspark.spark.bridge.protocol.operations import OPERATIONS, BridgeOperation
 
 JAVA = Path(str(bridge.__file__)).parent / "java"
 _FOLDER = JAVA / "core"
@@ -61,7 +61,7 @@ def java_class(message: type[Message]) -> str:
     return f"IcebergPy{message.__name__}"
 
 
-def method_of(operation: Operation[Any, Any]) -> str:
+def method_of(operation: BridgeOperation[Any, Any]) -> str:
     """The method of `IcebergPyQuestions` that asks."""
     return _camel(operation.name.replace(".", "_"))
 
@@ -135,7 +135,7 @@ def _in_questions() -> set[type[Message]]:
     return seen
 
 
-def _asks(row: Operation[Any, Any]) -> str:
+def _asks(row: BridgeOperation[Any, Any]) -> str:
     fields = dict(_fields(row.question))
     beside = issubclass(row.question, PlanQuestion)
     if beside:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.native_read.location_settings import as_session_reads
+from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.table_states import TableState
@@ -35,7 +35,7 @@ class AskingSession:
 
         `locations` are its settings of where tables may read, which come with a question.
         """
-        return state.io or table_io(as_session_reads(state.loaded, locations))
+        return state.io or table_io(with_location_settings(state.loaded, locations))
 
 
 class AskingSessions:

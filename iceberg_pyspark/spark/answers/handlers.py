@@ -26,7 +26,7 @@ from iceberg_pyspark.spark.bridge.protocol.catalogs import (
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Failure, PartsAnswer, Question
 from iceberg_pyspark.spark.bridge.protocol.operations import (
-    Operation,
+    BridgeOperation,
     Operations,
     answer_text,
     question_in,
@@ -114,7 +114,7 @@ def _of_catalogs(method: Callable[[CatalogCallbacks, C], A]) -> Callable[[Asking
 
 
 def _row(
-    operation: Operation[Q, A], handler: Callable[[AskingSessions, Q], A]
+    operation: BridgeOperation[Q, A], handler: Callable[[AskingSessions, Q], A]
 ) -> tuple[str, Handler]:
     return operation.name, handler
 

@@ -18,7 +18,7 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
-from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of, predicate_of
+from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of, inclusive_predicate_of
 from iceberg_pyspark.spark.bridge.protocol.messages import text_of
 from iceberg_pyspark.spark.bridge.protocol.scans import (
     KeptFiles,
@@ -39,7 +39,7 @@ from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.native_read.aggregates import answer_aggregate
 from iceberg_pyspark.spark.native_read.column_statistics import shown_column_statistics
 from iceberg_pyspark.spark.native_read.filters import is_exact
-from iceberg_pyspark.spark.native_read.location_settings import as_session_reads
+from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
 from iceberg_pyspark.spark.native_read.runtime_filters import kept_locations
 from iceberg_pyspark.spark.native_read.scan import NativeScan, Part, Question, RowCondition
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
@@ -233,12 +233,12 @@ def _read_job(table: ScannedTable) -> ReadJob | None:
     if not isinstance(job, ReadJob):
         return None
     options = job.table.storage_properties
-    return replace(job, loaded=as_session_reads(job.loaded, table.locations, options))
+    return replace(job, loaded=with_location_settings(job.loaded, table.locations, options))
 
 
 def _pruned(scan: TableScan, condition: Expression | None) -> TableScan:
     """The scan with files pruned by what Spark filters on; the rows Spark filters itself."""
-    return scan.pruned_by(predicate_of(condition, scan.context.schemas[0]))
+    return scan.pruned_by(inclusive_predicate_of(condition, scan.context.schemas[0]))
 
 
 def _struct(text: str) -> spark_types.StructType:

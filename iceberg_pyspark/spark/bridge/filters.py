@@ -56,7 +56,7 @@ class _NotUnderstoodError(Exception):
     """This part of the condition has no predicate."""
 
 
-def predicate_of(condition: Expression | None, schema: Schema) -> Predicate:
+def inclusive_predicate_of(condition: Expression | None, schema: Schema) -> Predicate:
     """The bound predicate of a described condition, kept wide where it is not understood."""
     if condition is None:
         return AlwaysTrue()

@@ -94,7 +94,7 @@ _NATIVE_TYPES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
+class ConstantColumn:
     """A column of which each file holds one value, that of an identity partition field."""
 
     field_id: int
@@ -110,7 +110,7 @@ class NativeColumns:
     outputs: tuple[SelectedColumn, ...]
     """One per column of the projection, of its name."""
 
-    constants: Mapping[str, Constant] = field(default_factory=dict)
+    constants: Mapping[str, ConstantColumn] = field(default_factory=dict)
     """Those of the constants that are columns of the table."""
 
     hidden: Mapping[int, str] = field(default_factory=dict)
@@ -171,11 +171,11 @@ def native_columns(
     names: dict[int, str] = {}
     file_constants: list[str] = []
     outputs: list[SelectedColumn] = []
-    constant_by_name: dict[str, Constant] = {}
+    constant_by_name: dict[str, ConstantColumn] = {}
     for f in (*scan.context.projection.fields, *further.values()):
         if f.field_id in constants:
             names[f.field_id] = constant_name(f.field_id)
-            constant_by_name[names[f.field_id]] = Constant(field_id=f.field_id, type=f.type)
+            constant_by_name[names[f.field_id]] = ConstantColumn(field_id=f.field_id, type=f.type)
     for f in scan.context.projection.fields:
         column, expression = None, ""
         match f.field_id:
@@ -192,14 +192,14 @@ def native_columns(
                 column = ROW_INDEX
             case ROW_ID.field_id:
                 file_constants.append(CONSTANT_FIRST_ROW_ID)
-                read_fields.append(_stored(STORED_ROW_ID, f.field_id))
+                read_fields.append(_stored_field(STORED_ROW_ID, f.field_id))
                 expression = (
                     f"CASE WHEN {CONSTANT_FIRST_ROW_ID} IS NOT NULL THEN "
                     f"coalesce({STORED_ROW_ID}, {CONSTANT_FIRST_ROW_ID} + {ROW_INDEX}) END"
                 )
             case LAST_UPDATED_SEQUENCE_NUMBER.field_id:
                 file_constants += [CONSTANT_FIRST_ROW_ID, CONSTANT_SEQUENCE]
-                read_fields.append(_stored(STORED_SEQUENCE, f.field_id))
+                read_fields.append(_stored_field(STORED_SEQUENCE, f.field_id))
                 expression = (
                     f"CASE WHEN {CONSTANT_FIRST_ROW_ID} IS NOT NULL THEN "
                     f"coalesce({STORED_SEQUENCE}, {CONSTANT_SEQUENCE}) END"
@@ -223,7 +223,7 @@ def native_columns(
         outputs.append(
             SelectedColumn(name=f.name, value=expression)
             if column is None
-            else renamed(column, f.name)
+            else alias_column(column, f.name)
         )
     for field_id, f in further.items():
         if field_id not in names:
@@ -243,7 +243,7 @@ def native_columns(
     )
 
 
-def renamed(column: str, name: str) -> SelectedColumn:
+def alias_column(column: str, name: str) -> SelectedColumn:
     """A column of the relation under another name."""
     return SelectedColumn(name=name, value=quoted(column), column=column)
 
@@ -262,7 +262,7 @@ def further_columns(scan: TableScan, ids: Collection[int]) -> dict[int, NestedFi
     return columns
 
 
-def _stored(name: str, field_id: int) -> spark_types.StructField:
+def _stored_field(name: str, field_id: int) -> spark_types.StructField:
     return spark_types.StructField(
         name, spark_types.LongType(), True, {"parquet.field.id": field_id}
     )

@@ -18,7 +18,7 @@ from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_FIRST_ROW_ID,
     CONSTANT_SEQUENCE,
     CONSTANT_SPEC_ID,
-    Constant,
+    ConstantColumn,
 )
 from iceberg_pyspark.spark.native_read.constants import constant_values
 from iceberg_pyspark.spark.native_read.equality_deletes import PARTITION_ORDINAL, PartitionOrdinals
@@ -37,7 +37,7 @@ class FileFacts:
         self,
         specs: Mapping[int, PartitionSpec],
         scopes: PartitionOrdinals,
-        constants: Mapping[str, Constant],
+        constants: Mapping[str, ConstantColumn],
     ) -> None:
         """`constants` are constants that are columns of the table."""
         self._specs = specs

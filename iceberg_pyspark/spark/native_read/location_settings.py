@@ -16,13 +16,13 @@ from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 _SESSION = "spark.sql.iceberg."
 
 
-def session_settings(spark: SparkSession) -> dict[str, str]:
+def location_settings(spark: SparkSession) -> dict[str, str]:
     """The session's settings of locations, by their names."""
     settings = {key: spark.conf.get(key, None) for key in (_SESSION + o for o in LOCATION_OPTIONS)}
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def as_session_reads(
+def with_location_settings(
     loaded: LoadedTable, session: Mapping[str, str], options: Mapping[str, str] | None = None
 ) -> LoadedTable:
     """The table with the settings of a session and the options of one read in its configuration."""

@@ -41,8 +41,8 @@ from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_SEQUENCE,
     ROW_INDEX,
     NativeColumns,
+    alias_column,
     native_columns,
-    renamed,
 )
 from iceberg_pyspark.spark.native_read.constants import constant_ids
 from iceberg_pyspark.spark.native_read.deletion_vectors import large_vectors, vector_places
@@ -94,7 +94,7 @@ from iceberg_pyspark.table.reading.scan import TableScan
 T = TypeVar("T")
 
 POSITION = "__ice_pos"
-_AT = (renamed(ORDINAL, ORDINAL), renamed(ROW_INDEX, POSITION))
+_AT = (alias_column(ORDINAL, ORDINAL), alias_column(ROW_INDEX, POSITION))
 _EVERY_ROW = AlwaysTrue()
 _MOST_BYTES = 2**48
 """Spark cuts files by the sizes that it is told, in memory: what is more is read portably."""
@@ -455,14 +455,14 @@ class NativeScan:
         deleted = None if columns is None else read_deleted_keys(self._scan, tasks, self._scopes)
         if columns is None or deleted is None:
             return self._portable(tasks)
-        extras = [renamed(columns.hidden[i], kept_name(i)) for i in ids]
+        extras = [alias_column(columns.hidden[i], kept_name(i)) for i in ids]
         file_constants: list[str] = []
         if any(not d.any_age for d in deleted):
             file_constants.append(CONSTANT_SEQUENCE)
-            extras.append(renamed(CONSTANT_SEQUENCE, DATA_SEQUENCE_NUMBER))
+            extras.append(alias_column(CONSTANT_SEQUENCE, DATA_SEQUENCE_NUMBER))
         if any(d.scoped for d in deleted):
             file_constants.append(PARTITION_ORDINAL)
-            extras.append(renamed(PARTITION_ORDINAL, PARTITION_ORDINAL))
+            extras.append(alias_column(PARTITION_ORDINAL, PARTITION_ORDINAL))
         if any(deleted_rows):
             file_constants.append(ORDINAL)
             extras += _AT

@@ -21,7 +21,10 @@ from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.calls import ChangedColumn, ChangedRows, ChangedWhen
 from iceberg_pyspark.spark.bridge.values import Sql, Value
-from iceberg_pyspark.spark.native_read.location_settings import as_session_reads, session_settings
+from iceberg_pyspark.spark.native_read.location_settings import (
+    location_settings,
+    with_location_settings,
+)
 from iceberg_pyspark.spark.row_level.run import Request, settings_of
 from iceberg_pyspark.spark.row_level.store_assignment import Rows, ToStore, stored_values
 from iceberg_pyspark.spark.rows.types import to_spark_schema
@@ -54,8 +57,8 @@ def write_equality_deletes(
     metadata, table = loaded.metadata, str(request.identifier)
     settings, options = settings_of(request, loaded)
     snapshot = _snapshot(metadata, settings)
-    session = session_settings(request.session.spark)
-    io = table_io(as_session_reads(loaded, session), request.catalog)
+    session = location_settings(request.session.spark)
+    io = table_io(with_location_settings(loaded, session), request.catalog)
     specs = _specs_to_delete_from(metadata, snapshot, settings, io)
     keys = _keys(metadata, columns, specs, table)
     schema = Schema(fields=keys)

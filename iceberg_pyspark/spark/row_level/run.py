@@ -27,7 +27,10 @@ from iceberg_pyspark.commits.manifest_changes import RemoveFiles, RemoveNothing
 from iceberg_pyspark.commits.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
 from iceberg_pyspark.commits.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
-from iceberg_pyspark.spark.native_read.location_settings import as_session_reads, session_settings
+from iceberg_pyspark.spark.native_read.location_settings import (
+    location_settings,
+    with_location_settings,
+)
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
 from iceberg_pyspark.spark.row_level.job import run_job
@@ -82,8 +85,8 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
         loaded = request.load()
         _check_schema(request, loaded)
         settings, options = settings_of(request, loaded)
-        session = session_settings(request.session.spark)
-        io = table_io(as_session_reads(loaded, session), request.catalog)
+        session = location_settings(request.session.spark)
+        io = table_io(with_location_settings(loaded, session), request.catalog)
         with pinned(request.session, loaded, io, settings, request.statement_columns) as target:
             try:
                 return _Run(request.catalog, operation, target, settings, options).carry_out()

@@ -25,7 +25,7 @@ from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.values import Expression
 from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment, WriteKind
-from iceberg_pyspark.spark.native_read.location_settings import as_session_reads
+from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
 from iceberg_pyspark.spark.rows.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.write.distribution import (
@@ -95,7 +95,7 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
         return
     mode = _overwrite_mode(command, settings, loaded.metadata)
     schema_change, metadata = _with_schema_of(command, settings, loaded.metadata, table)
-    io = table_io(as_session_reads(loaded, command.environment.session), catalog)
+    io = table_io(with_location_settings(loaded, command.environment.session), catalog)
     files = write_rows_of(bridge, command.frame, table, metadata, settings, io)
     with WrittenFiles(io, files) as written:
         if mode == "dynamic" and not files:
@@ -127,7 +127,7 @@ def run_truncate(catalog: Catalog, state: TableState, environment: WriteEnvironm
     )
     _check_branch(settings, loaded.metadata, table)
     options = commit_options(environment, settings, loaded.metadata)
-    io = table_io(as_session_reads(loaded, environment.session), catalog)
+    io = table_io(with_location_settings(loaded, environment.session), catalog)
     commit_action(catalog, loaded, io, DeleteFiles(removal=RemoveAll()), options)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.write.transform_columns import transform_column
+from iceberg_pyspark.spark.write.transform_columns import transform_expression
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import (
     ADVISORY_PARTITION_SIZE,
@@ -210,7 +210,7 @@ def _ordered(bridge: Bridge, field: SortField, schema: Schema) -> Column:
 def transformed(bridge: Bridge, source_id: int, transform: Transform, schema: Schema) -> Column:
     """The transform of a column of the table, for rows with its columns."""
     column = column_of(source_id, schema)
-    return transform_column(bridge, transform, column, schema.field_by_id[source_id].type)
+    return transform_expression(bridge, transform, column, schema.field_by_id[source_id].type)
 
 
 def column_of(field_id: int, schema: Schema) -> Column:

@@ -43,7 +43,9 @@ _MICROS_PER_DAY = 86_400_000_000
 _MICROS_PER_HOUR = 3_600_000_000
 
 
-def transform_column(bridge: Bridge, transform: Transform, column: Column, type_: Type) -> Column:
+def transform_expression(
+    bridge: Bridge, transform: Transform, column: Column, type_: Type
+) -> Column:
     """The transform of a column of that type."""
     match transform:
         case IdentityTransform():

@@ -212,7 +212,7 @@ class SnapshotStep:
         """The snapshot's manifests, new ones first, merged where the table asks for it."""
         properties = base.metadata.properties
         new = [self._write_manifest(m, base.metadata, _alike(m, base)) for m in plan.new]
-        manifests = [*new, *plan.kept]
+        manifests = [*new, *plan.unchanged]
         if not (plan.merge and MANIFEST_MERGE_ENABLED.of(properties)):
             return tuple(manifests)
         groups = plan_merge(

@@ -10,7 +10,11 @@ import pytest
 
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.calls import arrow_stream
-from iceberg_pyspark.spark.native_read.columns import CONSTANT_FILE, CONSTANT_FIRST_ROW_ID, Constant
+from iceberg_pyspark.spark.native_read.columns import (
+    CONSTANT_FILE,
+    CONSTANT_FIRST_ROW_ID,
+    ConstantColumn,
+)
 from iceberg_pyspark.spark.native_read.equality_deletes import PARTITION_ORDINAL, PartitionOrdinals
 from iceberg_pyspark.spark.native_read.files import ORDINAL, FileFacts, files_table
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
@@ -58,7 +62,7 @@ def task(path: str, spec_id: int, *partition: Any, **changes: Any) -> ScanTask:
 
 
 def facts_of(type_: Type) -> FileFacts:
-    return FileFacts(SPECS, PartitionOrdinals(), {"p": Constant(field_id=1, type=type_)})
+    return FileFacts(SPECS, PartitionOrdinals(), {"p": ConstantColumn(field_id=1, type=type_)})
 
 
 def read(table: pa.RecordBatch) -> pa.RecordBatch:

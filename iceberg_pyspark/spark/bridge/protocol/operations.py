@@ -87,7 +87,7 @@ A = TypeVar("A", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
-class Operation(Generic[Q, A]):
+class BridgeOperation(Generic[Q, A]):
     """A name with its classes of question and answer."""
 
     name: str
@@ -98,41 +98,41 @@ class Operation(Generic[Q, A]):
 class Operations:
     """Every operation."""
 
-    catalog_open = Operation("catalog.open", CatalogOpen, OpenedCatalog)
-    namespaces_list = Operation("namespaces.list", NamespacesList, Namespaces)
-    namespace_exists = Operation("namespace.exists", NamespaceExists, Existence)
-    namespace_load = Operation("namespace.load", NamespaceLoad, NamespaceProperties)
-    namespace_create = Operation("namespace.create", NamespaceCreate, Acknowledgement)
-    namespace_alter = Operation("namespace.alter", NamespaceAlter, Acknowledgement)
-    namespace_drop = Operation("namespace.drop", NamespaceDrop, Acknowledgement)
-    tables_list = Operation("tables.list", TablesList, TableNames)
-    table_exists = Operation("table.exists", TableExists, Existence)
-    table_invalidate = Operation("table.invalidate", TableInvalidate, Acknowledgement)
-    table_load = Operation("table.load", TableLoad, TableFacts)
-    table_branch = Operation("table.branch", TableBranch, TableFacts)
-    table_create = Operation("table.create", TableCreate, TableFacts)
-    table_stage = Operation("table.stage", TableStage, TableFacts)
-    staged_commit = Operation("staged.commit", StagedCommit, Acknowledgement)
-    staged_abort = Operation("staged.abort", StagedAbort, Acknowledgement)
-    table_alter = Operation("table.alter", TableAlter, TableFacts)
-    table_drop = Operation("table.drop", TableDrop, DropResult)
-    table_rename = Operation("table.rename", TableRename, Acknowledgement)
-    scan_plan = Operation("scan.plan", ScanPlan, PlannedScan)
-    scan_runtime_filter = Operation("scan.runtime_filter", ScanRuntimeFilter, KeptFiles)
-    scan_aggregate = Operation("scan.aggregate", ScanAggregate, KnownAggregates)
-    scan_statistics = Operation("scan.statistics", ScanStatistics, KnownStatistics)
-    write_run = Operation("write.run", WriteRun, Acknowledgement)
-    source_write = Operation("source.write", SourceWrite, Acknowledgement)
-    dml_run = Operation("dml.run", DmlRun, Acknowledgement)
-    table_truncate = Operation("table.truncate", TableTruncate, Acknowledgement)
-    source_options = Operation("source.options", SourceOptions, SessionOptions)
-    source_table = Operation("source.table", SourceTable, ExistingTable)
-    source_hidden = Operation("source.hidden", SourceHidden, HiddenColumns)
-    statement_read = Operation("statement.read", StatementRead, ReadStatement)
+    catalog_open = BridgeOperation("catalog.open", CatalogOpen, OpenedCatalog)
+    namespaces_list = BridgeOperation("namespaces.list", NamespacesList, Namespaces)
+    namespace_exists = BridgeOperation("namespace.exists", NamespaceExists, Existence)
+    namespace_load = BridgeOperation("namespace.load", NamespaceLoad, NamespaceProperties)
+    namespace_create = BridgeOperation("namespace.create", NamespaceCreate, Acknowledgement)
+    namespace_alter = BridgeOperation("namespace.alter", NamespaceAlter, Acknowledgement)
+    namespace_drop = BridgeOperation("namespace.drop", NamespaceDrop, Acknowledgement)
+    tables_list = BridgeOperation("tables.list", TablesList, TableNames)
+    table_exists = BridgeOperation("table.exists", TableExists, Existence)
+    table_invalidate = BridgeOperation("table.invalidate", TableInvalidate, Acknowledgement)
+    table_load = BridgeOperation("table.load", TableLoad, TableFacts)
+    table_branch = BridgeOperation("table.branch", TableBranch, TableFacts)
+    table_create = BridgeOperation("table.create", TableCreate, TableFacts)
+    table_stage = BridgeOperation("table.stage", TableStage, TableFacts)
+    staged_commit = BridgeOperation("staged.commit", StagedCommit, Acknowledgement)
+    staged_abort = BridgeOperation("staged.abort", StagedAbort, Acknowledgement)
+    table_alter = BridgeOperation("table.alter", TableAlter, TableFacts)
+    table_drop = BridgeOperation("table.drop", TableDrop, DropResult)
+    table_rename = BridgeOperation("table.rename", TableRename, Acknowledgement)
+    scan_plan = BridgeOperation("scan.plan", ScanPlan, PlannedScan)
+    scan_runtime_filter = BridgeOperation("scan.runtime_filter", ScanRuntimeFilter, KeptFiles)
+    scan_aggregate = BridgeOperation("scan.aggregate", ScanAggregate, KnownAggregates)
+    scan_statistics = BridgeOperation("scan.statistics", ScanStatistics, KnownStatistics)
+    write_run = BridgeOperation("write.run", WriteRun, Acknowledgement)
+    source_write = BridgeOperation("source.write", SourceWrite, Acknowledgement)
+    dml_run = BridgeOperation("dml.run", DmlRun, Acknowledgement)
+    table_truncate = BridgeOperation("table.truncate", TableTruncate, Acknowledgement)
+    source_options = BridgeOperation("source.options", SourceOptions, SessionOptions)
+    source_table = BridgeOperation("source.table", SourceTable, ExistingTable)
+    source_hidden = BridgeOperation("source.hidden", SourceHidden, HiddenColumns)
+    statement_read = BridgeOperation("statement.read", StatementRead, ReadStatement)
 
 
-OPERATIONS: Mapping[str, Operation[Any, Any]] = {
-    row.name: row for row in vars(Operations).values() if isinstance(row, Operation)
+OPERATIONS: Mapping[str, BridgeOperation[Any, Any]] = {
+    row.name: row for row in vars(Operations).values() if isinstance(row, BridgeOperation)
 }
 """The same by name."""
 
