@@ -41,7 +41,8 @@ from iceberg_pyspark.spark.native_read.column_statistics import shown_column_sta
 from iceberg_pyspark.spark.native_read.filters import is_exact
 from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
 from iceberg_pyspark.spark.native_read.runtime_filters import kept_locations
-from iceberg_pyspark.spark.native_read.scan import NativeScan, Part, Question, RowCondition
+from iceberg_pyspark.spark.native_read.scan import NativeScan, Part
+from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden
 from iceberg_pyspark.spark.table_states import TableState
@@ -136,7 +137,7 @@ def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> P
         scan,
         _key(q),
         storage=state.loaded.config,
-        question=_question(q, scan),
+        request=_request(q, scan),
     )
     return _planned(session, native.parts(), sorted(native.proven))
 
@@ -156,7 +157,7 @@ def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
         _key(q),
         scan.context.predicate,
         job.loaded.config,
-        _question(q, scan),
+        _request(q, scan),
     )
     return _planned(session, native.parts(), sorted(native.proven))
 
@@ -168,11 +169,11 @@ def _planned(session: AskingSession, parts: Sequence[Part], proven: Sequence[int
     return PlannedScan(proven=tuple(proven), parts=made)
 
 
-def _question(q: ScanQuestion, scan: TableScan) -> Question:
+def _request(q: ScanQuestion, scan: TableScan) -> ScanRequest:
     schema = scan.context.schemas[0]
-    return Question(
+    return ScanRequest(
         conditions=[
-            RowCondition(
+            ScanCondition(
                 predicate=comparable_predicate_of(c.condition, schema),
                 columns=frozenset(c.columns),
             )

@@ -113,13 +113,13 @@ class NativeColumns:
     constants: Mapping[str, ConstantColumn] = field(default_factory=dict)
     """Those of the constants that are columns of the table."""
 
-    hidden: Mapping[int, str] = field(default_factory=dict)
+    further_names: Mapping[int, str] = field(default_factory=dict)
     """What each column beyond the projection is called in the relation, by field id."""
 
     names: Mapping[int, str] = field(default_factory=dict)
     """What each column of the table is called in the relation, by field id."""
 
-    def told(self, never_null: Collection[int]) -> tuple[str, ...]:
+    def never_null_names(self, never_null: Collection[int]) -> tuple[str, ...]:
         """Which columns to read have no null where those of the table have none.
 
         Not one that has a default: of a file without it nulls are read, to be replaced.
@@ -142,19 +142,19 @@ class NativeColumns:
 
 def native_columns(
     scan: TableScan,
-    hidden: Collection[int] = (),
+    further_ids: Collection[int] = (),
     constants: Collection[int] = (),
     file_format: FileFormat = "parquet",
     orc: OrcFilesRead = NO_ORC_FILES,
 ) -> NativeColumns | None:
     """How Spark reads the scan's projection, or None where the portable reader must.
 
-    `hidden` are ids of further top-level columns, for conditions: also ones that the table no
+    `further_ids` are ids of further top-level columns, for conditions: also ones that the table no
     longer has. `constants` are ids of columns that the files hold one value of.
     `orc` are the ORC files that are read at all.
     """
     by_name = file_format == "orc"
-    further = further_columns(scan, hidden)
+    further = further_columns(scan, further_ids)
     if further is None:
         reason: str | None = "it compares columns that are not top-level ones"
     else:
@@ -238,7 +238,7 @@ def native_columns(
         file_constants=tuple(dict.fromkeys((*file_constants, *constant_by_name))),
         outputs=tuple(outputs),
         constants=constant_by_name,
-        hidden={field_id: names[field_id] for field_id in further},
+        further_names={field_id: names[field_id] for field_id in further},
         names=names,
     )
 

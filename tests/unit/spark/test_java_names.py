@@ -110,7 +110,7 @@ def test_columns_to_write() -> None:
 
 
 def test_numbers_of_a_plan() -> None:
-    made = re.findall(r'"(\w+)": ', inspect.getsource(scan.NativeScan._sorted_files))
+    made = re.findall(r'"(\w+)": ', inspect.getsource(scan._metrics))
     assert made
     shown = texts("IcebergPyParquetScan")
     assert set(made) <= shown

@@ -1,0 +1,132 @@
+"""The files of a scan by the way in which Spark reads them.
+
+Planned files fall into groups by what they need: nothing, bitmaps of deleted rows, deleted keys
+(`spark/native_read/equality_deletes.py`) with or without bitmaps, or the portable reader. Files
+that Spark's readers might read wrong go to the portable group, and so do ORC files with deleted
+positions: Spark's ORC reader has no positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from pyroaring import BitMap64
+
+from iceberg_pyspark.arrow.read.position_deletes import DeletionVector
+from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.bridge.features import EXECUTOR_POSITIONS, EXECUTOR_VECTORS
+from iceberg_pyspark.spark.native_read import position_deletes
+from iceberg_pyspark.spark.native_read.deletion_vectors import large_vectors
+from iceberg_pyspark.spark.native_read.equality_deletes import equality_deletes
+from iceberg_pyspark.spark.native_read.misread_files import misread_files
+from iceberg_pyspark.spark.native_read.misread_orc import files_with_old_dates
+from iceberg_pyspark.spark.native_read.position_delete_files import (
+    PositionDeletes,
+    large_positions,
+)
+from iceberg_pyspark.spark.native_read.position_deletes import bitmap_bytes, read_bitmaps
+from iceberg_pyspark.spark.native_read.read_columns import ReadColumns
+from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.table.reading.scan import TableScan
+
+_MOST_BYTES = 2**48
+"""Spark holds a table of all splits of a scan: files beyond this size in sum are read portably."""
+
+DeletedRows: TypeAlias = BitMap64 | DeletionVector | PositionDeletes
+"""The deleted rows of a file: as the driver has read them, or where executors read them."""
+
+
+@dataclass(kw_only=True)
+class FileGroups:
+    """Tasks by the way in which Spark reads them."""
+
+    plain: list[ScanTask] = field(default_factory=list)
+    with_positions: list[tuple[ScanTask, DeletedRows]] = field(default_factory=list)
+    with_keys: list[tuple[ScanTask, DeletedRows]] = field(default_factory=list)
+    portable: list[ScanTask] = field(default_factory=list)
+
+
+def group_files(
+    bridge: Any,
+    scan: TableScan,
+    storage: NativeStorage,
+    columns: ReadColumns,
+    planned: Iterable[tuple[PlannedFiles, list[ScanTask]]],
+    *,
+    marks_deleted: bool,
+) -> FileGroups:
+    """The tasks of each manifest's files in groups; reads the deletes that the driver reads.
+
+    `marks_deleted`: deleted rows stay, marked in a column, which only the portable reader does.
+    """
+    groups = FileGroups()
+    with_deletes: list[ScanTask] = []
+    size = 0
+    for files, tasks in planned:
+        misread = misread_files(scan.io, files.entries)
+        misread |= files_with_old_dates(files.entries, columns.bounded_dates)
+        for task in tasks:
+            if (
+                task.file_path in misread
+                or storage.location(task.file_path) is None
+                or not columns.can_read(task)
+            ):
+                groups.portable.append(task)
+                continue
+            size += task.file_size_in_bytes
+            if size > _MOST_BYTES:
+                groups.portable.append(task)
+            elif not task.deletes:
+                groups.plain.append(task)
+            elif marks_deleted:
+                groups.portable.append(task)
+            else:
+                with_deletes.append(task)
+    read_by_executors = _read_by_executors(with_deletes, bridge, scan, storage)
+    _group_by_deletes(groups, with_deletes, scan, read_by_executors)
+    return groups
+
+
+def _group_by_deletes(
+    groups: FileGroups,
+    tasks: Sequence[ScanTask],
+    scan: TableScan,
+    read_by_executors: Mapping[str, DeletedRows],
+) -> None:
+    read_here = [t for t in tasks if t.file_path not in read_by_executors]
+    bitmaps = read_bitmaps(scan.io, read_here, scan.context.table, scan.context.verify_checksums)
+    size = 0
+    for task in tasks:
+        deleted = read_by_executors.get(task.file_path)
+        if deleted is None:
+            if size <= position_deletes.MAX_TOTAL_BYTES:
+                _, deleted = next(bitmaps)
+                size += bitmap_bytes(deleted)
+            if size > position_deletes.MAX_TOTAL_BYTES:
+                groups.portable.append(task)
+                continue
+        if equality_deletes(task):
+            groups.with_keys.append((task, deleted or BitMap64()))
+        elif deleted is None:
+            groups.plain.append(task)
+        else:
+            groups.with_positions.append((task, deleted))
+
+
+def _read_by_executors(
+    tasks: Sequence[ScanTask], bridge: Any, scan: TableScan, storage: NativeStorage
+) -> Mapping[str, DeletedRows]:
+    """The deletes of data files by their paths that executors read, since they are many."""
+
+    def is_reachable(path: str) -> bool:
+        return storage.location(path) is not None
+
+    deletes: dict[str, DeletedRows] = {}
+    if bridge.has(EXECUTOR_VECTORS):
+        deletes |= large_vectors(tasks, scan.context.table, is_reachable)
+    if bridge.has(EXECUTOR_POSITIONS):
+        deletes |= large_positions(tasks, scan.context.table, is_reachable)
+    return deletes
