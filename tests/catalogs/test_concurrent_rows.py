@@ -42,13 +42,13 @@ def test_every_acknowledged_row_is_there_once(kind: str, version: int, tmp_path:
     assert table_problems(table) == []
     assert unreferenced_files(table) == set(), "refused tries removed what they had written"
     lineage = LINEAGE if version == 3 else ()
-    found = table.scan(columns=["id", "v", *lineage]).to_arrow().to_pylist()
-    assert Counter(r["id"] for r in found) == Counter(expected.keys())
-    assert {r["id"]: r["v"] for r in found} == {i: row.v for i, row in expected.items()}
+    scanned_rows = table.scan(columns=["id", "v", *lineage]).to_arrow().to_pylist()
+    assert Counter(r["id"] for r in scanned_rows) == Counter(expected.keys())
+    assert {r["id"]: r["v"] for r in scanned_rows} == {i: row.v for i, row in expected.items()}
     if version == 3:
-        assert len({r["_row_id"] for r in found}) == len(found)
-        seen = {i: (row.row_id, row.sequence_number) for i, row in expected.items()}
-        for r in found:
-            row_id, number = seen[r["id"]]
+        assert len({r["_row_id"] for r in scanned_rows}) == len(scanned_rows)
+        lineage_by_id = {i: (row.row_id, row.sequence_number) for i, row in expected.items()}
+        for r in scanned_rows:
+            row_id, number = lineage_by_id[r["id"]]
             assert row_id in (None, r["_row_id"])
             assert number == r["_last_updated_sequence_number"]

@@ -53,10 +53,10 @@ def catalog(tmp_path: Path) -> FilesystemCatalog:
 
 
 def open_catalog(warehouse: Path, io: FileIO | None = None) -> FilesystemCatalog:
-    found = FilesystemCatalog("lake", {"warehouse": str(warehouse)}, io=io)
-    if not found.namespace_exists(("db",)):
-        found.create_namespace(("db",))
-    return found
+    catalog = FilesystemCatalog("lake", {"warehouse": str(warehouse)}, io=io)
+    if not catalog.namespace_exists(("db",)):
+        catalog.create_namespace(("db",))
+    return catalog
 
 
 @pytest.fixture
@@ -279,9 +279,9 @@ def test_a_writer_so_late_that_its_version_was_trimmed(
         assert not (folder / "v2.metadata.json").exists()
     else:
         add_snapshot(late, 1)
-    found = catalog.load_table(EVENTS).metadata
+    metadata = catalog.load_table(EVENTS).metadata
     expected = [*range(10, 16)] if moment == "before" else [1, *range(10, 16)]
-    assert [s.snapshot_id for s in found.snapshots] == expected
+    assert [s.snapshot_id for s in metadata.snapshots] == expected
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -306,19 +306,19 @@ def test_the_base_may_be_trimmed_between_the_look_and_the_read(
 ) -> None:
     table_of(catalog, 2)
     following = f"{folder}/v3.metadata.json"
-    published = gone = False
+    published = is_trimmed = False
 
     def hook(operation: str, location: str, moment: Moment) -> None:
-        nonlocal published, gone
+        nonlocal published, is_trimmed
         published = published or (operation, location) == ("create_exclusive", following)
         if published and operation == "read_bytes" and location.endswith("v2.metadata.json"):
             # as a commit on ours does in a table that keeps no older versions
             Path(location).unlink(missing_ok=True)
-            gone = True
+            is_trimmed = True
             set_property(catalog, EVENTS, "n", "4")
 
     set_property(open_catalog(tmp_path, hooked(hook)), EVENTS, "n", "3")
-    assert gone
+    assert is_trimmed
     assert current_n(catalog) == "4"
 
 
@@ -455,12 +455,12 @@ def test_a_publish_whose_outcome_cannot_be_seen_is_unknown(
     catalog: FilesystemCatalog, tmp_path: Path, moment: Moment
 ) -> None:
     table_of(catalog, 2)
-    broken = False
+    fails = False
 
     def hook(operation: str, _location: str, when: Moment) -> None:
-        nonlocal broken
-        broken = broken or (operation, when) == ("create_exclusive", moment)
-        if broken:
+        nonlocal fails
+        fails = fails or (operation, when) == ("create_exclusive", moment)
+        if fails:
             raise StorageError("EIO")
 
     with pytest.raises(CommitStateUnknownError, match="delete nothing"):
@@ -606,8 +606,8 @@ def test_a_drop_that_was_cut_short_leaves_the_table_whole(
 ) -> None:
     table_of(catalog, 3)
     last = catalog.load_table(EVENTS)
-    kept = folder / f"dropped-v3-{last.metadata.table_uuid}.metadata.json"
-    kept.write_bytes((folder / "v3.metadata.json").read_bytes())
+    last_metadata = folder / f"dropped-v3-{last.metadata.table_uuid}.metadata.json"
+    last_metadata.write_bytes((folder / "v3.metadata.json").read_bytes())
     (folder / "version-hint.text").unlink()
     (folder / "v1.metadata.json").unlink()
     assert catalog.load_table(EVENTS) == last

@@ -51,7 +51,7 @@ def test_a_killed_commit_is_done_or_has_not_begun(
         else:
             outcomes.add("new")
             assert len(after.metadata.snapshots) == len(before.metadata.snapshots) + 1
-            assert changed(operation, rows, rows_of(catalog))
+            assert is_changed_by(operation, rows, rows_of(catalog))
         # life goes on, with what the dead one has left
         for client in (bystander, victim):
             client.adopt()
@@ -68,21 +68,21 @@ def test_a_killed_commit_is_done_or_has_not_begun(
 
 def rows_of(catalog: Catalog) -> Rows:
     table = Table(catalog, catalog.load_table(EVENTS))
-    found = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
-    rows = {(r["id"], r["v"]) for r in found}
-    assert len({id_ for id_, _ in rows}) == len(found), "a row is there twice"
+    scanned_rows = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
+    rows = {(r["id"], r["v"]) for r in scanned_rows}
+    assert len({id_ for id_, _ in rows}) == len(scanned_rows), "a row is there twice"
     return rows
 
 
-def changed(operation: str, before: Rows, after: Rows) -> bool:
+def is_changed_by(operation: str, before: Rows, after: Rows) -> bool:
     """Whether the rows are as the operation as a whole leaves them; its client's and no other's."""
     others = {r for r in before ^ after if r[0] // 10**6 != KILLED}
-    gone, new = {i for i, _ in before - after}, {i for i, _ in after - before}
+    removed, new = {i for i, _ in before - after}, {i for i, _ in after - before}
     expected = {
-        "append": not gone and len(new) == 3,
-        "delete": bool(gone) and not new,
-        "update": bool(gone) and gone == new,
-        "replace_files": bool(gone) and len(gone - new) == 1 and not new - gone,
-        "compact": not gone and not new,
+        "append": not removed and len(new) == 3,
+        "delete": bool(removed) and not new,
+        "update": bool(removed) and removed == new,
+        "replace_files": bool(removed) and len(removed - new) == 1 and not new - removed,
+        "compact": not removed and not new,
     }
     return not others and expected[operation]

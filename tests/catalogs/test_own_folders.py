@@ -70,9 +70,9 @@ def test_a_table_about_to_be_made_is_where_its_maker_says(catalog: MemoryCatalog
 def test_a_path_is_the_folder(tmp_path: Path) -> None:
     catalog, identifier = PathCatalog(), path_identifier(str(tmp_path / "t"))
     metadata = replace(commit_table().metadata, location=str(tmp_path / "t"))
-    made = catalog.create_table(identifier, metadata)
-    moved = replace(made, metadata=replace(metadata, location="/"))
-    assert own_folders(catalog, made) == OwnFolders((str(tmp_path / "t"),))
+    table = catalog.create_table(identifier, metadata)
+    moved = replace(table, metadata=replace(metadata, location="/"))
+    assert own_folders(catalog, table) == OwnFolders((str(tmp_path / "t"),))
     assert own_folders(catalog, moved) == OwnFolders((str(tmp_path / "t"),))
 
 

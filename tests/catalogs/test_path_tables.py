@@ -71,10 +71,10 @@ def test_a_table_of_a_filesystem_catalog_is_writable_by_path(
 ) -> None:
     lake = FilesystemCatalog("lake", {"warehouse": str(tmp_path)})
     lake.create_namespace(("db",))
-    named = TableIdentifier(namespace=("db",), name="events")
-    create(lake, named)
+    by_name = TableIdentifier(namespace=("db",), name="events")
+    create(lake, by_name)
     set_property(catalog, path_identifier(f"{tmp_path}/db/events"), "a", "1")
-    assert lake.load_table(named).metadata.properties["a"] == "1"
+    assert lake.load_table(by_name).metadata.properties["a"] == "1"
 
 
 def test_a_catalogs_table_loads_by_path_and_is_read_only(

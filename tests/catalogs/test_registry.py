@@ -139,8 +139,8 @@ def test_explicit_properties_win_over_variables_and_those_over_the_file(
     )
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__B", "variable")
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__C", "variable")
-    found = dict(load_catalog("LAKE", c="explicit").properties)
-    assert found == {
+    properties = dict(load_catalog("LAKE", c="explicit").properties)
+    assert properties == {
         "type": "memory",
         "a": "file",
         "b": "variable",
@@ -212,8 +212,8 @@ def test_a_broken_file_is_an_error_that_shows_nothing_of_it(tmp_path: Path, text
 
 
 def test_values_become_text() -> None:
-    found = load_catalog("lake", type="memory", a=True, b=3, c=None).properties  # type: ignore[arg-type]
-    assert dict(found) == {"type": "memory", "a": "true", "b": "3"}
+    properties = load_catalog("lake", type="memory", a=True, b=3, c=None).properties  # type: ignore[arg-type]
+    assert dict(properties) == {"type": "memory", "a": "true", "b": "3"}
 
 
 def test_storage_gets_none_of_the_catalogs_secrets(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def catalog(database: Path) -> SqlCatalog:
 def open_catalog(
     database: Path, properties: Mapping[str, str] | None = None, *, io: FileIO | None = None
 ) -> SqlCatalog:
-    found = SqlCatalog(
+    catalog = SqlCatalog(
         "lake",
         {
             "uri": f"sqlite:///{database}",
@@ -64,9 +64,9 @@ def open_catalog(
         io=io,
     )
     with contextlib.suppress(CatalogError):
-        if not found.namespace_exists(EVENTS.namespace):
-            found.create_namespace(EVENTS.namespace)
-    return found
+        if not catalog.namespace_exists(EVENTS.namespace):
+            catalog.create_namespace(EVENTS.namespace)
+    return catalog
 
 
 def metadata_files(database: Path) -> set[str]:
@@ -272,16 +272,16 @@ def test_a_commit_waits_for_a_short_lock(database: Path) -> None:
     catalog = open_catalog(database, {"jdbc.busy_timeout": "5000"})
     create(catalog, EVENTS)
     free = threading.Event()
-    taken = threading.Event()
+    is_locked = threading.Event()
 
     def hold() -> None:
         with locked(database):
-            taken.set()
+            is_locked.set()
             free.wait(0.3)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    taken.wait(5)
+    is_locked.wait(5)
     done = set_property(catalog, EVENTS, "a", "1")
     holder.join()
     assert catalog.load_table(EVENTS) == done
@@ -552,8 +552,8 @@ def test_passwords_are_not_shown() -> None:
     assert secret not in repr(raised.value)
     assert raised.value.__suppress_context__
     catalog = SqlCatalog("lake", {"uri": "sqlite://", "s3.secret-access-key": secret})
-    shown = f"{catalog!r} {catalog.properties!r} {catalog.properties}"
-    assert secret not in shown
+    texts = f"{catalog!r} {catalog.properties!r} {catalog.properties}"
+    assert secret not in texts
     assert catalog.properties["s3.secret-access-key"] == secret
 
 
@@ -562,8 +562,8 @@ def test_no_form_of_a_uri_is_shown_by_what_it_leads_to(form: str) -> None:
     uri, secret = filled(form)
     with pytest.raises(IcebergError) as raised:
         load_catalog("lake", uri=uri, type="sql").list_namespaces()
-    shown = "".join(traceback.format_exception(raised.value))
-    assert secret not in shown
+    text = "".join(traceback.format_exception(raised.value))
+    assert secret not in text
 
 
 class Telling:
@@ -575,11 +575,13 @@ class Telling:
     def __init__(self, kind: type[Exception]) -> None:
         self._kind = kind
 
-    def connect(self, *told: object, **named: object) -> None:
+    def connect(self, *arguments: object, **options: object) -> None:
         try:
-            raise ValueError(f"odd: {named}")
+            raise ValueError(f"odd: {options}")
         except ValueError as e:
-            raise self._kind(f"refused {told} {named} {[str(v) for v in named.values()]}") from e
+            raise self._kind(
+                f"refused {arguments} {options} {[str(v) for v in options.values()]}"
+            ) from e
 
     def __getattr__(self, name: str) -> object:
         return getattr(sqlite3, name)
@@ -592,15 +594,15 @@ def test_what_a_driver_repeats_is_not_shown(
     secret = "p@ss word"
     create = sa.create_engine
     monkeypatch.setattr(
-        sa, "create_engine", lambda url, **given: create(url, module=Telling(kind), **given)
+        sa, "create_engine", lambda url, **options: create(url, module=Telling(kind), **options)
     )
     uri = "mysql+pymysql://me:p%40ss%20word@h/db"
     with pytest.raises(CatalogError) as raised:
         load_catalog("lake", type="sql", uri=uri).list_namespaces()
-    shown = "".join(traceback.format_exception(raised.value))
-    assert "refused" in shown
-    assert secret not in shown
-    assert "p%40ss" not in shown
+    text = "".join(traceback.format_exception(raised.value))
+    assert "refused" in text
+    assert secret not in text
+    assert "p%40ss" not in text
 
 
 def test_a_database_error_shows_neither_statement_nor_parameters(

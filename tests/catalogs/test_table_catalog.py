@@ -58,16 +58,16 @@ def test_a_table_is_loaded_by_name_and_by_path_without_a_catalog_object(
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__TYPE", "hadoop")
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__WAREHOUSE", str(warehouse))
-    made = ice.load_catalog("lake").create_table("db.a", "id INT")
-    for name in ("lake.db.a", made.location, made.loaded.metadata_location):
-        assert ice.load_table(name).metadata == made.metadata
-    assert ice.load_table("db.a", catalog="lake").metadata == made.metadata
-    found = ice.load_table("db.a", type="hadoop", warehouse=str(warehouse))
-    assert found.metadata == made.metadata
+    table = ice.load_catalog("lake").create_table("db.a", "id INT")
+    for name in ("lake.db.a", table.location, table.loaded.metadata_location):
+        assert ice.load_table(name).metadata == table.metadata
+    assert ice.load_table("db.a", catalog="lake").metadata == table.metadata
+    loaded = ice.load_table("db.a", type="hadoop", warehouse=str(warehouse))
+    assert loaded.metadata == table.metadata
     with pytest.raises(NoSuchTableError, match=r"db\.b"):
         ice.load_table("db.b", catalog="lake")
     with pytest.raises(InvalidRequestError, match="is a path, which belongs to no catalog"):
-        ice.load_table(made.location, catalog="lake")
+        ice.load_table(table.location, catalog="lake")
 
 
 def test_properties_of_a_path_are_those_of_its_store(tmp_path: Path) -> None:

@@ -63,9 +63,9 @@ class Lake:
     @property
     def identifier(self) -> TableIdentifier:
         """The table that operations are about."""
-        return self.named("t")
+        return self.identifier_of("t")
 
-    def named(self, name: str) -> TableIdentifier:
+    def identifier_of(self, name: str) -> TableIdentifier:
         """A table of that name."""
         if self.kind == "path":
             return TableIdentifier(namespace=(), name=f"{self.folder}/lake/{name}")
@@ -95,7 +95,7 @@ class Lake:
     def table(self, name: str = "t") -> Table:
         """The table as it is now."""
         catalog, io = self.open()
-        return Table(catalog, catalog.load_table(self.named(name)), io=io)
+        return Table(catalog, catalog.load_table(self.identifier_of(name)), io=io)
 
     def save(self) -> None:
         """Remember the present state."""
@@ -209,27 +209,27 @@ def _try_point(
         except (Exception, KeyboardInterrupt) as e:  # noqa: BLE001 - what it is, is judged below
             error = e
     where = f"{lake.faults.fired}, ended in {error!r}"
-    found = state_of(lake, case.name, log_may_be_cut=not case.is_commit)
-    assert found in (old, new), f"{where}: neither the old nor the new state: {found}"
+    state = state_of(lake, case.name, log_may_be_cut=not case.is_commit)
+    assert state in (old, new), f"{where}: neither the old nor the new state: {state}"
     if error is None:
-        assert found == new, f"{where}: what was acknowledged is not there"
+        assert state == new, f"{where}: what was acknowledged is not there"
     elif (
         case.is_commit
         and isinstance(error, IcebergError)
         and not isinstance(error, CommitStateUnknownError)
     ):
-        assert found == old, f"{where}: refused, and yet it happened"
-    _goes_on(lake, case.name, found, where)
+        assert state == old, f"{where}: refused, and yet it happened"
+    _goes_on(lake, case.name, state, where)
 
 
-def _goes_on(lake: Lake, name: str, found: State, where: str) -> None:
+def _goes_on(lake: Lake, name: str, state: State, where: str) -> None:
     """The next writer finds a table it can write to, or a name that is free."""
     catalog, io = lake.open()
     try:
-        if found is None:
+        if state is None:
             create(lake, name)
         else:
-            table = Table(catalog, catalog.load_table(lake.named(name)), io=io)
+            table = Table(catalog, catalog.load_table(lake.identifier_of(name)), io=io)
             table.update_properties().set({"after": "1"}).commit()
         after = state_of(lake, name, log_may_be_cut=True)
     except IcebergError as e:
@@ -242,5 +242,7 @@ def create(lake: Lake, name: str = "t") -> Table:
     catalog, io = lake.open()
     schema = parse_schema(COLUMNS)
     spec = parse_partitioning(["p"], schema)
-    loaded = create_table(catalog, lake.named(name), schema, spec=spec, properties=PROPERTIES)
+    loaded = create_table(
+        catalog, lake.identifier_of(name), schema, spec=spec, properties=PROPERTIES
+    )
     return Table(catalog, loaded, io=io)

@@ -82,7 +82,7 @@ def new_table(lake: Lake) -> Callable[[], object]:
 
 def table_as_select(lake: Lake) -> Callable[[], object]:
     catalog, io = lake.open()
-    identifier = lake.named("new")
+    identifier = lake.identifier_of("new")
     metadata = new_table_metadata(
         parse_schema(COLUMNS),
         None,
@@ -151,12 +151,14 @@ def dropped(lake: Lake) -> Callable[[], object]:
 
 def renamed(lake: Lake) -> Callable[[], object]:
     catalog, _ = lake.open()
-    return lambda: catalog.rename_table(lake.identifier, lake.named("new"))
+    return lambda: catalog.rename_table(lake.identifier, lake.identifier_of("new"))
 
 
 def registered(lake: Lake) -> Callable[[], object]:
     catalog, _ = lake.open()
-    return lambda: catalog.register_table(lake.named("new"), lake.table().loaded.metadata_location)
+    return lambda: catalog.register_table(
+        lake.identifier_of("new"), lake.table().loaded.metadata_location
+    )
 
 
 CASES = {

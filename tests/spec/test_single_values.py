@@ -125,8 +125,8 @@ def test_json_form_of_nested_values() -> None:
     )
     assert value_to_json(struct, {1: 1, 2: "bar"}) == {"1": 1, "2": "bar"}
     assert value_from_json(struct, {"1": 1}) == {1: 1}
-    listed = ListType(element_id=3, element_type=DateType())
-    assert value_to_json(listed, [0, None]) == ["1970-01-01", None]
+    list_type = ListType(element_id=3, element_type=DateType())
+    assert value_to_json(list_type, [0, None]) == ["1970-01-01", None]
     mapped = MapType(key_id=4, key_type=StringType(), value_id=5, value_type=LongType())
     assert value_to_json(mapped, [("a", 1)]) == {"keys": ["a"], "values": [1]}
     assert value_from_json(mapped, {"keys": ["a"], "values": [1]}) == [("a", 1)]

@@ -141,16 +141,16 @@ def test_a_new_table_needs_everything(dropped: int) -> None:
 
 def test_an_equal_schema_keeps_its_id_and_a_new_one_gets_the_next() -> None:
     wider = Schema(fields=(A, B, C), schema_id=42)
-    changed = apply(table(), AddSchema(wider, 3), SetCurrentSchema(LAST_ADDED))
-    assert (changed.current_schema_id, changed.last_column_id) == (1, 3)
-    back = apply(changed, AddSchema(SCHEMA, 2), SetCurrentSchema(LAST_ADDED))
+    metadata = apply(table(), AddSchema(wider, 3), SetCurrentSchema(LAST_ADDED))
+    assert (metadata.current_schema_id, metadata.last_column_id) == (1, 3)
+    back = apply(metadata, AddSchema(SCHEMA, 2), SetCurrentSchema(LAST_ADDED))
     assert (back.current_schema_id, len(back.schemas)) == (0, 2)
 
 
 def test_last_column_id_never_decreases_68() -> None:
-    changed = apply(table(), AddSchema(Schema(fields=(A, B, C)), 7), SetCurrentSchema(LAST_ADDED))
-    assert changed.last_column_id == 7
-    assert apply(changed, AddSchema(Schema(fields=(A,)), 0)).last_column_id == 7
+    metadata = apply(table(), AddSchema(Schema(fields=(A, B, C)), 7), SetCurrentSchema(LAST_ADDED))
+    assert metadata.last_column_id == 7
+    assert apply(metadata, AddSchema(Schema(fields=(A,)), 0)).last_column_id == 7
 
 
 def test_an_unknown_schema_cannot_become_current() -> None:
@@ -200,9 +200,9 @@ def test_sort_orders_start_at_1_and_are_used_again_87() -> None:
             ),
         ),
     )
-    changed = apply(table(), AddSortOrder(by_a), SetDefaultSortOrder(LAST_ADDED))
-    assert changed.default_sort_order_id == 1
-    unsorted = apply(changed, AddSortOrder(SortOrder(order_id=5)), SetDefaultSortOrder(LAST_ADDED))
+    metadata = apply(table(), AddSortOrder(by_a), SetDefaultSortOrder(LAST_ADDED))
+    assert metadata.default_sort_order_id == 1
+    unsorted = apply(metadata, AddSortOrder(SortOrder(order_id=5)), SetDefaultSortOrder(LAST_ADDED))
     assert unsorted.default_sort_order_id == 0
     again = apply(unsorted, AddSortOrder(by_a), SetDefaultSortOrder(LAST_ADDED))
     assert (again.default_sort_order_id, len(again.sort_orders)) == (1, 2)
@@ -253,10 +253,10 @@ def test_branches_do_not_touch_current_snapshot_or_log_89() -> None:
 
 def test_retention_of_main_changes_without_a_log_entry_89() -> None:
     metadata = commit(table(), 1)
-    kept = apply(
+    with_retention = apply(
         metadata, SetSnapshotRef("main", SnapshotRef(snapshot_id=1, min_snapshots_to_keep=3))
     )
-    assert kept.snapshot_log == metadata.snapshot_log
+    assert with_retention.snapshot_log == metadata.snapshot_log
 
 
 def test_the_snapshot_log_never_goes_back_in_time_89() -> None:
@@ -343,9 +343,9 @@ def test_statistics_are_one_per_snapshot_90() -> None:
     )
     assert [s.statistics_path for s in metadata.statistics] == ["q"]
     assert len(metadata.partition_statistics) == 1
-    gone = apply(metadata, RemoveStatistics(1), RemovePartitionStatistics(1))
-    assert not gone.statistics
-    assert not gone.partition_statistics
+    without_statistics = apply(metadata, RemoveStatistics(1), RemovePartitionStatistics(1))
+    assert not without_statistics.statistics
+    assert not without_statistics.partition_statistics
 
 
 def test_statistics_survive_commits_90() -> None:

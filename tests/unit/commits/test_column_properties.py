@@ -50,15 +50,15 @@ def table(mapping: str | None = None, **properties: str) -> TableMetadata:
         )
     )
     fields[2] = NestedField(field_id=5, name="l", type=ListType(element_id=6, element_type=inner))
-    made = new_table_metadata(
+    metadata = new_table_metadata(
         Schema(fields=tuple(fields)), None, None, "/t", properties, table_uuid="u", now_ms=1
     )
-    text = name_mapping_to_text(name_mapping_of(made.current_schema))
-    made.properties[NAME_MAPPING] = mapping or text  # type: ignore[index]
-    return made
+    text = name_mapping_to_text(name_mapping_of(metadata.current_schema))
+    metadata.properties[NAME_MAPPING] = mapping or text  # type: ignore[index]
+    return metadata
 
 
-def changed(
+def apply_changes(
     change: Callable[[SchemaChanges], object], metadata: TableMetadata | None = None
 ) -> TableMetadata:
     before = metadata or table()
@@ -85,51 +85,55 @@ ALL = {1: ["id"], 2: (["s"], {4: ["x"], 5: ["y"]}), 3: (["l"], {6: (["element"],
 
 
 def test_a_renamed_column_keeps_its_old_names() -> None:
-    once = changed(lambda c: c.rename_column("id", "key").rename_column("s.x", "a"))
+    once = apply_changes(lambda c: c.rename_column("id", "key").rename_column("s.x", "a"))
     assert mapped(once) == {**ALL, 1: ["id", "key"], 2: (["s"], {4: ["x", "a"], 5: ["y"]})}
-    twice = changed(lambda c: c.rename_column("key", "again").rename_column("again", "last"), once)
+    twice = apply_changes(
+        lambda c: c.rename_column("key", "again").rename_column("again", "last"), once
+    )
     assert mapped(twice)[1] == ["id", "key", "last"]
-    back = changed(lambda c: c.rename_column("last", "id"), twice)
+    back = apply_changes(lambda c: c.rename_column("last", "id"), twice)
     assert mapped(back)[1] == ["id", "key", "last"]
 
 
 def test_new_columns_are_mapped_with_all_that_is_in_them() -> None:
-    added = changed(
+    added = apply_changes(
         lambda c: c.add_column("n", POINT).add_column("s.z", "int").add_column("l.z", "int")
     )
-    found = mapped(added)
-    assert found[9] == (["n"], {10: ["x"], 11: ["y"]})
-    assert found[2] == (["s"], {4: ["x"], 5: ["y"], 12: ["z"]})
-    assert found[3] == (["l"], {6: (["element"], {**INNER, 13: ["z"]})})
+    mapping = mapped(added)
+    assert mapping[9] == (["n"], {10: ["x"], 11: ["y"]})
+    assert mapping[2] == (["s"], {4: ["x"], 5: ["y"], 12: ["z"]})
+    assert mapping[3] == (["l"], {6: (["element"], {**INNER, 13: ["z"]})})
 
 
 def test_a_name_given_to_another_column_moves() -> None:
-    swapped = changed(
+    swapped = apply_changes(
         lambda c: c.rename_column("s.x", "t").rename_column("s.y", "x").rename_column("s.t", "y")
     )
     assert mapped(swapped)[2] == (["s"], {4: ["y"], 5: ["x"]})
-    again = changed(lambda c: c.drop_column("id").add_column("id", StringType()))
+    again = apply_changes(lambda c: c.drop_column("id").add_column("id", StringType()))
     # the dropped column is left without a name
     assert mapped(again) == {**ALL, 1: [], 9: ["id"]}
-    renamed = changed(lambda c: c.rename_column("id", "key"))
-    taken = changed(lambda c: c.add_column("id", "int"), renamed)
-    assert mapped(taken)[1] == ["key"]
-    assert mapped(taken)[9] == ["id"]
+    renamed = apply_changes(lambda c: c.rename_column("id", "key"))
+    metadata = apply_changes(lambda c: c.add_column("id", "int"), renamed)
+    assert mapped(metadata)[1] == ["key"]
+    assert mapped(metadata)[9] == ["id"]
 
 
 def test_a_dropped_column_stays_mapped_and_names_of_nothing_stay() -> None:
-    assert mapped(changed(lambda c: c.drop_column("id"))) == ALL
+    assert mapped(apply_changes(lambda c: c.drop_column("id"))) == ALL
     own = json.dumps([{"names": ["ignored"]}, {"field-id": 1, "names": ["ID", "no"]}])
-    after = changed(lambda c: c.add_column("n", "int").update_doc("id", "d"), table(own))
+    after = apply_changes(lambda c: c.add_column("n", "int").update_doc("id", "d"), table(own))
     assert mapped(after) == {None: ["ignored"], 1: ["ID", "no", "id"], 9: ["n"]}
 
 
 def test_what_has_nothing_to_do_with_names_leaves_the_text_alone() -> None:
     text = '[ {"field-id": 1, "names": ["id"]} ]'
-    after = changed(lambda c: c.update_type("id", "long"), table(text))
+    after = apply_changes(lambda c: c.update_type("id", "long"), table(text))
     assert after.properties[NAME_MAPPING] == text
     damaged = table("[")
-    assert changed(lambda c: c.add_column("n", "int"), damaged).properties[NAME_MAPPING] == "["
+    assert (
+        apply_changes(lambda c: c.add_column("n", "int"), damaged).properties[NAME_MAPPING] == "["
+    )
     with pytest.raises(InvalidRequestError, match=NAME_MAPPING):
         check_set_properties({NAME_MAPPING: "["})
 
@@ -140,7 +144,7 @@ def test_properties_of_single_columns_follow_their_columns() -> None:
         **{f"{metrics}id": "full", f"{bloom}s.x": "true", f"{metrics}gone": "none"},
         **{f"{metrics}s.y": "counts", f"{metrics}l.element.x": "none"},
     )
-    after = changed(
+    after = apply_changes(
         lambda c: c.rename_column("id", "key").rename_column("s", "t").drop_column("t.y"), before
     ).properties
     assert {k: v for k, v in after.items() if ".column." in k} == {
@@ -149,7 +153,7 @@ def test_properties_of_single_columns_follow_their_columns() -> None:
         f"{metrics}gone": "none",
         f"{metrics}l.element.x": "none",
     }
-    swapped = changed(
+    swapped = apply_changes(
         lambda c: c.rename_column("s.x", "t").rename_column("s.y", "x").rename_column("s.t", "y"),
         table(**{f"{metrics}s.x": "full", f"{metrics}s.y": "none"}),
     ).properties

@@ -157,9 +157,9 @@ def test_new_tables_compress_with_zstd_unless_told_otherwise() -> None:
 def test_the_format_version_comes_from_argument_property_or_default() -> None:
     schema = Schema(fields=(column(1, "a", LongType()),))
     assert create(schema).format_version == 2
-    chosen = create(schema, properties={"format-version": "3"})
-    assert chosen.format_version == 3
-    assert "format-version" not in chosen.properties
+    metadata = create(schema, properties={"format-version": "3"})
+    assert metadata.format_version == 3
+    assert "format-version" not in metadata.properties
     assert create(schema, properties={"format-version": "3"}, version=1).format_version == 1
     for wrong in ("4", "0", "two"):
         with pytest.raises(InvalidRequestError):

@@ -74,8 +74,8 @@ LINE = table(("main", 1, None), ("main", 2, 1), ("b", 3, 2), ("main", 4, 2))
 
 
 def after(changes: Changes, metadata: TableMetadata = LINE) -> dict[str, int]:
-    changed = apply_updates(metadata, changes.updates, now_ms=999, previous_metadata_location=None)
-    return {name: ref.snapshot_id for name, ref in changed.refs.items()}
+    result = apply_updates(metadata, changes.updates, now_ms=999, previous_metadata_location=None)
+    return {name: ref.snapshot_id for name, ref in result.refs.items()}
 
 
 def test_branches_and_tags_start_at_the_current_snapshot_or_where_told() -> None:
@@ -189,9 +189,9 @@ def test_a_uuid_that_the_commit_gives_is_not_required() -> None:
 
 def test_properties_are_set_and_removed_and_format_version_upgrades() -> None:
     changes = PropertyChanges().set({"k": "v", "format-version": "3"}).remove("gone").changes(LINE)
-    changed = apply_updates(LINE, changes.updates, now_ms=1, previous_metadata_location=None)
-    assert changed.format_version == 3
-    assert changed.properties["k"] == "v"
+    metadata = apply_updates(LINE, changes.updates, now_ms=1, previous_metadata_location=None)
+    assert metadata.format_version == 3
+    assert metadata.properties["k"] == "v"
     assert changes.requirements == (AssertTableUUID("u"),)
 
 

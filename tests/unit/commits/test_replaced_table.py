@@ -153,8 +153,8 @@ def test_it_holds_only_while_main_is_where_it_was() -> None:
 
 def test_partition_fields_of_the_same_transform_keep_their_ids() -> None:
     before = table(partitioned=spec((1, "id", IdentityTransform()), (2, "s", IdentityTransform())))
-    asked = spec((7, "new", IdentityTransform()), (12, "again", IdentityTransform()))
-    fields = replaced(before, NEW, asked).default_spec.fields
+    new_spec = spec((7, "new", IdentityTransform()), (12, "again", IdentityTransform()))
+    fields = replaced(before, NEW, new_spec).default_spec.fields
     assert [(f.name, f.field_id, f.source_id) for f in fields] == [
         ("new", 1002, 5),
         ("again", 1000, 1),
@@ -164,8 +164,8 @@ def test_partition_fields_of_the_same_transform_keep_their_ids() -> None:
 def test_version_1_makes_partition_fields_void_where_they_are() -> None:
     before = table(1, spec((2, "s", IdentityTransform()), (1, "id", IdentityTransform())))
     schema = Schema(fields=SCHEMA.fields)
-    asked = spec((1, "id", IdentityTransform()), (2, "s_b", BucketTransform(2)))
-    fields = replaced(before, schema, asked).default_spec.fields
+    new_spec = spec((1, "id", IdentityTransform()), (2, "s_b", BucketTransform(2)))
+    fields = replaced(before, schema, new_spec).default_spec.fields
     assert [(f.name, f.field_id, f.transform) for f in fields] == [
         ("s", 1000, VoidTransform()),
         ("id", 1001, IdentityTransform()),

@@ -83,7 +83,7 @@ def table(version: int = 3, spec: PartitionSpec | None = None) -> TableMetadata:
     )
 
 
-def changed(changes: SchemaChanges, metadata: TableMetadata) -> TableMetadata:
+def apply_changes(changes: SchemaChanges, metadata: TableMetadata) -> TableMetadata:
     return apply_updates(
         metadata,
         changes.changes(metadata).updates,
@@ -98,7 +98,7 @@ def names(metadata: TableMetadata) -> list[str]:
 
 def test_a_column_is_added_at_the_end_with_the_next_id() -> None:
     metadata = table()
-    after = changed(SchemaChanges(metadata).add_column("n", "string", doc="why"), metadata)
+    after = apply_changes(SchemaChanges(metadata).add_column("n", "string", doc="why"), metadata)
     added = after.current_schema.fields[-1]
     assert added == NestedField(field_id=14, name="n", type=StringType(), doc="why")
     assert (after.last_column_id, after.current_schema_id) == (14, 1)
@@ -126,10 +126,12 @@ def test_structs_take_columns_also_inside_lists_and_maps(parent: str, name: str)
 
 def test_drop_and_add_again_is_another_column_68() -> None:
     metadata = table()
-    after = changed(SchemaChanges(metadata).drop_column("d").add_column("d", "date"), metadata)
+    after = apply_changes(
+        SchemaChanges(metadata).drop_column("d").add_column("d", "date"), metadata
+    )
     assert after.current_schema.find("d").field_id == 14
-    dropped = changed(SchemaChanges(after).drop_column("d"), after)
-    assert dropped.last_column_id == 14
+    without_column = apply_changes(SchemaChanges(after).drop_column("d"), after)
+    assert without_column.last_column_id == 14
 
 
 def test_rename_keeps_the_id_68() -> None:
@@ -141,7 +143,7 @@ def test_columns_are_moved_within_their_struct_68() -> None:
     metadata = table()
     changes = SchemaChanges(metadata)
     changes.move_first("l").move_after("id", "m").move_before("d", "p").move_first("p.y")
-    after = changed(changes, metadata)
+    after = apply_changes(changes, metadata)
     assert names(after) == ["l", "d", "p", "m", "id"]
     point = after.current_schema.find("p").type
     assert isinstance(point, StructType)
@@ -153,8 +155,8 @@ def test_types_are_promoted_also_when_nested_72() -> None:
     changes = SchemaChanges(table())
     changes.update_type("id", "long").update_type("m.value.v", "long")
     changes.update_type("l.element.e", "double").update_type("d", "timestamp")
-    found = [changes.schema.find(n).type for n in ("id", "m.value.v", "l.element.e", "d")]
-    assert found == [LongType(), LongType(), DoubleType(), TimestampType()]
+    types = [changes.schema.find(n).type for n in ("id", "m.value.v", "l.element.e", "d")]
+    assert types == [LongType(), LongType(), DoubleType(), TimestampType()]
 
 
 PROMOTIONS: list[tuple[Type, Type, int]] = [
@@ -451,7 +453,7 @@ def test_union_by_name_adds_widens_and_relaxes() -> None:
             NestedField(field_id=8, name="a.b", type=StringType()),
         )
     )
-    after = changed(SchemaChanges(metadata).union_by_name(other), metadata).current_schema
+    after = apply_changes(SchemaChanges(metadata).union_by_name(other), metadata).current_schema
     assert after.find("id").type == LongType()
     assert after.find("id").optional
     assert after.find("p.x").type == DoubleType(), "a narrower type fits in"

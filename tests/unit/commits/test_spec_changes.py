@@ -41,7 +41,7 @@ def table(version: int = 2) -> TableMetadata:
     )
 
 
-def changed(changes: SpecChanges | SortChanges, metadata: TableMetadata) -> TableMetadata:
+def apply_changes(changes: SpecChanges | SortChanges, metadata: TableMetadata) -> TableMetadata:
     return apply_updates(
         metadata,
         changes.changes(metadata).updates,
@@ -58,7 +58,7 @@ def fields(metadata: TableMetadata) -> list[tuple[str, int, str]]:
 def test_fields_are_added_with_the_next_id_and_the_usual_name(version: int) -> None:
     metadata = table(version)
     changes = SpecChanges(metadata).add_field("ts", "day").add_field("id", BucketTransform(8))
-    after = changed(changes.add_field("c", "truncate[2]", "prefix"), metadata)
+    after = apply_changes(changes.add_field("c", "truncate[2]", "prefix"), metadata)
     assert fields(after) == [
         ("c", 1000, "identity"),
         ("ts_day", 1001, "day"),
@@ -71,37 +71,37 @@ def test_fields_are_added_with_the_next_id_and_the_usual_name(version: int) -> N
 def test_version_1_voids_a_field_and_later_versions_drop_it_61() -> None:
     for version, expected in ((1, [("c", 1000, "void")]), (2, []), (3, [])):
         metadata = table(version)
-        after = changed(SpecChanges(metadata).remove_field("c"), metadata)
+        after = apply_changes(SpecChanges(metadata).remove_field("c"), metadata)
         assert fields(after) == expected
         assert after.last_partition_id == 1000
 
 
 def test_a_void_field_gives_its_name_to_a_new_one_61() -> None:
     metadata = table(1)
-    after = changed(SpecChanges(metadata).remove_field("c"), metadata)
-    again = changed(SpecChanges(after).add_field("c"), after)
+    after = apply_changes(SpecChanges(metadata).remove_field("c"), metadata)
+    again = apply_changes(SpecChanges(after).add_field("c"), after)
     assert fields(again) == [("c_1000", 1000, "void"), ("c", 1001, "identity")]
 
 
 def test_a_field_that_comes_back_has_its_old_id_and_name_60() -> None:
     metadata = table()
-    named = changed(SpecChanges(metadata).add_field("id", "bucket[4]", "shard"), metadata)
-    without = changed(SpecChanges(named).remove_field("shard"), named)
-    other = changed(SpecChanges(without).add_field("ts", "day"), without)
-    back = changed(SpecChanges(other).add_field("id", "bucket[4]"), other)
+    with_name = apply_changes(SpecChanges(metadata).add_field("id", "bucket[4]", "shard"), metadata)
+    without = apply_changes(SpecChanges(with_name).remove_field("shard"), with_name)
+    other = apply_changes(SpecChanges(without).add_field("ts", "day"), without)
+    back = apply_changes(SpecChanges(other).add_field("id", "bucket[4]"), other)
     assert fields(back) == [
         ("c", 1000, "identity"),
         ("ts_day", 1002, "day"),
         ("shard", 1001, "bucket[4]"),
     ]
-    renamed = changed(SpecChanges(other).add_field("id", "bucket[4]", "other"), other)
+    renamed = apply_changes(SpecChanges(other).add_field("id", "bucket[4]", "other"), other)
     assert fields(renamed)[-1] == ("other", 1003, "bucket[4]"), "another name, another id"
 
 
 def test_going_back_to_an_earlier_spec_uses_its_id_60() -> None:
     metadata = table()
-    more = changed(SpecChanges(metadata).add_field("ts", "day"), metadata)
-    back = changed(SpecChanges(more).remove_field("ts_day"), more)
+    more = apply_changes(SpecChanges(metadata).add_field("ts", "day"), metadata)
+    back = apply_changes(SpecChanges(more).remove_field("ts_day"), more)
     assert (back.default_spec_id, len(back.partition_specs)) == (0, 2)
 
 
@@ -116,15 +116,15 @@ def test_removing_and_adding_the_same_changes_nothing(version: int) -> None:
 def test_removing_and_adding_with_another_name_is_renaming(version: int) -> None:
     metadata = table(version)
     changes = SpecChanges(metadata).remove_field("c").add_field("c", name="country")
-    assert fields(changed(changes, metadata)) == [("country", 1000, "identity")]
+    assert fields(apply_changes(changes, metadata)) == [("country", 1000, "identity")]
 
 
 def test_fields_are_renamed_and_removed_by_what_they_are() -> None:
     metadata = table()
-    after = changed(SpecChanges(metadata).rename_field("c", "country"), metadata)
+    after = apply_changes(SpecChanges(metadata).rename_field("c", "country"), metadata)
     assert fields(after) == [("country", 1000, "identity")]
-    gone = changed(SpecChanges(after).remove_source("c", "identity"), after)
-    assert fields(gone) == []
+    without_field = apply_changes(SpecChanges(after).remove_source("c", "identity"), after)
+    assert fields(without_field) == []
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_redundant_fields_and_missing_ones_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="not partitioned by day"):
         SpecChanges(table()).remove_source("ts", "day")
     voided = table(1)
-    without = changed(SpecChanges(voided).remove_field("c"), voided)
+    without = apply_changes(SpecChanges(voided).remove_field("c"), voided)
     assert isinstance(without.default_spec.fields[0].transform, VoidTransform)
     with pytest.raises(InvalidRequestError, match="no partition field 'c'"):
         SpecChanges(without).remove_field("c")
@@ -164,14 +164,14 @@ def test_changes_require_the_spec_they_were_made_on_95() -> None:
 
 def test_a_sort_order_replaces_the_one_before_87() -> None:
     metadata = table()
-    after = changed(SortChanges(metadata).asc("id").desc("ts", "day"), metadata)
+    after = apply_changes(SortChanges(metadata).asc("id").desc("ts", "day"), metadata)
     assert after.default_sort_order_id == 1
     assert [(f.direction, f.null_order) for f in after.default_sort_order.fields] == [
         ("asc", "nulls-first"),
         ("desc", "nulls-last"),
     ]
     assert AssertDefaultSortOrderId(1) in SortChanges(after).changes(after).requirements
-    assert changed(SortChanges(after), after).default_sort_order_id == 0
+    assert apply_changes(SortChanges(after), after).default_sort_order_id == 0
     same = SortChanges(after).asc("id").desc("ts", "day")
     assert same.changes(after).updates == ()
     with pytest.raises(InvalidRequestError, match="does not take"):

@@ -46,8 +46,8 @@ def summary(
 
 def test_every_kind_of_file_is_counted() -> None:
     kinds = [FileContent.DATA, FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES]
-    found = summary([a_file(k) for k in kinds], [a_file(k, rows=1) for k in kinds], {})
-    assert found == {
+    entries = summary([a_file(k) for k in kinds], [a_file(k, rows=1) for k in kinds], {})
+    assert entries == {
         "operation": "overwrite",
         "added-files-size": "30",
         "removed-files-size": "30",
@@ -70,21 +70,21 @@ def test_every_kind_of_file_is_counted() -> None:
 
 
 def test_partitions_are_summed_up_if_they_are_few() -> None:
-    found = summary([a_file()], [], {}, partition="p=1", partition_limit=1)
-    assert found["partition-summaries-included"] == "true"
-    assert found["partitions.p=1"] == "added-files-size=10,added-data-files=1,added-records=2"
+    entries = summary([a_file()], [], {}, partition="p=1", partition_limit=1)
+    assert entries["partition-summaries-included"] == "true"
+    assert entries["partitions.p=1"] == "added-files-size=10,added-data-files=1,added-records=2"
     # the whole of an unpartitioned table is no partition to name
-    found = summary([a_file()], [], {}, partition_limit=1)
-    assert [key for key in found if key.startswith("partitions.")] == []
+    entries = summary([a_file()], [], {}, partition_limit=1)
+    assert [key for key in entries if key.startswith("partitions.")] == []
 
 
 def test_totals_go_on_where_the_parent_has_them_and_never_below_zero_97() -> None:
     parent = {"total-records": "10", "total-data-files": "0", "total-files-size": "?"}
-    found = summary([a_file()], [a_file(), a_file()], parent)
-    assert found["total-records"] == "8"
-    assert "total-data-files" not in found
-    assert "total-files-size" not in found
-    assert "total-delete-files" not in found
+    entries = summary([a_file()], [a_file(), a_file()], parent)
+    assert entries["total-records"] == "8"
+    assert "total-data-files" not in entries
+    assert "total-files-size" not in entries
+    assert "total-delete-files" not in entries
     assert summary([], [], None)["total-records"] == "0"
 
 
@@ -113,8 +113,8 @@ def test_by_default_commits_of_others_do_not_count() -> None:
     assert policy.wait_ms(300, overtaken=296, elapsed_ms=0, jitter=0) is not None
     assert policy.wait_ms(300, overtaken=295, elapsed_ms=0, jitter=0) is None
     assert policy.wait_ms(300, overtaken=300, elapsed_ms=1_800_001, jitter=0) is None
-    asked = commit_retry_policy({"commit.retry.num-retries": "4"})
-    assert asked.wait_ms(5, overtaken=5, elapsed_ms=0, jitter=0) is None
+    configured = commit_retry_policy({"commit.retry.num-retries": "4"})
+    assert configured.wait_ms(5, overtaken=5, elapsed_ms=0, jitter=0) is None
 
 
 def test_the_policy_comes_from_table_properties() -> None:

@@ -90,14 +90,14 @@ class Snapshot:
                 for spec in self.specs.values()
             ]
         )
-        found: dict[str, set[str]] = {}
+        deletes_by_file: dict[str, set[str]] = {}
         for spec in self.specs.values():
             table = self._table(data, spec, ManifestContent.DATA, ())
             paths = table["file_path"].to_pylist()
             for row, refs in index.match(table, spec.spec_id).items():
                 assert len(refs) == len(set(refs))
-                found[paths[row]] = {name(r.file_path, r.content_offset) for r in refs}
-        return found
+                deletes_by_file[paths[row]] = {name(r.file_path, r.content_offset) for r in refs}
+        return deletes_by_file
 
     def _table(
         self,
@@ -136,23 +136,23 @@ def partitioned(*types: PrimitiveType) -> Snapshot:
 def test_equality_deletes_apply_to_strictly_older_data() -> None:
     """Conformance 22."""
     data = [at(n, a_file(f"d{n}")) for n in (1, 2, 3)]
-    found = unpartitioned().match(data, [at(2, equality("e"))])
-    assert found == {"d1": {"e"}}
+    matches = unpartitioned().match(data, [at(2, equality("e"))])
+    assert matches == {"d1": {"e"}}
 
 
 def test_position_deletes_apply_to_data_of_the_same_commit_too() -> None:
     """Conformance 22."""
     data = [at(n, a_file(f"d{n}")) for n in (1, 2, 3)]
-    found = unpartitioned().match(data, [at(2, deletes("p", POSITION))])
-    assert found == {"d1": {"p"}, "d2": {"p"}}
+    matches = unpartitioned().match(data, [at(2, deletes("p", POSITION))])
+    assert matches == {"d1": {"p"}, "d2": {"p"}}
 
 
 def test_vectors_apply_to_the_file_they_name() -> None:
     data = [at(1, a_file("d1")), at(1, a_file("d2")), at(3, a_file("d3"))]
-    found = unpartitioned().match(
+    matches = unpartitioned().match(
         data, [at(2, vector("v", "d1")), at(2, vector("v", "d3", 20)), at(2, vector("v", "x", 40))]
     )
-    assert found == {"d1": {"v@4"}}
+    assert matches == {"d1": {"v@4"}}
 
 
 def test_equality_deletes_of_an_unpartitioned_spec_are_global() -> None:
@@ -202,8 +202,8 @@ def test_partitions_are_equal_as_the_specification_says() -> None:
     data = [at(1, a_file(k, partition=(v, None))) for k, v in values.items()]
     delete = [at(2, equality(f"of {k}", partition=(v, None))) for k, v in values.items()]
     delete += [at(2, equality("other nan", partition=(other_nan, None)))]
-    found = snapshot.match(data, delete)
-    assert found == {
+    matches = snapshot.match(data, delete)
+    assert matches == {
         "nan": {"of nan", "other nan"},
         "zero": {"of zero"},
         "minus": {"of minus"},
@@ -317,12 +317,12 @@ def data_entries(draw: DrawFn) -> list[ManifestEntry]:
 
 @st.composite
 def delete_entries(draw: DrawFn, data: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-    found = []
+    entries = []
     of = {e.data_file.file_path: e.data_file for e in data}
     vectors = draw(st.lists(st.sampled_from(PATHS), unique=True, max_size=3))
     for i, path in enumerate(vectors):
         home = of.get(path, a_file(path, partition=(None,)))
-        found.append(vector("v", path, 10 * i, spec_id=home.spec_id, partition=home.partition))
+        entries.append(vector("v", path, 10 * i, spec_id=home.spec_id, partition=home.partition))
     for i in range(draw(st.integers(0, 5))):
         where = {
             "spec_id": draw(st.sampled_from([0, 1, 2])),
@@ -333,17 +333,17 @@ def delete_entries(draw: DrawFn, data: Sequence[ManifestEntry]) -> list[Manifest
         home = of.get(path, a_file(path, partition=(None,)))
         match kind:
             case "equality":
-                found.append(equality(f"e{i}", **where))
+                entries.append(equality(f"e{i}", **where))
             case "position":
                 low, high = sorted(draw(st.tuples(st.sampled_from(PATHS), st.sampled_from(PATHS))))
                 bounds = between(low, high) if low != high else {}
-                found.append(deletes(f"p{i}", POSITION, **bounds, **where))
+                entries.append(deletes(f"p{i}", POSITION, **bounds, **where))
             case "named":
-                named = {"spec_id": home.spec_id, "partition": home.partition}
-                found.append(deletes(f"n{i}", POSITION, referenced_data_file=path, **named))
+                values = {"spec_id": home.spec_id, "partition": home.partition}
+                entries.append(deletes(f"n{i}", POSITION, referenced_data_file=path, **values))
             case _:
-                found.append(deletes(f"b{i}", POSITION, **between(path, path), **where))
-    return [at(draw(SEQUENCE), f) for f in found]
+                entries.append(deletes(f"b{i}", POSITION, **between(path, path), **where))
+    return [at(draw(SEQUENCE), f) for f in entries]
 
 
 def bits(partition: tuple[Any, ...]) -> list[Any]:

@@ -54,12 +54,14 @@ from tests.support.strategies import (
 
 def metrics_table(files: Sequence[DataFile], field_id: int) -> pa.Table:
     """The columns of an entry table that a filter on one field looks at."""
-    found: dict[str, Any] = {"record_count": pa.array([f.record_count for f in files], pa.int64())}
+    columns: dict[str, Any] = {
+        "record_count": pa.array([f.record_count for f in files], pa.int64())
+    }
     for metric in FILTER_METRICS:
         type_ = pa.binary() if metric.endswith("bounds") else pa.int64()
         column = [(getattr(f, metric) or {}).get(field_id) for f in files]
-        found[metric_column(metric, field_id)] = pa.array(column, type_)
-    return pa.table(found)
+        columns[metric_column(metric, field_id)] = pa.array(column, type_)
+    return pa.table(columns)
 
 
 @st.composite
@@ -91,8 +93,8 @@ def test_metrics_of_columns_filter_like_metrics_of_one_file(data: st.DataObject)
     column, predicate = data.draw(one_column_predicates())
     some = data.draw(st.lists(files(column), max_size=5))
     one_by_one = compile_metrics_filter(predicate)
-    found = matching_metrics(metrics_table(some, column.field_id), predicate)
-    assert found.tolist() == [one_by_one(f) for f in some]
+    mask = matching_metrics(metrics_table(some, column.field_id), predicate)
+    assert mask.tolist() == [one_by_one(f) for f in some]
 
 
 def partition_table(column: BoundColumn, some: Sequence[Any]) -> pa.Table:
@@ -105,9 +107,9 @@ def partition_table(column: BoundColumn, some: Sequence[Any]) -> pa.Table:
 def test_partition_columns_filter_like_one_partition_tuple(data: st.DataObject) -> None:
     column, predicate = data.draw(one_column_predicates())
     some = data.draw(st.lists(nullable(column.type), max_size=6))
-    found = matching_partitions(partition_table(column, some), predicate)
+    mask = matching_partitions(partition_table(column, some), predicate)
     expected = [evaluate(predicate, {column.field_id: v}) is True for v in some]
-    assert found.tolist() == expected
+    assert mask.tolist() == expected
 
 
 @given(st.data())
@@ -119,8 +121,8 @@ def test_predicates_over_several_partition_fields_agree_too(data: st.DataObject)
     )
     arrays = [pa.array([r[i] for r in rows], physical_type(c.type)) for i, c in enumerate(fields)]
     table = pa.table({"partition": pa.StructArray.from_arrays(arrays, ["1", "2"])})
-    found = matching_partitions(table, predicate)
-    assert found.tolist() == [
+    mask = matching_partitions(table, predicate)
+    assert mask.tolist() == [
         evaluate(predicate, {1: first, 2: second}) is True for first, second in rows
     ]
 
@@ -128,12 +130,12 @@ def test_predicates_over_several_partition_fields_agree_too(data: st.DataObject)
 @given(st.data())
 def test_bounds_decode_like_one_bound(data: st.DataObject) -> None:
     type_: PrimitiveType = data.draw(st.sampled_from(PRIMITIVE_TYPES))
-    stored = st.one_of(
+    bounds = st.one_of(
         st.none(), values(type_).map(lambda v: value_to_bytes(type_, v)), st.binary(max_size=17)
     )
-    some = data.draw(st.lists(stored, max_size=6))
-    found = decode_bounds(pa.array(some, pa.binary()), type_).to_pylist()
-    for data_bytes, value in zip(some, found, strict=True):
+    some = data.draw(st.lists(bounds, max_size=6))
+    decoded = decode_bounds(pa.array(some, pa.binary()), type_).to_pylist()
+    for data_bytes, value in zip(some, decoded, strict=True):
         # unknown is always safe; what is decoded must be the same
         if value is not None:
             assert value == decode_bound(type_, data_bytes)
@@ -154,33 +156,33 @@ def test_bounds_decode_like_one_bound(data: st.DataObject) -> None:
     ],
 )
 def test_bounds_written_before_a_promotion_are_read(
-    type_: PrimitiveType, stored: bytes, value: Any
+    type_: PrimitiveType, bound: bytes, value: Any
 ) -> None:
     """Conformance 41."""
-    assert decode_bounds(pa.array([stored, None]), type_).to_pylist() == [value, None]
+    assert decode_bounds(pa.array([bound, None]), type_).to_pylist() == [value, None]
 
 
 def test_a_date_beyond_the_promoted_type_is_unknown() -> None:
-    stored = pa.array([struct.pack("<i", 2**31 - 1), struct.pack("<q", 5)])
-    assert decode_bounds(stored, TimestampNsType()).to_pylist() == [None, 5]
+    bounds = pa.array([struct.pack("<i", 2**31 - 1), struct.pack("<q", 5)])
+    assert decode_bounds(bounds, TimestampNsType()).to_pylist() == [None, 5]
 
 
 def test_decimal_bounds_have_any_width() -> None:
     """Conformance 45."""
-    stored = pa.array(
+    bounds = pa.array(
         [b"\x00", b"\x7f", b"\x00\x80", b"\x80", b"\xff" * 16, b"\x00" * 15 + b"\x05"]
     )
-    found = decode_bounds(stored, DecimalType(9, 2)).to_pylist()
-    assert [str(d) for d in found] == ["0.00", "1.27", "1.28", "-1.28", "-0.01", "0.05"]
+    values = decode_bounds(bounds, DecimalType(9, 2)).to_pylist()
+    assert [str(d) for d in values] == ["0.00", "1.27", "1.28", "-1.28", "-0.01", "0.05"]
 
 
 @pytest.mark.parametrize("precision", [9, 38])
 def test_a_decimal_bound_of_too_many_digits_is_unknown(precision: int) -> None:
     limit = 10**precision
     numbers = [limit - 1, limit, 1 - limit, -limit, 2**127 - 1, -(2**127)]
-    stored = pa.array([n.to_bytes(16, "big", signed=True) for n in numbers])
-    found = decode_bounds(stored, DecimalType(precision, 2)).to_pylist()
-    assert [d and d.scaleb(2, Context(prec=40)) for d in found] == [
+    bounds = pa.array([n.to_bytes(16, "big", signed=True) for n in numbers])
+    values = decode_bounds(bounds, DecimalType(precision, 2)).to_pylist()
+    assert [d and d.scaleb(2, Context(prec=40)) for d in values] == [
         limit - 1,
         None,
         1 - limit,
@@ -205,8 +207,8 @@ def test_in_with_very_many_literals_is_asked_as_a_range() -> None:
         )
         for at in (-1, 3, 999)
     ]
-    found = matching_metrics(metrics_table(some, 1), BoundSet("in", column, literals))
-    assert found.tolist() == [False, True, False]
+    mask = matching_metrics(metrics_table(some, 1), BoundSet("in", column, literals))
+    assert mask.tolist() == [False, True, False]
 
 
 def test_slices_of_a_table_filter_like_the_table() -> None:

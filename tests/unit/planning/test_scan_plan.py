@@ -182,14 +182,14 @@ def test_an_unknown_spec_is_refused() -> None:
 
 def test_manifests_without_live_files_are_skipped() -> None:
     io = MemoryFileIO()
-    gone = listed(
+    without_files = listed(
         io,
         [deleted(a_file("a", partition=(1,)))],
         schema=SCHEMA,
         spec=BY_NUMBER,
         name="gone",
     )
-    planned = plan(io, [gone])
+    planned = plan(io, [without_files])
     assert list(planned.tasks()) == []
     assert planned.statistics.manifests_kept == 0
 
@@ -310,9 +310,11 @@ def test_equality_deletes_are_left_out_by_sound_bounds_only() -> None:
             name="positions",
         ),
     ]
-    found = {t.file_path: {d.file_path for d in t.deletes} for t in plan(io, manifests).tasks()}
+    deletes_by_file = {
+        t.file_path: {d.file_path for d in t.deletes} for t in plan(io, manifests).tasks()
+    }
     always = {"of something", "of another column", "positions"}
-    assert found == {
+    assert deletes_by_file == {
         "low": {"of 3", "of 5 to 6", *always},
         "high": {"of 5 to 6", *always},
         "null": {"of null", *always},
@@ -337,17 +339,17 @@ def file_of(path: str, spec: PartitionSpec, some: Sequence[Row]) -> DataFile:
     for f in spec.fields:
         source = BOUND[f.source_id - 1]
         partition.append(apply_transform(f.transform, source.type, first[f.source_id]))
-    known = {c.field_id: [r[c.field_id] for r in some if r[c.field_id] is not None] for c in BOUND}
+    values = {c.field_id: [r[c.field_id] for r in some if r[c.field_id] is not None] for c in BOUND}
     type_by_id = {c.field_id: c.type for c in BOUND}
     return a_file(
         path,
         spec_id=spec.spec_id,
         partition=tuple(partition),
         record_count=len(some),
-        value_counts={i: len(some) for i in known},
-        null_value_counts={i: len(some) - len(v) for i, v in known.items()},
-        lower_bounds={i: value_to_bytes(type_by_id[i], min(v)) for i, v in known.items() if v},
-        upper_bounds={i: value_to_bytes(type_by_id[i], max(v)) for i, v in known.items() if v},
+        value_counts={i: len(some) for i in values},
+        null_value_counts={i: len(some) - len(v) for i, v in values.items()},
+        lower_bounds={i: value_to_bytes(type_by_id[i], min(v)) for i, v in values.items() if v},
+        upper_bounds={i: value_to_bytes(type_by_id[i], max(v)) for i, v in values.items() if v},
     )
 
 
@@ -378,7 +380,7 @@ def test_no_file_with_a_matching_row_is_pruned(
     """Conformance 57."""
     io = MemoryFileIO()
     manifests = []
-    wanted = set()
+    matching = set()
     proved = {}
     for i, (spec, files) in enumerate(groups):
         files = [(replace(f, file_path=f"{i}/{f.file_path}"), some) for f, some in files]
@@ -387,7 +389,7 @@ def test_no_file_with_a_matching_row_is_pruned(
         for f, some in files:
             matches = [evaluate(predicate, row) is True for row in some]
             if any(matches):
-                wanted.add(f.file_path)
+                matching.add(f.file_path)
             proved[f.file_path] = all(matches)
     planned = ScanPlan(
         metadata=table(),
@@ -396,7 +398,7 @@ def test_no_file_with_a_matching_row_is_pruned(
         read_entries=partial(read_entries, io),
     )
     tasks = list(planned.tasks())
-    assert wanted <= {t.file_path for t in tasks}
+    assert matching <= {t.file_path for t in tasks}
     assert all(proved[t.file_path] for t in tasks if t.filter_satisfied)
 
 

@@ -117,9 +117,9 @@ def test_a_file_of_few_rows_is_cut_into_no_more_ranges_than_it_has_rows() -> Non
 
 def test_the_files_of_a_scan_are_cut_only_so_often() -> None:
     splitter = Splitter(1)
-    made = [splitter.ranges(2**62, "parquet", 2**40, None) for _ in range(100)]
-    assert sum(len(ranges) - 1 for ranges in made) <= MAX_CUTS
-    assert made[-1] == [(0, 2**62)]
+    ranges_of_files = [splitter.ranges(2**62, "parquet", 2**40, None) for _ in range(100)]
+    assert sum(len(ranges) - 1 for ranges in ranges_of_files) <= MAX_CUTS
+    assert ranges_of_files[-1] == [(0, 2**62)]
     assert len(splitter.ranges(3, "parquet", 3, None)) == 3, "what is left is used"
 
 

@@ -15,14 +15,14 @@ from iceberg_pyspark.spark.bridge.class_jar import MAX_JARS, class_jar
 ONE = {"A.class": b"1", "B.class": b"2" * 1000}
 
 
-def made(parent: Path | None, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
+def jar_of(parent: Path | None, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
     """The jar of a session that compiles if it must."""
     with class_jar(None if parent is None else str(parent), made_of, lambda: classes) as jar:
         assert classes_in(jar) == classes
         return jar
 
 
-def kept(parent: Path, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
+def cached_jar_of(parent: Path, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
     """The jar of a session that need not compile."""
     with class_jar(str(parent), made_of, lambda: pytest.fail("compiled again")) as jar:
         assert classes_in(jar) == classes
@@ -35,12 +35,12 @@ def classes_in(jar: Path) -> dict[str, bytes]:
 
 
 def test_what_is_made_of_the_same_is_compiled_once(tmp_path: Path) -> None:
-    first = made(tmp_path, "a")
-    assert kept(tmp_path, "a") == first
-    other = made(tmp_path, "b", {"A.class": b"other"})
+    first = jar_of(tmp_path, "a")
+    assert cached_jar_of(tmp_path, "a") == first
+    other = jar_of(tmp_path, "b", {"A.class": b"other"})
     assert other != first
-    assert kept(tmp_path, "b", {"A.class": b"other"}) == other
-    assert kept(tmp_path, "a") == first
+    assert cached_jar_of(tmp_path, "b", {"A.class": b"other"}) == other
+    assert cached_jar_of(tmp_path, "a") == first
     assert stat.S_IMODE(first.stat().st_mode) == 0o600
 
 
@@ -70,7 +70,7 @@ def exchange(jar: Path) -> None:
 
 def take_the_name(jar: Path) -> None:
     """A jar that is whole, and is what another name says."""
-    other = made(jar.parent, "something else", {"A.class": b"of something else"})
+    other = jar_of(jar.parent, "something else", {"A.class": b"of something else"})
     jar.write_bytes(other.read_bytes())
 
 
@@ -88,7 +88,7 @@ def link(jar: Path) -> None:
     "change", [cut, empty, flip, add, exchange, take_the_name, let_others_write, link]
 )
 def test_what_was_changed_is_compiled_again(tmp_path: Path, change: Callable[[Path], None]) -> None:
-    change(made(tmp_path, "a"))
+    change(jar_of(tmp_path, "a"))
     compiled = 0
 
     def count() -> dict[str, bytes]:
@@ -99,12 +99,12 @@ def test_what_was_changed_is_compiled_again(tmp_path: Path, change: Callable[[Pa
     with class_jar(str(tmp_path), "a", count) as jar:
         assert classes_in(jar) == ONE
     assert compiled == 1
-    assert kept(tmp_path, "a") == jar
+    assert cached_jar_of(tmp_path, "a") == jar
     assert not jar.is_symlink()
 
 
 def test_of_another_user_nothing_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made(tmp_path, "a")
+    jar_of(tmp_path, "a")
     monkeypatch.setattr(os, "getuid", lambda: 54321)
     compiled: list[bool] = []
 
@@ -128,7 +128,7 @@ def test_nothing_is_kept_of_a_failure(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
-    assert made(tmp_path, "a").parent != tmp_path
+    assert jar_of(tmp_path, "a").parent != tmp_path
     assert not list(tmp_path.iterdir())
 
 
@@ -148,13 +148,13 @@ def test_a_jar_is_on_the_disk_before_it_has_its_name(
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "replace", replace)
-    made(tmp_path, "a")
+    jar_of(tmp_path, "a")
     assert steps == ["file", "name", "folder"]
 
 
 def test_two_sessions_that_compile_at_once_make_one_jar(tmp_path: Path) -> None:
     def slower() -> dict[str, bytes]:
-        made(tmp_path, "a")
+        jar_of(tmp_path, "a")
         return dict(ONE)
 
     with class_jar(str(tmp_path), "a", slower) as jar:
@@ -162,34 +162,34 @@ def test_two_sessions_that_compile_at_once_make_one_jar(tmp_path: Path) -> None:
 
 
 def test_jars_unused_for_longest_are_removed_and_open_ones_go_on(tmp_path: Path) -> None:
-    first, second = made(tmp_path, "first"), made(tmp_path, "second")
+    first, second = jar_of(tmp_path, "first"), jar_of(tmp_path, "second")
     os.utime(first, (1000, 1000))
     os.utime(second, (2000, 2000))
-    kept(tmp_path, "first")
+    cached_jar_of(tmp_path, "first")
     for i in range(MAX_JARS - 2):
-        made(tmp_path, str(i))
+        jar_of(tmp_path, str(i))
     with zipfile.ZipFile(second) as opened:
-        made(tmp_path, "one more")
+        jar_of(tmp_path, "one more")
         assert not second.exists()
         assert opened.read("A.class") == b"1"
     assert len(os.listdir(tmp_path)) == MAX_JARS
-    kept(tmp_path, "first")
-    made(tmp_path, "second")
+    cached_jar_of(tmp_path, "first")
+    jar_of(tmp_path, "second")
 
 
 def test_what_a_killed_session_left_is_removed_later(tmp_path: Path) -> None:
     left = tmp_path / f"x{module._UNFINISHED}"
     left.write_bytes(b"half")
-    made(tmp_path, "a")
+    jar_of(tmp_path, "a")
     assert left.exists()
     long_ago = time.time() - 2 * module._UNFINISHED_SECONDS
     os.utime(left, (long_ago, long_ago))
-    made(tmp_path, "b")
+    jar_of(tmp_path, "b")
     assert not left.exists()
 
 
 def test_without_a_folder_of_the_user_a_jar_is_temporary() -> None:
-    first, second = made(None, "a"), made(None, "a")
+    first, second = jar_of(None, "a"), jar_of(None, "a")
     assert first != second
     assert not first.parent.exists()
     assert not second.parent.exists()

@@ -10,7 +10,7 @@ from iceberg_pyspark.spark.bridge.hidden_secrets import _Commands
 from tests.support.secret_forms import new_secret
 
 
-def shown(*messages: str) -> list[str]:
+def logged_lines(*messages: str) -> list[str]:
     """What a thread's messages are logged as, one after the other."""
     commands = _Commands()
     records = [
@@ -34,14 +34,14 @@ def shown(*messages: str) -> list[str]:
 )
 def test_no_argument_shows_a_secret(command: str) -> None:
     secret = new_secret()
-    (said,) = shown(command.format(secret))
-    assert secret not in said
-    assert "***" in said
+    (line,) = logged_lines(command.format(secret))
+    assert secret not in line
+    assert "***" in line
 
 
 def test_the_answer_to_a_key_is_hidden_and_no_other() -> None:
     get = "Command to send: c\no1\nget\nsspark.sql.catalog.lake.{}\ne\n"
-    assert shown(
+    assert logged_lines(
         get.format("token"),
         "Answer received: !ysabc",
         get.format("type"),
@@ -57,9 +57,11 @@ def test_the_answer_to_a_key_is_hidden_and_no_other() -> None:
         "Command to send: c\no2\n_2\ne\n",
         "Answer received: !yro5",
     ]
-    assert shown("Answer received: !ysa.token", "Answer received: !ysabc")[1].endswith("!ys***")
+    assert logged_lines("Answer received: !ysa.token", "Answer received: !ysabc")[1].endswith(
+        "!ys***"
+    )
 
 
 def test_what_is_no_secret_is_logged_as_it_is() -> None:
-    said = "Command to send: c\no1\noption\nspath\nsdb.t\ns\ne\n"
-    assert shown(said) == [said]
+    line = "Command to send: c\no1\noption\nspath\nsdb.t\ns\ne\n"
+    assert logged_lines(line) == [line]

@@ -61,17 +61,17 @@ def constants(*modules: object) -> set[str]:
 
 
 def test_columns_that_only_plans_have() -> None:
-    known = constants(native_columns, equality_deletes, files, scan, change_columns, merge)
-    found = {
+    python_columns = constants(native_columns, equality_deletes, files, scan, change_columns, merge)
+    java_columns = {
         text
         for lot in lots.BUILDS_ON
         for name in lots.classes_of(lot)
         for text in texts(name)
         if text.startswith("__ice_")
     }
-    assert found - JAVA_ONLY == {files.ORDINAL, scan.POSITION, merge._FROM_SOURCE}
-    assert found - JAVA_ONLY <= known
-    assert not JAVA_ONLY & known
+    assert java_columns - JAVA_ONLY == {files.ORDINAL, scan.POSITION, merge._FROM_SOURCE}
+    assert java_columns - JAVA_ONLY <= python_columns
+    assert not JAVA_ONLY & python_columns
 
 
 def test_settings_of_locations() -> None:
@@ -110,18 +110,18 @@ def test_columns_to_write() -> None:
 
 
 def test_numbers_of_a_plan() -> None:
-    made = re.findall(r'"(\w+)": ', inspect.getsource(scan._metrics))
-    assert made
-    shown = texts("IcebergPyParquetScan")
-    assert set(made) <= shown
+    metrics = re.findall(r'"(\w+)": ', inspect.getsource(scan._metrics))
+    assert metrics
+    java_texts = texts("IcebergPyParquetScan")
+    assert set(metrics) <= java_texts
 
 
 def test_kinds_of_values() -> None:
     source = java("IcebergPyRowValues")
     kinds = {v.__name__: v for v in get_args(values.Value) if v is not Column}
-    known = re.findall(r'is\.equals\("(\w+)"\)', source)
+    java_kinds = re.findall(r'is\.equals\("(\w+)"\)', source)
     unread = values.Unused.__name__
-    assert sorted([*known, unread]) == sorted(kinds)
+    assert sorted([*java_kinds, unread]) == sorted(kinds)
     assert f'"{unread}".equals' in java("IcebergPyChangedRows")
     assert keys_read("IcebergPyRowValues") == {"is"} | names_of(*kinds.values())
     assert keys_read("IcebergPyObjects") == {"is", "id"}
@@ -149,11 +149,11 @@ def test_statements_taken_apart() -> None:
     assert kinds == set(
         get_args(inspect.get_annotations(statements.AnalysedStatement, eval_str=True)["kind"])
     )
-    listed = [
+    arguments = [
         set(re.findall(r'"(\w+)",', m)) for m in re.findall(r"arguments\((.*?);", source, re.S)
     ]
-    assert names_of(statements.AnalysedAssignment) in listed
-    assert names_of(statements.AnalysedClause) in listed
+    assert names_of(statements.AnalysedAssignment) in arguments
+    assert names_of(statements.AnalysedClause) in arguments
     ops = {*re.findall(r'op = "(\w+)"', source)}
     assert ops == set(
         get_args(inspect.get_annotations(statements.AnalysedClause, eval_str=True)["op"])
@@ -161,15 +161,15 @@ def test_statements_taken_apart() -> None:
 
 
 def test_equalities_of_a_condition() -> None:
-    (made,) = re.findall(r"arguments\((.*?);", java("IcebergPyJoins"), re.DOTALL)
-    asked = re.findall(r'\be\["(\w+)"\]', inspect.getsource(joins._equalities))
-    assert set(re.findall(r'"(\w+)"', made)) == set(asked)
+    (arguments,) = re.findall(r"arguments\((.*?);", java("IcebergPyJoins"), re.DOTALL)
+    keys = re.findall(r'\be\["(\w+)"\]', inspect.getsource(joins._equalities))
+    assert set(re.findall(r'"(\w+)"', arguments)) == set(keys)
 
 
 def test_kinds_of_hashes() -> None:
-    said = set(re.findall(r'murmur3\(.*?, "(\w+)"\)', inspect.getsource(transform_columns)))
-    assert set(re.findall(r'kind\.equals\("(\w+)"\)', java("IcebergPyMurmur3"))) <= said
-    assert said == {"long", "text", "bytes", "decimal"}
+    kinds = set(re.findall(r'murmur3\(.*?, "(\w+)"\)', inspect.getsource(transform_columns)))
+    assert set(re.findall(r'kind\.equals\("(\w+)"\)', java("IcebergPyMurmur3"))) <= kinds
+    assert kinds == {"long", "text", "bytes", "decimal"}
 
 
 @cache

@@ -29,7 +29,7 @@ class NotingFileIO(MemoryFileIO):
         return super().open_input(location)
 
 
-def stored(io: MemoryFileIO, path: str, rows: pa.Table) -> str:
+def write_file(io: MemoryFileIO, path: str, rows: pa.Table) -> str:
     out = streams.BytesIO()
     pq.write_table(rows, out)
     io.write_bytes(path, out.getvalue())
@@ -64,8 +64,8 @@ def test_files_whose_size_cannot_be_true(size: int, offsets: list[int], wrong: b
     right = entries(("right", "parquet", [4]), ("orc", "orc", [4, 5000]))
     table = entries(("own", "parquet", offsets))
     table = table.set_column(3, "file_size_in_bytes", pa.array([size], pa.int64()))
-    found = misread_files(io, pa.concat_tables([right, table, right]))
-    assert found == ({"own"} if wrong else set())
+    misread = misread_files(io, pa.concat_tables([right, table, right]))
+    assert misread == ({"own"} if wrong else set())
     # of an ORC file the file system is asked, unless its size is one of no file
     as_orc = table.set_column(1, "file_format", pa.array(["orc"]))
     assert misread_files(io, as_orc) == ({"own"} if size != 1000 and wrong else set())
@@ -74,10 +74,10 @@ def test_files_whose_size_cannot_be_true(size: int, offsets: list[int], wrong: b
 def test_only_files_without_split_offsets_are_looked_into_and_once() -> None:
     io = NotingFileIO()
     table = entries(
-        (stored(io, "own", PLAIN), "parquet", [4]),
-        (stored(io, "plain", PLAIN), "parquet", None),
-        (stored(io, "empty", PLAIN), "parquet", []),
-        (stored(io, "with-id", WITH_ID), "parquet", None),
+        (write_file(io, "own", PLAIN), "parquet", [4]),
+        (write_file(io, "plain", PLAIN), "parquet", None),
+        (write_file(io, "empty", PLAIN), "parquet", []),
+        (write_file(io, "with-id", WITH_ID), "parquet", None),
         ("avro", "avro", None),
         ("lost", "parquet", None),
     )

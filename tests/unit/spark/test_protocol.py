@@ -78,9 +78,9 @@ def test_what_does_not_fit_is_refused_by_its_name(operation: str, text: Any, why
 
 def test_a_plan_comes_beside_its_question() -> None:
     plan = object()
-    found = question_in("dml.run", ['{"session":"s"}', plan])
-    assert isinstance(found, DmlRun)
-    assert found.plan is plan
+    question = question_in("dml.run", ['{"session":"s"}', plan])
+    assert isinstance(question, DmlRun)
+    assert question.plan is plan
 
 
 def test_parts_go_beside_their_answer() -> None:
@@ -92,10 +92,10 @@ def test_messages_show_no_options() -> None:
 
 
 def failing(error: Exception) -> AskingSessions:
-    def named(_handle: str) -> NoReturn:
+    def session_of(_handle: str) -> NoReturn:
         raise error
 
-    return AskingSessions(named, named)
+    return AskingSessions(session_of, session_of)
 
 
 RENAME = f'{{{TABLE},"to_namespace":["other"],"to_name":"u"}}'
@@ -113,11 +113,11 @@ RENAME = f'{{{TABLE},"to_namespace":["other"],"to_name":"u"}}'
 def test_an_error_is_an_answer(
     error: Exception, operation: str, question: str, about: tuple[tuple[str, ...], str | None]
 ) -> None:
-    found = msgspec.json.decode(answer(failing(error), operation, question), type=Failure)
+    failure = msgspec.json.decode(answer(failing(error), operation, question), type=Failure)
     ours = not isinstance(error, ValueError)
-    assert found.error == (type(error).__name__ if ours else "")
-    assert found.message == (str(error) if ours else "ValueError: ?")
-    assert (found.namespace, found.name) == about
+    assert failure.error == (type(error).__name__ if ours else "")
+    assert failure.message == (str(error) if ours else "ValueError: ?")
+    assert (failure.namespace, failure.name) == about
 
 
 def test_no_other_answer_looks_like_an_error() -> None:
@@ -141,8 +141,8 @@ def sources() -> dict[str, str]:
 
 @cache
 def by_hand() -> str:
-    made = java_files()
-    return "\n".join(text for name, text in sources().items() if name not in made)
+    generated = java_files()
+    return "\n".join(text for name, text in sources().items() if name not in generated)
 
 
 def without_blanks(text: str) -> str:
@@ -151,36 +151,38 @@ def without_blanks(text: str) -> str:
 
 def test_java_s_side_is_written_from_the_protocol() -> None:
     written = {n: t for n, t in sources().items() if t.startswith(HEADER)}
-    made = java_files()
-    assert set(written) == set(made), "run `make protocol`"
-    for name, text in made.items():
+    generated = java_files()
+    assert set(written) == set(generated), "run `make protocol`"
+    for name, text in generated.items():
         assert without_blanks(written[name]) == without_blanks(text), f"{name}: `make protocol`"
 
 
 def test_java_asks_what_the_table_has() -> None:
-    asked = {
+    operations = {
         (name, operation)
         for name, text in sources().items()
         for operation in re.findall(r'\bask\(\s*"([^"]+)"', text)
     }
-    assert asked == {(f"{QUESTIONS}.java", operation) for operation in OPERATIONS}
+    assert operations == {(f"{QUESTIONS}.java", operation) for operation in OPERATIONS}
 
 
 def test_java_uses_every_question_and_reads_all_of_every_answer() -> None:
     called = set(re.findall(rf"\b{QUESTIONS}\s*\.(\w+)\(", by_hand()))
     assert called >= {method_of(row) for row in OPERATIONS.values()}
-    made = java_files()[f"{QUESTIONS}.java"]
-    assert called == set(re.findall(r"static \w+ (\w+)\(", made))
+    questions = java_files()[f"{QUESTIONS}.java"]
+    assert called == set(re.findall(r"static \w+ (\w+)\(", questions))
     read = set(re.findall(r"\.(\w+)\(\)", by_hand()))
     for message in answer_classes():
         assert read >= set(accessors(message)), message
 
 
 def test_python_knows_the_operators_that_java_names() -> None:
-    named = {op for text in sources().values() for op in re.findall(r'\bnode\(\s*"(\w+)"', text)}
-    assert named >= {"and", "or", "not", "in", "starts_with", "other"}
-    known = set(re.findall(r'"(\w+)"', inspect.getsource(filters)))
-    assert named - known == {"other"}
+    java_operators = {
+        op for text in sources().values() for op in re.findall(r'\bnode\(\s*"(\w+)"', text)
+    }
+    assert java_operators >= {"and", "or", "not", "in", "starts_with", "other"}
+    python_operators = set(re.findall(r'"(\w+)"', inspect.getsource(filters)))
+    assert java_operators - python_operators == {"other"}
 
 
 def test_java_writes_every_word_that_python_knows() -> None:
@@ -189,6 +191,6 @@ def test_java_writes_every_word_that_python_knows() -> None:
 
 
 def test_java_names_errors_that_there_are() -> None:
-    named = set(re.findall(r'\bkind\.equals\("(\w+)"\)', sources()["IcebergPyBridge.java"]))
-    assert named
-    assert named <= vars(errors).keys()
+    java_errors = set(re.findall(r'\bkind\.equals\("(\w+)"\)', sources()["IcebergPyBridge.java"]))
+    assert java_errors
+    assert java_errors <= vars(errors).keys()

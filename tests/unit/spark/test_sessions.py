@@ -37,8 +37,8 @@ class Jvm:
     def abandoned_handles(self) -> list[str] | None:
         if not self.answers:
             return None
-        told, self.gone = self.gone, []
-        return told
+        handles, self.gone = self.gone, []
+        return handles
 
 
 class Bridge:
@@ -114,27 +114,29 @@ def at_once(run: Callable[[int], Any]) -> list[Any]:
 
 
 def test_one_session_begins_once_for_all_threads(record: Record, jvm: Jvm) -> None:
-    found = at_once(lambda _: record.install(Bridge(jvm, "a-1")))
+    sessions = at_once(lambda _: record.install(Bridge(jvm, "a-1")))
     assert record.began == ["a-1"]
-    assert len({id(session) for session in found}) == 1
-    assert record.sessions.session("a-1") is found[0]
-    assert record.sessions.catalogs("a-1") is found[0].catalogs
+    assert len({id(session) for session in sessions}) == 1
+    assert record.sessions.session("a-1") is sessions[0]
+    assert record.sessions.catalogs("a-1") is sessions[0].catalogs
 
 
 def test_sessions_of_their_own_begin_once_each(record: Record, jvm: Jvm) -> None:
-    found = at_once(lambda n: record.install(Bridge(jvm, f"a-{n}")))
+    sessions = at_once(lambda n: record.install(Bridge(jvm, f"a-{n}")))
     assert sorted(record.began) == sorted(f"a-{n}" for n in range(THREADS))
-    assert [session.handle for session in found] == [f"a-{n}" for n in range(THREADS)]
-    assert len({id(session.catalogs) for session in found}) == THREADS
+    assert [session.handle for session in sessions] == [f"a-{n}" for n in range(THREADS)]
+    assert len({id(session.catalogs) for session in sessions}) == THREADS
 
 
 def test_who_asks_and_who_installs_at_once_meet_the_same_session(record: Record, jvm: Jvm) -> None:
     bridge = Bridge(jvm, "a-1")
-    kept = record.install(Bridge(jvm, "a-0"))
-    found = at_once(lambda n: record.sessions.session("a-1") if n % 2 else record.install(bridge))
-    assert len({id(session) for session in found}) == 1
+    first = record.install(Bridge(jvm, "a-0"))
+    sessions = at_once(
+        lambda n: record.sessions.session("a-1") if n % 2 else record.install(bridge)
+    )
+    assert len({id(session) for session in sessions}) == 1
     assert record.began == ["a-0", "a-1"]
-    assert found[0] is not kept
+    assert sessions[0] is not first
 
 
 def test_installing_and_uninstalling_at_once_ends_as_one_of_them(record: Record, jvm: Jvm) -> None:
@@ -162,13 +164,13 @@ def test_a_session_of_no_jvm_or_that_nobody_knows_there_is_refused(
 
 def test_an_unknown_session_is_asked_of_its_own_jvm(record: Record, jvm: Jvm) -> None:
     other = Jvm("b")
-    kept = [record.install(Bridge(jvm, "a-1")), record.install(Bridge(other, "b-1"))]
+    sessions = [record.install(Bridge(jvm, "a-1")), record.install(Bridge(other, "b-1"))]
     other.there.add("b-2")
     assert record.sessions.session("b-2").handle == "b-2"
     jvm.there.add("b-3")
     with pytest.raises(InvalidRequestError):
         record.sessions.session("b-3")
-    assert len(kept) == 2
+    assert len(sessions) == 2
 
 
 def test_a_session_that_was_uninstalled_leaves_nothing(record: Record, jvm: Jvm) -> None:
@@ -210,9 +212,9 @@ def test_what_the_jvm_asks_for_no_more_is_forgotten_as_sessions_double(
 def test_another_context_forgets_those_of_the_stopped_one(record: Record, jvm: Jvm) -> None:
     for context in range(5):
         jvm.context = Context()
-        kept = [record.install(Bridge(jvm, f"a-{context}-{n}")) for n in range(3)]
-        assert len(record.sessions) == len(kept)
-        jvm.gone = [session.handle for session in kept]
+        sessions = [record.install(Bridge(jvm, f"a-{context}-{n}")) for n in range(3)]
+        assert len(record.sessions) == len(sessions)
+        jvm.gone = [session.handle for session in sessions]
         jvm.there.clear()
 
 

@@ -281,9 +281,9 @@ def test_original_names_are_kept_beside_sanitised_ones() -> None:
 def test_defaults_become_avro_defaults(type_: Type, default: Any, avro: Any) -> None:
     """Conformance 71."""
     field = NestedField(field_id=1, name="a", type=type_, initial_default=default)
-    (found,) = record_schema(StructType((field,)), "r")["fields"]
-    assert found["default"] == avro
-    assert found["type"][1] == "null"
+    (avro_field,) = record_schema(StructType((field,)), "r")["fields"]
+    assert avro_field["default"] == avro
+    assert avro_field["type"][1] == "null"
 
 
 def test_a_type_without_avro_form_is_refused() -> None:

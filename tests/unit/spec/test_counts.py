@@ -21,8 +21,8 @@ def test_no_other_number_is_a_count(number: int) -> None:
 
 @given(st.text(st.characters(categories=["Nd", "No"]) | st.sampled_from("0123456789+-_. ")))
 def test_only_plain_digits_are_a_count(text: str) -> None:
-    found = count_in(text)
-    assert found is None or (set(text) <= set("0123456789") and found == int(text))
+    count = count_in(text)
+    assert count is None or (set(text) <= set("0123456789") and count == int(text))
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,10 @@ def test_a_snapshot_in_a_notebook_has_its_whole_summary_but_secrets() -> None:
 
 def test_a_name_of_control_characters_stays_on_its_line() -> None:
     name = NestedField(field_id=1, name="a\n2: b\x1b[31m", type=LongType(), doc="\ud800")
-    shown = repr(Schema(fields=(name,)))
-    assert len(shown.splitlines()) == 3
-    assert "\x1b" not in shown
-    shown.encode("utf-8")
+    text = repr(Schema(fields=(name,)))
+    assert len(text.splitlines()) == 3
+    assert "\x1b" not in text
+    text.encode("utf-8")
 
 
 def test_shown_text_has_no_password() -> None:
@@ -79,5 +79,5 @@ def test_a_time_that_no_calendar_has_is_shown_as_it_is() -> None:
 
 
 def test_transforms_are_written_as_sql_does() -> None:
-    shown = [transform_text(t, "c") for t in (IdentityTransform(), BucketTransform(8))]
-    assert [*shown, transform_text(MonthTransform(), "c")] == ["c", "bucket(8, c)", "months(c)"]
+    texts = [transform_text(t, "c") for t in (IdentityTransform(), BucketTransform(8))]
+    assert [*texts, transform_text(MonthTransform(), "c")] == ["c", "bucket(8, c)", "months(c)"]

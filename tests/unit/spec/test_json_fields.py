@@ -147,9 +147,9 @@ def _places(value: Any, path: str = "") -> Iterator[tuple[list[Any], str]]:
     elif isinstance(value, list):
         children = iter(enumerate(value))
     for key, child in children:
-        named = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
-        yield [key], named
-        for keys, below in _places(child, named):
+        place = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
+        yield [key], place
+        for keys, below in _places(child, place):
             yield [key, *keys], below
 
 
@@ -157,12 +157,12 @@ _PLACES = list(_places(METADATA))
 
 
 def _with(keys: list[Any], value: Any) -> dict[str, Any]:
-    changed = copy.deepcopy(METADATA)
-    at: Any = changed
+    metadata = copy.deepcopy(METADATA)
+    at: Any = metadata
     for key in keys[:-1]:
         at = at[key]
     at[keys[-1]] = value
-    return changed
+    return metadata
 
 
 def test_the_metadata_is_valid_and_has_every_kind_of_field() -> None:

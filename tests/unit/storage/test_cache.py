@@ -155,9 +155,9 @@ def test_the_folder_is_kept_within_its_bound(disk: MetadataCache, tmp_path: Path
     bounded = replace(disk, max_disk_bytes=5_000)
     for n in range(200):
         bounded.read(f"s3://b/{UUID}-m{n}.avro", Source(b"x" * 1_000))
-    used = sum(f.stat().st_size for f in tmp_path.iterdir())
+    size = sum(f.stat().st_size for f in tmp_path.iterdir())
     # between two evictions up to 32 entries come
-    assert used <= 5_000 + 33 * 1_008
+    assert size <= 5_000 + 33 * 1_008
 
 
 def test_a_folder_that_cannot_be_written_is_no_error() -> None:

@@ -87,10 +87,10 @@ def test_links_to_folders_are_not_followed_by_a_listing(tmp_path: Path) -> None:
     (tmp_path / "t" / "loop").symlink_to(tmp_path / "t")
     (tmp_path / "t" / "dangling").symlink_to(tmp_path / "nothing")
     (tmp_path / "t" / "link").symlink_to(tmp_path / "t" / "f")
-    found = {f.location: f.size for f in IO.list_files(f"{tmp_path}/t")}
-    assert found[f"{tmp_path}/t/f"] == 1
-    assert found[f"{tmp_path}/t/link"] == 1
-    assert f"{tmp_path}/t/dangling" not in found
+    sizes = {f.location: f.size for f in IO.list_files(f"{tmp_path}/t")}
+    assert sizes[f"{tmp_path}/t/f"] == 1
+    assert sizes[f"{tmp_path}/t/link"] == 1
+    assert f"{tmp_path}/t/dangling" not in sizes
 
 
 def test_a_listing_tells_when_files_were_written(tmp_path: Path) -> None:

@@ -297,8 +297,8 @@ def test_key_values_of_a_manifest() -> None:
         partition_type=partition_type(spec, [schema]),
         content=ManifestContent.DELETES,
     )
-    found = key_values(io, "m.avro")
-    assert set(found) == {
+    metadata = key_values(io, "m.avro")
+    assert set(metadata) == {
         "schema",
         "schema-id",
         "partition-spec",
@@ -306,8 +306,12 @@ def test_key_values_of_a_manifest() -> None:
         "format-version",
         "content",
     }
-    assert (found["schema-id"], found["content"], found["format-version"]) == ("4", "deletes", "2")
-    assert found["partition-spec"].startswith("[{")
+    assert (metadata["schema-id"], metadata["content"], metadata["format-version"]) == (
+        "4",
+        "deletes",
+        "2",
+    )
+    assert metadata["partition-spec"].startswith("[{")
 
 
 def test_a_manifest_tells_its_own_schema_and_spec() -> None:

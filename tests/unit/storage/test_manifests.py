@@ -102,14 +102,14 @@ def resolved(entries: Iterable[ManifestEntry], version: int) -> list[ManifestEnt
     """What reading the entries of a listed manifest must give."""
     sequence_number = SEQUENCE_NUMBER if version >= 2 else 0
     row_id = 1000
-    found = []
+    resolved_entries = []
     for e in entries:
         file = e.data_file
         if version >= 3 and e.is_live:
             file = replace(file, first_row_id=row_id)
             row_id += file.record_count
         inherits = e.status is EntryStatus.ADDED or version == 1
-        found.append(
+        resolved_entries.append(
             replace(
                 e,
                 snapshot_id=SNAPSHOT_ID if e.snapshot_id is None else e.snapshot_id,
@@ -118,7 +118,7 @@ def resolved(entries: Iterable[ManifestEntry], version: int) -> list[ManifestEnt
                 data_file=file,
             )
         )
-    return found
+    return resolved_entries
 
 
 def same(value: Any) -> Any:
@@ -476,8 +476,8 @@ def test_void_may_be_stored_as_int_whatever_its_source(
     source: PrimitiveType, decoder: Decoder
 ) -> None:
     io = MemoryFileIO()
-    stored = StructType((NestedField(field_id=1000, name="d", type=IntegerType()),))
-    written = manifest_entry_schema(stored, 2)
+    int_struct = StructType((NestedField(field_id=1000, name="d", type=IntegerType()),))
+    written = manifest_entry_schema(int_struct, 2)
     manifest = write_raw(io, written, [raw_entry(partition={"d": None})])
     type_ = StructType((NestedField(field_id=1000, name="d", type=source),))
     table = read_entries(io, manifest, type_, decoder=decoder)

@@ -138,22 +138,22 @@ MANIFEST_FILE = record(
 
 def chained(depth: int) -> dict[str, Any]:
     """A record that written out has 2 ** depth fields."""
-    made = record("d0", field(1, "long"))
+    schema = record("d0", field(1, "long"))
     for i in range(1, depth):
-        made = record(f"d{i}", field(1, made), field(2, f"d{i - 1}"))
-    return made
+        schema = record(f"d{i}", field(1, schema), field(2, f"d{i - 1}"))
+    return schema
 
 
-def listed(items: int, item: bytes) -> bytes:
+def list_of(items: int, item: bytes) -> bytes:
     return FILE + b"\x02" + long(items) + item * items + b"\x00"
 
 
 MANIFESTS: dict[str, Callable[[], bytes]] = {
     "many entries in one block": lambda: avro(entry(), FILE * 2_000_000, 2_000_000, blocks=1),
     "many entries": lambda: avro(entry(), FILE * 4_000, 4_000),
-    "one long list": lambda: avro(entry(OFFSETS), listed(40_000_000, b"\x00"), 1, blocks=1),
-    "lists": lambda: avro(entry(OFFSETS), listed(60_000, b"\x00"), 1),
-    "maps": lambda: avro(entry(BOUNDS), listed(60_000, b"\x02\x00"), 1),
+    "one long list": lambda: avro(entry(OFFSETS), list_of(40_000_000, b"\x00"), 1, blocks=1),
+    "lists": lambda: avro(entry(OFFSETS), list_of(60_000, b"\x00"), 1),
+    "maps": lambda: avro(entry(BOUNDS), list_of(60_000, b"\x02\x00"), 1),
     "a list of null records": lambda: avro(
         entry(field(9_999, {"type": "array", "items": ["null", WIDE]})),
         FILE + long(MIB) + bytes(MIB) + b"\x00",

@@ -51,11 +51,11 @@ def test_no_folder_owns_nothing() -> None:
 
 
 def test_of_a_metadata_folder_only_its_metadata_files() -> None:
-    shared = OwnFolders(metadata_folder="s3://b/meta/all")
-    assert shared.owns("s3://b/meta/all/00001-x.metadata.json")
-    assert shared.owns("s3a://b/meta/all/00001-x.metadata.json.gz")
+    folders = OwnFolders(metadata_folder="s3://b/meta/all")
+    assert folders.owns("s3://b/meta/all/00001-x.metadata.json")
+    assert folders.owns("s3a://b/meta/all/00001-x.metadata.json.gz")
     for other in ("x.parquet", "m0.avro", "below/00001-x.metadata.json", "../x.metadata.json"):
-        assert not shared.owns(f"s3://b/meta/all/{other}")
+        assert not folders.owns(f"s3://b/meta/all/{other}")
     assert not OwnFolders(metadata_folder="s3://b").owns("s3://b/x.metadata.json")
 
 
