@@ -21,13 +21,13 @@ from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of, inclusive_predicate_of
 from iceberg_pyspark.spark.bridge.protocol.messages import text_of
 from iceberg_pyspark.spark.bridge.protocol.scans import (
-    KeptFiles,
     KnownAggregates,
     KnownStatistics,
     PlannedScan,
+    RemainingFiles,
     ScanAggregate,
     ScannedTable,
-    ScanPlan,
+    ScanParts,
     ScanQuestion,
     ScanRuntimeFilter,
     ScanStatistics,
@@ -54,10 +54,10 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _STAYS = PlannedScan()
 _UNKNOWN = KnownAggregates(rows=None)
-_ALL = KeptFiles(locations=None)
+_ALL = RemainingFiles(locations=None)
 
 
-def scan_plan(sessions: AskingSessions, q: ScanPlan) -> PlannedScan:
+def scan_plan(sessions: AskingSessions, q: ScanParts) -> PlannedScan:
     """The parts of a scan, and which conditions no row of them can fail."""
     session = sessions.named(q.scan.table.session)
     if q.scan.table.handle is not None:
@@ -82,7 +82,7 @@ def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregate
     return _left_to_portable(of_source, _UNKNOWN)
 
 
-def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> KeptFiles:
+def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> RemainingFiles:
     """Which files may have rows, whatever the columns and the limit of the scan are."""
     session = sessions.named(q.scan.table.session)
     asked = Operator(op="and", args=(*(c.condition for c in q.scan.conditions), *q.filters))
@@ -98,7 +98,7 @@ def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> KeptF
             scan = _whole_scan(session, state, nothing, q.scan.table.locations)
             loaded = state.loaded
         location = NativeStorage(session.bridge.has_file_system, loaded.config).location
-        return KeptFiles(locations=kept_locations(_pruned(scan, asked), location))
+        return RemainingFiles(locations=kept_locations(_pruned(scan, asked), location))
     except IcebergError as e:
         _log.info("no file is skipped by a filter of the running query: %s", e)
         return _ALL
@@ -118,7 +118,7 @@ def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatist
 
 
 def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> PlannedScan:
-    struct = _struct(q.wanted)
+    struct = _struct(q.schema)
     if state.metadata_table is not None:
         opened = metadata_table(
             state.loaded,
@@ -146,7 +146,7 @@ def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
     job = _read_job(q.table)
     if job is None:
         return _STAYS
-    scan = job.scan_of(_struct(q.wanted))
+    scan = job.scan_of(_struct(q.schema))
     # the portable source knows nothing of the session
     if not is_exact(scan.context.predicate) and not q.table.locations:
         return _STAYS

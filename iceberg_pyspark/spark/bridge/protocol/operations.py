@@ -39,12 +39,12 @@ from iceberg_pyspark.spark.bridge.protocol.messages import (
     text_of,
 )
 from iceberg_pyspark.spark.bridge.protocol.scans import (
-    KeptFiles,
     KnownAggregates,
     KnownStatistics,
     PlannedScan,
+    RemainingFiles,
     ScanAggregate,
-    ScanPlan,
+    ScanParts,
     ScanRuntimeFilter,
     ScanStatistics,
 )
@@ -117,8 +117,8 @@ class Operations:
     table_alter = BridgeOperation("table.alter", TableAlter, TableFacts)
     table_drop = BridgeOperation("table.drop", TableDrop, DropResult)
     table_rename = BridgeOperation("table.rename", TableRename, Acknowledgement)
-    scan_plan = BridgeOperation("scan.plan", ScanPlan, PlannedScan)
-    scan_runtime_filter = BridgeOperation("scan.runtime_filter", ScanRuntimeFilter, KeptFiles)
+    scan_plan = BridgeOperation("scan.plan", ScanParts, PlannedScan)
+    scan_runtime_filter = BridgeOperation("scan.runtime_filter", ScanRuntimeFilter, RemainingFiles)
     scan_aggregate = BridgeOperation("scan.aggregate", ScanAggregate, KnownAggregates)
     scan_statistics = BridgeOperation("scan.statistics", ScanStatistics, KnownStatistics)
     write_run = BridgeOperation("write.run", WriteRun, Acknowledgement)

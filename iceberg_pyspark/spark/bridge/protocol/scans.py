@@ -34,7 +34,7 @@ class ScanQuestion(Message, frozen=True, kw_only=True):
     """The columns, conditions and limit of a query's scan."""
 
     table: ScannedTable
-    wanted: str
+    schema: str
     """The columns, as a schema of Spark's."""
 
     conditions: tuple[RowCondition, ...]
@@ -50,7 +50,7 @@ class ScanQuestion(Message, frozen=True, kw_only=True):
     """Whether files of equal partition values form one group."""
 
 
-class ScanPlan(Question, frozen=True, kw_only=True):
+class ScanParts(Question, frozen=True, kw_only=True):
     """The plan of a scan."""
 
     scan: ScanQuestion
@@ -70,13 +70,13 @@ class ScanRuntimeFilter(Question, frozen=True, kw_only=True):
     filters: tuple[Expression, ...]
 
 
-class KeptFiles(Answer, frozen=True, kw_only=True):
+class RemainingFiles(Answer, frozen=True, kw_only=True):
     """The locations of the remaining files, as the JVM opens them; None: all files remain."""
 
     locations: tuple[str, ...] | None
 
 
-class AskedAggregate(Message, frozen=True, kw_only=True):
+class Aggregate(Message, frozen=True, kw_only=True):
     """`rows` counts rows and has no column, `count` counts values of one."""
 
     kind: Literal["rows", "count", "min", "max"]
@@ -91,7 +91,7 @@ class ScanAggregate(Question, frozen=True, kw_only=True):
     """Those that are named, as a schema of Spark's."""
 
     groups: tuple[str, ...]
-    aggregates: tuple[AskedAggregate, ...]
+    aggregates: tuple[Aggregate, ...]
     condition: Expression | None
 
 

@@ -145,7 +145,7 @@ class IcebergPyAggregates {
       }
     }
     if (kind == null) return null;
-    aggregates.add(IcebergPyQuestions.askedAggregate(kind, name));
+    aggregates.add(IcebergPyQuestions.aggregate(kind, name));
     Expression made = output(kind, e);
     ofAggregates.put(key, made);
     return made;

@@ -102,8 +102,8 @@ class IcebergPyQuestions {
     return new IcebergPyPlannedScan(
         IcebergPyBridge.ask("scan.plan", IcebergPyBridge.arguments(new Object[] {"scan", scan})));
   }
-  static IcebergPyKeptFiles scanRuntimeFilter(Map scan, List filters) {
-    return new IcebergPyKeptFiles(IcebergPyBridge.ask("scan.runtime_filter",
+  static IcebergPyRemainingFiles scanRuntimeFilter(Map scan, List filters) {
+    return new IcebergPyRemainingFiles(IcebergPyBridge.ask("scan.runtime_filter",
         IcebergPyBridge.arguments(new Object[] {"scan", scan, "filters", filters})));
   }
   static IcebergPyKnownAggregates scanAggregate(
@@ -219,11 +219,11 @@ class IcebergPyQuestions {
     return IcebergPyBridge.arguments(new Object[] {"condition", condition, "columns", columns});
   }
   static Map scanQuestion(
-      Map table, String wanted, List conditions, List needed, Number limit, boolean grouped) {
-    return IcebergPyBridge.arguments(new Object[] {"table", table, "wanted", wanted, "conditions",
+      Map table, String schema, List conditions, List needed, Number limit, boolean grouped) {
+    return IcebergPyBridge.arguments(new Object[] {"table", table, "schema", schema, "conditions",
         conditions, "needed", needed, "limit", limit, "grouped", Boolean.valueOf(grouped)});
   }
-  static Map askedAggregate(String kind, String column) {
+  static Map aggregate(String kind, String column) {
     return IcebergPyBridge.arguments(new Object[] {"kind", kind, "column", column});
   }
   static Map writeEnvironment(Map session, Map application) {

@@ -3,8 +3,8 @@ import java.util.List;
 import java.util.Map;
 
 /** The locations of the remaining files, as the JVM opens them; None: all files remain. */
-class IcebergPyKeptFiles {
+class IcebergPyRemainingFiles {
   private final Map fields;
-  IcebergPyKeptFiles(Map fields) { this.fields = fields; }
+  IcebergPyRemainingFiles(Map fields) { this.fields = fields; }
   List locations() { return (List) fields.get("locations"); }
 }
