@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary, finalize
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructType
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 from iceberg_pyspark.spark.bridge.calls import (
-    ParquetRelation,
-    PositionPlaces,
-    SelectedColumn,
-    VectorPlaces,
-    arrow_stream,
     to_json,
 )
 from iceberg_pyspark.spark.bridge.compiler import load_lots
@@ -38,28 +30,9 @@ from iceberg_pyspark.spark.bridge.features import (
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 from iceberg_pyspark.spark.bridge.joins import Joins
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
-from iceberg_pyspark.spark.bridge.lots import (
-    DELETION_VECTORS,
-    POSITION_DELETES,
-    source_of_threads,
-    source_on_executors,
-)
 from iceberg_pyspark.spark.bridge.row_changes import RowChanges
+from iceberg_pyspark.spark.bridge.scans import Scans
 from iceberg_pyspark.spark.bridge.writes import Writes
-
-_SETTINGS_OF_READERS = {
-    # columns of Parquet files are found by field id, only in the relations that say so
-    "spark.sql.parquet.fieldId.read.enabled": "true",
-    # columns of ORC files are found by name, and what is damaged is an error
-    "orc.force.positional.evolution": "false",
-    "orc.skip.corrupt.data": "false",
-    # whole row groups are skipped, and no rows in them: Spark's reader would return those empty
-    "orc.sarg.to.filter": "false",
-    "orc.filter.use.selected": "false",
-    "orc.filter.plugin": "false",
-}
-_LIKE_FILES = pa.RecordBatch.from_pydict({"location": ["file"], "size": [1]})
-"""One row with the types of a table of files."""
 
 _log = logging.getLogger(__name__)
 _missing: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
@@ -90,12 +63,8 @@ class Bridge:
                 for feature in self.missing:
                     _log.warning("%s", self._why_missing(feature))
                 if self.has(NATIVE_SCAN):
-                    self._scans.prepare(arrow_stream(_LIKE_FILES))
+                    self.scans.prepare()
         self.sessions = JvmSessions(self._plans)
-
-    @property
-    def _scans(self) -> Any:
-        return self._java.instance("IcebergPyParquetScans")
 
     @property
     def spark(self) -> SparkSession:
@@ -119,6 +88,11 @@ class Bridge:
     def _why_missing(self, feature: Feature) -> str:
         why = self.missing[feature]
         return f"{feature.name}: not on Spark {self._spark.version} ({why}); {feature.otherwise}"
+
+    @cached_property
+    def scans(self) -> Scans:
+        """Scans by Spark's own readers."""
+        return Scans(self._java)
 
     @cached_property
     def joins(self) -> Joins:
@@ -205,30 +179,6 @@ class Bridge:
         """Whether the JVM can open locations of that scheme."""
         return bool(self._plans.hasFileSystem(self._java.session, scheme))
 
-    def parquet_relation(self, described: ParquetRelation, files: pa.RecordBatch) -> DataFrame:
-        """A DataFrame over chosen files: columns of theirs, and facts about each file.
-
-        Use it to build a plan that the session's optimizer rule accepts.
-        """
-        frame = self._scans.relation(
-            self._java.session, _with_settings(described), arrow_stream(files)
-        )
-        return self._java.frame(frame)
-
-    def parquet_plan(
-        self,
-        described: ParquetRelation,
-        files: pa.RecordBatch,
-        outputs: Sequence[SelectedColumn],
-    ) -> Any:
-        """The analysed plan of columns made of such a relation's, in one call of the JVM."""
-        return self._scans.plan(
-            self._java.session,
-            _with_settings(described),
-            arrow_stream(files),
-            to_json(outputs),
-        )
-
     def selected(self, frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
         """`selectExpr` in one call of the JVM."""
         dataset = self._plans.selectedFrame(frame._jdf, json.dumps(list(expressions)))
@@ -268,50 +218,9 @@ class Bridge:
         """The analysed plan of a frame."""
         return self._plans.analysed(frame._jdf)
 
-    def with_statistics(self, plan: Any, rows: int) -> Any:
-        """The plan over Python tasks with its row count, by which Spark chooses joins."""
-        return self._java.instance("IcebergPySizes").withStatistics(plan, rows)
-
-    def live_rows(self, plan: Any, packed: bytes, wide: bool) -> Any:
-        """The condition that a plan's row is in no bitmap of its file."""
-        digest = hashlib.sha256(packed).hexdigest()
-        cached = self._scans.liveRowsHeld(plan, digest, wide)
-        if cached is not None:
-            return cached
-        return self._scans.liveRows(self._java.session, plan, digest, packed, wide)
-
-    def unmarked_rows(self, plan: Any, described: VectorPlaces) -> Any:
-        """The condition that a plan's row is in no deletion vector of its file."""
-        return self._undeleted_rows(plan, DELETION_VECTORS, described)
-
-    def unlisted_rows(self, plan: Any, described: PositionPlaces) -> Any:
-        """The condition that a plan's row is in no position delete file of its file."""
-        return self._undeleted_rows(plan, POSITION_DELETES, described)
-
-    def _undeleted_rows(self, plan: Any, lot: str, described: VectorPlaces | PositionPlaces) -> Any:
-        text = to_json(described)
-        return self._java.instance("IcebergPyDeleteConditions").liveRows(
-            self._java.session,
-            plan,
-            lot,
-            hashlib.sha256(text.encode()).hexdigest(),
-            text,
-            source_on_executors(lot),
-            source_of_threads(),
-        )
-
-    def both(self, one: Any, other: Any) -> Any:
-        """The conjunction of two conditions."""
-        return self._java.instance("IcebergPyDeleteConditions").both(one, other)
-
     def java_list(self, items: Sequence[Any]) -> Any:
         """A list of the JVM's own, of texts, objects of the JVM's and such lists."""
         return self._plans.list(self._java.server, to_json(items))
-
-
-def _with_settings(described: ParquetRelation) -> str:
-    options = {**described.options, **_SETTINGS_OF_READERS}
-    return to_json(replace(described, options=options))
 
 
 def _over_py4j(answer: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:

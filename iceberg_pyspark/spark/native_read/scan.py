@@ -256,7 +256,7 @@ class NativeScan:
         conditions = []
         if any(bitmaps):
             blob, wide = serialized_bitmaps(bitmaps)
-            conditions.append(self._bridge.live_rows(plan, blob, wide))
+            conditions.append(self._bridge.scans.not_in_bitmaps(plan, blob, wide))
         io, context = self._scan.io, self._scan.context
 
         def location_of(path: str) -> str:
@@ -264,11 +264,11 @@ class NativeScan:
 
         if any(vectors):
             places = vector_places(io, context.table, vectors, location_of, self._storage.options)
-            conditions.append(self._bridge.unmarked_rows(plan, places))
+            conditions.append(self._bridge.scans.not_in_vectors(plan, places))
         if any(positions):
             files = position_places(io, context, positions, location_of, self._storage.options)
-            conditions.append(self._bridge.unlisted_rows(plan, files))
-        return reduce(self._bridge.both, conditions) if conditions else None
+            conditions.append(self._bridge.scans.not_in_position_deletes(plan, files))
+        return reduce(self._bridge.scans.conjunction, conditions) if conditions else None
 
     def _with_keys(
         self, files: Sequence[tuple[ScanTask, DeletedRows]], constants: frozenset[int], name: str
@@ -314,7 +314,7 @@ class NativeScan:
         """The plan of the tasks' rows before deletes, those that the row filter selects."""
         relation, files = self._relations.describe(columns, tasks, file_constants, part)
         if isinstance(self._filter, AlwaysTrue):
-            return self._bridge.parquet_plan(relation, files, outputs)
+            return self._bridge.scans.plan(relation, files, outputs)
         return self._bridge.analysed(self._frame(columns, relation, files, outputs))
 
     def _frame(
@@ -325,7 +325,7 @@ class NativeScan:
         outputs: Sequence[SelectedColumn],
     ) -> DataFrame:
         """The same rows, to build a further plan of."""
-        frame: DataFrame = self._bridge.parquet_relation(relation, files)
+        frame: DataFrame = self._bridge.scans.relation(relation, files)
         if not isinstance(self._filter, AlwaysTrue):
             frame = frame.where(condition_of(self._filter, columns.further_names))
         expressions = [f"{o.value} AS {quoted(o.name)}" for o in outputs]
@@ -338,7 +338,7 @@ class NativeScan:
         groups = pack_tasks(tasks, self._scan.split)
         read = _GroupRows(context, self._scan.io)
         plan = self._bridge.analysed(python_tasks(self._bridge, groups, read, schema))
-        return Part(plan=self._bridge.with_statistics(plan, row_count(tasks)))
+        return Part(plan=self._bridge.scans.with_statistics(plan, row_count(tasks)))
 
 
 def _metrics(plan: ScanPlan, started: float) -> Mapping[str, int]:

@@ -19,6 +19,7 @@ from iceberg_pyspark.spark.bridge import (
     jvm_sessions,
     lots,
     row_changes,
+    scans,
     values,
     writes,
 )
@@ -176,7 +177,7 @@ def test_kinds_of_hashes() -> None:
 def calls_of_classes() -> dict[str, set[str]]:
     """The methods that Python calls, by class."""
     calls: dict[str, set[str]] = {}
-    for module in (jvm, joins, jvm_sessions, row_changes, writes):
+    for module in (jvm, joins, jvm_sessions, row_changes, scans, writes):
         source = inspect.getsource(module)
         classes = {"_plans": "IcebergPyPlans"}
         classes |= dict(re.findall(r'def (\w+)\(self\).*\n.*instance\("(\w+)"\)\n', source))
