@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import arrow_type
-from iceberg_pyspark.spec.default_values import with_defaults
+from iceberg_pyspark.spec.default_values import with_child_defaults
 from iceberg_pyspark.spec.types import (
     DateType,
     ListType,
@@ -29,7 +29,7 @@ from iceberg_pyspark.spec.types import (
 def scalar_of(type_: Type, value: Any) -> pa.Scalar:
     """The Arrow scalar of a value; a struct's missing children take their own initial default."""
     return pa.scalar(
-        _to_python(type_, with_defaults(type_, value, "initial")), type=arrow_type(type_)
+        _to_python(type_, with_child_defaults(type_, value, "initial")), type=arrow_type(type_)
     )
 
 

@@ -25,11 +25,11 @@ from iceberg_pyspark.commits.apply_schemas import (
 from iceberg_pyspark.commits.apply_snapshots import (
     add_snapshot,
     remove_partition_statistics,
-    remove_ref,
+    remove_snapshot_ref,
     remove_snapshots,
     remove_statistics,
     set_partition_statistics,
-    set_ref,
+    set_snapshot_ref,
     set_statistics,
 )
 from iceberg_pyspark.commits.finished_metadata import finished_metadata
@@ -111,9 +111,9 @@ def _apply(builder: MetadataBuilder, update: TableUpdate) -> None:
         case AddSnapshot(snapshot=snapshot):
             add_snapshot(builder, snapshot)
         case SetSnapshotRef():
-            set_ref(builder, update)
+            set_snapshot_ref(builder, update)
         case RemoveSnapshotRef(name=name):
-            remove_ref(builder, name)
+            remove_snapshot_ref(builder, name)
         case RemoveSnapshots(snapshot_ids=ids):
             remove_snapshots(builder, ids)
         case SetStatistics(statistics=statistics):

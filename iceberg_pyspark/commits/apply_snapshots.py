@@ -64,7 +64,7 @@ def _next_row_id(m: TableMetadata, snapshot: Snapshot) -> int:
     return snapshot.first_row_id + snapshot.added_rows
 
 
-def set_ref(builder: MetadataBuilder, update: SetSnapshotRef) -> None:
+def set_snapshot_ref(builder: MetadataBuilder, update: SetSnapshotRef) -> None:
     """Set a branch or tag; the branch `main` moves the current snapshot."""
     m, name, ref = builder.metadata, update.name, update.ref
     if m.refs.get(name) == ref:
@@ -93,7 +93,7 @@ def set_ref(builder: MetadataBuilder, update: SetSnapshotRef) -> None:
     builder.metadata = replace(m, refs=refs, current_snapshot_id=ref.snapshot_id, snapshot_log=log)
 
 
-def remove_ref(builder: MetadataBuilder, name: str) -> None:
+def remove_snapshot_ref(builder: MetadataBuilder, name: str) -> None:
     """Remove a branch or tag."""
     m = builder.metadata
     if name not in m.refs:

@@ -28,26 +28,29 @@ WhichDefault = Literal["initial", "write"]
 def default_of(field: NestedField, which: WhichDefault) -> Any:
     """The field's value where rows lack it: all of a struct's fields, by their own defaults."""
     default = field.initial_default if which == "initial" else field.write_default
-    return with_defaults(field.type, default, which)
+    return with_child_defaults(field.type, default, which)
 
 
-def with_defaults(type_: Type, value: Any, which: WhichDefault) -> Any:
+def with_child_defaults(type_: Type, value: Any, which: WhichDefault) -> Any:
     """A value, with what its structs leave out filled in by those fields' own defaults."""
     if value is None:
         return None
     match type_:
         case StructType(fields=fields):
             return {
-                f.field_id: with_defaults(f.type, value[f.field_id], which)
+                f.field_id: with_child_defaults(f.type, value[f.field_id], which)
                 if f.field_id in value
                 else default_of(f, which)
                 for f in fields
             }
         case ListType():
-            return [with_defaults(type_.element_type, v, which) for v in value]
+            return [with_child_defaults(type_.element_type, v, which) for v in value]
         case MapType():
             return [
-                (with_defaults(type_.key_type, k, which), with_defaults(type_.value_type, v, which))
+                (
+                    with_child_defaults(type_.key_type, k, which),
+                    with_child_defaults(type_.value_type, v, which),
+                )
                 for k, v in value
             ]
         case _:

@@ -30,7 +30,7 @@ from iceberg_pyspark.spark.bridge.features import (
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 from iceberg_pyspark.spark.bridge.joins import Joins
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
-from iceberg_pyspark.spark.bridge.row_changes import RowChanges
+from iceberg_pyspark.spark.bridge.row_changes import RowChangePlans
 from iceberg_pyspark.spark.bridge.scans import Scans
 from iceberg_pyspark.spark.bridge.writes import Writes
 
@@ -100,9 +100,9 @@ class Bridge:
         return Joins(self._java)
 
     @cached_property
-    def row_changes(self) -> RowChanges:
+    def row_changes(self) -> RowChangePlans:
         """DELETE, UPDATE and MERGE."""
-        return RowChanges(self._java)
+        return RowChangePlans(self._java)
 
     @cached_property
     def writes(self) -> Writes:

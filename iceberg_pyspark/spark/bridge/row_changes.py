@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
 from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
 
 
-class RowChanges:
+class RowChangePlans:
     """The JVM's side of DELETE, UPDATE and MERGE."""
 
     def __init__(self, java: JavaClasses) -> None:

@@ -76,7 +76,7 @@ class RemainingFiles(Answer, frozen=True, kw_only=True):
     locations: tuple[str, ...] | None
 
 
-class Aggregate(Message, frozen=True, kw_only=True):
+class AggregateFunction(Message, frozen=True, kw_only=True):
     """`rows` counts rows and has no column, `count` counts values of one."""
 
     kind: Literal["rows", "count", "min", "max"]
@@ -91,7 +91,7 @@ class ScanAggregate(Question, frozen=True, kw_only=True):
     """Those that are named, as a schema of Spark's."""
 
     groups: tuple[str, ...]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[AggregateFunction, ...]
     condition: Expression | None
 
 

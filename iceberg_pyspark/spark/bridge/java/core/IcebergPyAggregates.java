@@ -145,7 +145,7 @@ class IcebergPyAggregates {
       }
     }
     if (kind == null) return null;
-    aggregates.add(IcebergPyQuestions.aggregate(kind, name));
+    aggregates.add(IcebergPyQuestions.aggregateFunction(kind, name));
     Expression made = output(kind, e);
     ofAggregates.put(key, made);
     return made;

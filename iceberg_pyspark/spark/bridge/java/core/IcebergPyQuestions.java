@@ -223,7 +223,7 @@ class IcebergPyQuestions {
     return IcebergPyBridge.arguments(new Object[] {"table", table, "schema", schema, "conditions",
         conditions, "needed", needed, "limit", limit, "grouped", Boolean.valueOf(grouped)});
   }
-  static Map aggregate(String kind, String column) {
+  static Map aggregateFunction(String kind, String column) {
     return IcebergPyBridge.arguments(new Object[] {"kind", kind, "column", column});
   }
   static Map writeEnvironment(Map session, Map application) {
