@@ -147,7 +147,7 @@ def test_bounds_decode_like_one_bound(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_", "stored", "value"),
+    ("type_", "bound", "value"),
     [
         (LongType(), struct.pack("<i", -7), -7),
         (DoubleType(), struct.pack("<f", 1.5), 1.5),
