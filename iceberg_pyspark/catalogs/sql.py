@@ -49,7 +49,7 @@ class SqlCatalog(MetastoreCatalog):
         self._namespaces = SqlNamespaces(name, self._database)
 
     def __repr__(self) -> str:
-        return f"SqlCatalog({self._name!r}, {self._database.shown_url!r})"
+        return f"SqlCatalog({self._name!r}, {self._database.redacted_url!r})"
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
         """Direct children of a namespace."""

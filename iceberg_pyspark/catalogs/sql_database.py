@@ -149,10 +149,10 @@ class Database:
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
-        return f"Database('{self.shown_url}')"
+        return f"Database('{self.redacted_url}')"
 
     @property
-    def shown_url(self) -> str:
+    def redacted_url(self) -> str:
         """The URL without user, password and secret parameters."""
         return redact_uri(str(self._url) if self._is_sqlite else self._given_uri)
 
@@ -180,7 +180,7 @@ class Database:
                     raise self._translate(e) from self._cause(e)
                 if attempt == _ATTEMPTS:
                     raise CatalogUnavailableError(
-                        f"database {self.shown_url} stayed locked through {_ATTEMPTS} attempts "
+                        f"database {self.redacted_url} stayed locked through {_ATTEMPTS} attempts "
                         f"({self._reason(e)}); nothing was changed, try again"
                     ) from self._cause(e)
                 time.sleep(0.05 * attempt)
@@ -203,7 +203,7 @@ class Database:
                     if _is_busy(e) or isinstance(e, IntegrityError):
                         raise
                     raise CommitStateUnknownError(
-                        f"database {self.shown_url} gave no answer to COMMIT ({self._reason(e)})"
+                        f"database {self.redacted_url} gave no answer to COMMIT ({self._reason(e)})"
                     ) from self._cause(e)
                 committed = True
         except Exception as e:
@@ -211,7 +211,7 @@ class Database:
             if not committed:
                 raise
             reason = without_secrets(str(e), self._secrets)
-            _log.warning("a connection to %s was lost after COMMIT: %s", self.shown_url, reason)
+            _log.warning("a connection to %s was lost after COMMIT: %s", self.redacted_url, reason)
         return result
 
     @contextlib.contextmanager
@@ -250,18 +250,18 @@ class Database:
                 )
         except (ImportError, NoSuchModuleError) as e:
             raise InvalidRequestError(
-                f"catalog uri {self.shown_url} needs a database driver that is not installed "
+                f"catalog uri {self.redacted_url} needs a database driver that is not installed "
                 f"({without_secrets(str(e), self._secrets)}); "
                 "install it with pip, or name another one as dialect+driver://"
             ) from harmless_cause(e, self._secrets)
         except (ArgumentError, ValueError):
             # not chained: the text of that error may hold the password
             raise InvalidRequestError(
-                f"catalog uri {self.shown_url} is not one its database driver understands"
+                f"catalog uri {self.redacted_url} is not one its database driver understands"
             ) from None
         if not engine.dialect.supports_sane_rowcount:
             raise UnsupportedFeatureError(
-                f"database {self.shown_url} does not tell how many rows an UPDATE changed; "
+                f"database {self.redacted_url} does not tell how many rows an UPDATE changed; "
                 "a catalog cannot swap pointers safely in it"
             )
         redact_logs_of("sqlalchemy", engine.dialect.driver)
@@ -276,16 +276,18 @@ class Database:
         state = str(getattr(e.orig, "sqlstate", None) or getattr(e.orig, "pgcode", None) or "")
         if state.startswith("28"):
             return NotAuthorizedError(
-                f"database {self.shown_url} refused the user: {self._reason(e)}"
+                f"database {self.redacted_url} refused the user: {self._reason(e)}"
             )
         if is_read_only(e.orig):
             return CatalogError(
-                f"database {self.shown_url} can only be read here, nothing was changed; make its "
-                "file and its folder writable, or give the catalog another uri"
+                f"database {self.redacted_url} can only be read here, nothing was changed; make "
+                "its file and its folder writable, or give the catalog another uri"
             )
         if e.connection_invalidated or isinstance(e, sa.exc.OperationalError):
-            return CatalogUnavailableError(f"database {self.shown_url} failed: {self._reason(e)}")
-        return CatalogError(f"database {self.shown_url} answered: {self._reason(e)}")
+            return CatalogUnavailableError(
+                f"database {self.redacted_url} failed: {self._reason(e)}"
+            )
+        return CatalogError(f"database {self.redacted_url} answered: {self._reason(e)}")
 
     def _reason(self, e: DBAPIError) -> str:
         return without_secrets(str(e.orig).strip().partition("\n")[0], self._secrets)

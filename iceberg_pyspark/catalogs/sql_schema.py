@@ -50,8 +50,8 @@ def prepare_tables(database: Database, name: str, properties: Mapping[str, str])
     if database.read(_missing_tables):
         if not all(bool_property(properties, key, True) for key in _INIT_KEYS):
             raise CatalogError(
-                f"database {database.shown_url} has no catalog tables, and the properties forbid "
-                "to create them"
+                f"database {database.redacted_url} has no catalog tables, and the properties "
+                "forbid to create them"
             )
         _create_tables(database)
     is_v1 = database.read(_has_type_column)

@@ -48,7 +48,7 @@ def matching_partitions(table: pa.Table, predicate: Predicate) -> Mask:
     partition = table["partition"].combine_chunks()
     columns = {int(f.name): partition.field(i) for i, f in enumerate(partition.type)}
     result = _evaluate(push_not(predicate), columns, rows)
-    return _known(result)
+    return _is_true(result)
 
 
 def _evaluate(predicate: Predicate, columns: dict[int, pa.Array], rows: int) -> pa.Array:
@@ -223,7 +223,7 @@ def _some_value_may_match(leaf: BoundLeaf, lower: pa.Array, upper: pa.Array) -> 
                 pc.starts_with(lower, pattern=leaf.literal),
                 pc.starts_with(upper, pattern=leaf.literal),
             )
-            return ~_known(both)
+            return ~_is_true(both)
 
 
 def _first(texts: pa.Array, count: int, *, binary: bool) -> pa.Array:
@@ -245,8 +245,8 @@ def possible(condition: pa.Array) -> Mask:
     return _mask(_filled(condition, True))
 
 
-def _known(condition: pa.Array) -> Mask:
-    """True where the condition is known to hold."""
+def _is_true(condition: pa.Array) -> Mask:
+    """True where the condition holds, false where it is unknown."""
     return _mask(_filled(condition, False))
 
 

@@ -46,16 +46,16 @@ class Schema:
 
     def __repr__(self) -> str:
         lines = [f"schema {self.schema_id} {{"]
-        for field_id, name, null, type_, comment in self._shown_columns():
+        for field_id, name, null, type_, comment in self._column_texts():
             end = f" -- {comment}" if comment else ""
             lines.append(printable(f"  {field_id}: {name}: {null} {type_}{end}"))
         return "\n".join([*lines, "}"])
 
     def _repr_html_(self) -> str:
         header = ("id", "column", "null", "type", "comment")
-        return html_table(f"schema {self.schema_id}", header, self._shown_columns())
+        return html_table(f"schema {self.schema_id}", header, self._column_texts())
 
-    def _shown_columns(self) -> list[tuple[str, str, str, str, str]]:
+    def _column_texts(self) -> list[tuple[str, str, str, str, str]]:
         """Of each column its id, name, whether null is allowed, its type and its comment."""
         return [
             (

@@ -58,13 +58,13 @@ def read_rule(options: Mapping[str, str]) -> ReadRule:
 class RestrictedFileIO:
     """Passes on to `io` what the table may do and refuses the rest.
 
-    `known` is a location that the catalog vouches for: scheme and authority of it are the table's
-    store. `folders` are what the table's metadata calls its own; those in other stores count with
+    `known_location` is a location that the catalog vouches for: its scheme and authority are the
+    table's store. `folders` are the table's own by its metadata; those in other stores count with
     `ReadRule.ANY_STORE` alone. `hint` names the table in messages.
     """
 
     io: FileIO
-    known: str
+    known_location: str
     folders: tuple[str, ...]
     hint: str
     rule: ReadRule = ReadRule.OWN_STORE
@@ -73,16 +73,16 @@ class RestrictedFileIO:
     def check_read(self, location: str) -> None:
         """Raise `LocationRefusedError` if the table may not read the location."""
         match self.rule:
-            case ReadRule.OWN_STORE if not is_in_store(location, self.known):
+            case ReadRule.OWN_STORE if not is_in_store(location, self.known_location):
                 raise LocationRefusedError(
                     f"{location}: refused, because {self.hint} may only read files of its own "
-                    f"store, {store_of(self.known)} (of its own folders with {RESTRICT_LOCATIONS} "
-                    f"true); {self._remedy()}"
+                    f"store, {store_of(self.known_location)} (of its own folders with "
+                    f"{RESTRICT_LOCATIONS} true); {self._remedy()}"
                 )
             case ReadRule.OWN_FOLDERS if not self._is_in_folders(location):
                 raise LocationRefusedError(
                     f"{location}: refused, because {RESTRICT_LOCATIONS} is true and {self.hint} "
-                    f"may only read files under {self._shown_folders()}; set it to false for all "
+                    f"may only read files under {self._folder_texts()}; set it to false for all "
                     f"files of the store, or, {self._remedy()}"
                 )
 
@@ -91,7 +91,7 @@ class RestrictedFileIO:
         if not self._is_in_folders(location):
             raise LocationRefusedError(
                 f"{location}: refused, because {self.hint} may only write files under "
-                f"{self._shown_folders()}; keep its location, write.data.path and "
+                f"{self._folder_texts()}; keep its location, write.data.path and "
                 f"write.metadata.path in one store, or, {self._remedy()}; {RESTRICT_LOCATIONS} "
                 "is of reads"
             )
@@ -114,9 +114,9 @@ class RestrictedFileIO:
         return any(is_below(location, folder) for folder in self.folders if self._counts(folder))
 
     def _counts(self, folder: str) -> bool:
-        return self.rule is ReadRule.ANY_STORE or is_in_store(folder, self.known)
+        return self.rule is ReadRule.ANY_STORE or is_in_store(folder, self.known_location)
 
-    def _shown_folders(self) -> str:
+    def _folder_texts(self) -> str:
         return ", ".join(f for f in self.folders if self._counts(f))
 
     def _remedy(self) -> str:

@@ -40,7 +40,7 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
         folders.append(known)
     return RestrictedFileIO(
         io=open_storage(known, table.config),
-        known=known,
+        known_location=known,
         folders=tuple(dict.fromkeys(folders)),
         hint=f"table {table.identifier}",
         rule=read_rule(table.config),

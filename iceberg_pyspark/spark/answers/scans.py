@@ -37,10 +37,10 @@ from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_fra
 from iceberg_pyspark.spark.data_source.read_job import ReadJob
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.native_read.aggregates import answer_aggregate
-from iceberg_pyspark.spark.native_read.column_statistics import shown_column_statistics
+from iceberg_pyspark.spark.native_read.column_statistics import spark_column_statistics
 from iceberg_pyspark.spark.native_read.filters import is_exact
 from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
-from iceberg_pyspark.spark.native_read.runtime_filters import kept_locations
+from iceberg_pyspark.spark.native_read.runtime_filters import remaining_locations
 from iceberg_pyspark.spark.native_read.scan import NativeScan, Part
 from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
@@ -98,7 +98,7 @@ def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> Remai
             scan = _whole_scan(session, state, nothing, q.scan.table.locations)
             loaded = state.loaded
         location = NativeStorage(session.bridge.has_file_system, loaded.config).location
-        return RemainingFiles(locations=kept_locations(_pruned(scan, asked), location))
+        return RemainingFiles(locations=remaining_locations(_pruned(scan, asked), location))
     except IcebergError as e:
         _log.info("no file is skipped by a filter of the running query: %s", e)
         return _ALL
@@ -111,7 +111,7 @@ def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatist
     session, nothing = sessions.named(q.table.session), spark_types.StructType()
     try:
         scan = _whole_scan(session, state, nothing, q.table.locations)
-        return KnownStatistics(columns=shown_column_statistics(scan))
+        return KnownStatistics(columns=spark_column_statistics(scan))
     except IcebergError as e:
         _log.info("table %s is planned without statistics: %s", state.loaded.identifier, e)
         return KnownStatistics(columns=())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame
@@ -17,12 +18,11 @@ Equality: TypeAlias = tuple[str, StatementExpression, StatementExpression, DataT
 """A column's name, the column, the value of the source that it equals, and the type of both."""
 
 
+@dataclass(frozen=True)
 class Joins:
     """The JVM's side of joins."""
 
-    def __init__(self, java: JavaClasses) -> None:
-        """`java` are the classes of the session."""
-        self._java = java
+    _java: JavaClasses
 
     @property
     def _joins(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -20,12 +21,11 @@ from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
 from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
 
 
+@dataclass(frozen=True)
 class RowChangePlans:
     """The JVM's side of DELETE, UPDATE and MERGE."""
 
-    def __init__(self, java: JavaClasses) -> None:
-        """`java` are the classes of the session."""
-        self._java = java
+    _java: JavaClasses
 
     @property
     def _rows(self) -> Any:

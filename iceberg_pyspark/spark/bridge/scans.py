@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -41,12 +41,11 @@ _LIKE_FILES = pa.RecordBatch.from_pydict({"location": ["file"], "size": [1]})
 """One row with the types of a table of files."""
 
 
+@dataclass(frozen=True)
 class Scans:
     """The JVM's side of scans."""
 
-    def __init__(self, java: JavaClasses) -> None:
-        """`java` are the classes of the session."""
-        self._java = java
+    _java: JavaClasses
 
     @property
     def _scans(self) -> Any:

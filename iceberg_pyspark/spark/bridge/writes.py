@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -12,12 +13,11 @@ from iceberg_pyspark.spark.bridge.calls import WrittenColumn, to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 
 
+@dataclass(frozen=True)
 class Writes:
     """The JVM's side of writes."""
 
-    def __init__(self, java: JavaClasses) -> None:
-        """`java` are the classes of the session."""
-        self._java = java
+    _java: JavaClasses
 
     @property
     def _layout(self) -> Any:

@@ -26,13 +26,13 @@ _UNKNOWN = KnownAggregates(rows=None)
 
 def answer_aggregate(scan: TableScan, q: ScanAggregate) -> KnownAggregates:
     """What metadata tell of the aggregates of a scan."""
-    rows = _known(scan, q)
+    rows = _aggregate_rows(scan, q)
     if rows is None:
         return _UNKNOWN
     return KnownAggregates(rows=tuple(tuple(map(wire_value, row)) for row in rows))
 
 
-def _known(scan: TableScan, q: ScanAggregate) -> Sequence[tuple[Any, ...]] | None:
+def _aggregate_rows(scan: TableScan, q: ScanAggregate) -> Sequence[tuple[Any, ...]] | None:
     schema = scan.context.schemas[0]
     struct = spark_types.StructType.fromJson(json.loads(q.columns))
     columns = {f.name: _column(schema, f) for f in struct.fields}

@@ -12,7 +12,7 @@ from iceberg_pyspark.table.reading.column_statistics import column_statistics
 from iceberg_pyspark.table.reading.scan import TableScan
 
 
-def shown_column_statistics(scan: TableScan) -> tuple[ColumnFacts, ...]:
+def spark_column_statistics(scan: TableScan) -> tuple[ColumnFacts, ...]:
     """The columns with statistics."""
     schema = scan.context.schemas[0]
     statistics = column_statistics(scan, schema.as_struct.fields)

@@ -19,7 +19,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.restricted import check_read
 
 MAX_DRIVER_BYTES = 2 * 1024 * 1024
-"""Beyond so many bytes of a scan's deletion vectors executors read them.
+"""Executors read a scan's deletion vectors if they exceed this size.
 
 Measured on two cores, 64 files on a local disk: the first query takes as long either way with
 2 MiB, 4.4 s against 2.7 s with 8 MiB and 7.5 s against 3.7 s with 64 MiB.

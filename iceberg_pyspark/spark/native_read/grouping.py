@@ -1,6 +1,6 @@
 """Files by the values of their partitions, for joins that need no shuffle.
 
-Spark is told the partition fields that all specs of a table share, each by a transform whose
+Spark gets the partition fields that all specs of a table share, each by a transform whose
 function the catalog has. Two tables are joined bucket by bucket where their keys are the same
 functions of the columns they are joined on, so a key must be the very value of its function: where
 that is not certain the files are not grouped.

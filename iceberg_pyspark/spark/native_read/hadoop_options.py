@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 _S3A = "org.apache.hadoop.fs.s3a"
-# would change where bytes come from or on whose behalf, and cannot be told by options alone
+# would change where bytes come from or on whose behalf, and options alone cannot set it
 _UNTOLD = {
     "s3": ("s3.proxy-uri", "s3.profile-name", "client.profile-name"),
     "gs": ("gcs.oauth2.token", "gcs.user-project", "gcs.requester-pays"),

@@ -5,7 +5,7 @@ Iceberg notes where the row groups of a file begin; files that others wrote, add
 entries without that, and only their footers tell. Of ORC files see
 `spark/native_read/misread_orc.py`.
 
-Spark cuts a file by the size that it is told, in memory, and leaves out what lies beyond: a size
+Spark cuts a file by the size in its entry, in memory, and leaves out what lies beyond: a size
 that is too large takes all memory, and one that is too small loses rows of Parquet files. Of ORC
 files the file system is asked, and sizes that cannot be are kept out of plans.
 """
@@ -35,7 +35,7 @@ _LEAST_BYTES = 12
 _MOST_BYTES = 2**42
 _FOOTERS_AT_ONCE = 16
 _ANSWER_BYTES = 100
-_KNOWN: DecodedCache[bool] = DecodedCache(100_000 * _ANSWER_BYTES, lambda _: _ANSWER_BYTES)
+_LACKS_IDS: DecodedCache[bool] = DecodedCache(100_000 * _ANSWER_BYTES, lambda _: _ANSWER_BYTES)
 
 
 def misread_files(io: FileIO, entries: pa.Table) -> frozenset[str]:
@@ -48,8 +48,8 @@ def misread_files(io: FileIO, entries: pa.Table) -> frozenset[str]:
     may_be = (size > _LEAST_BYTES) & (size <= _MOST_BYTES)
     wrong = (of_parquet & (~may_be | _begins_beyond(size, offsets, counts))) | (of_orc & ~may_be)
     paths = entries["file_path"]
-    found = _without_ids(io, _chosen(paths, of_parquet & (counts == 0)))
-    return found | frozenset(_chosen(paths, wrong))
+    without_ids = _without_ids(io, _paths_where(paths, of_parquet & (counts == 0)))
+    return without_ids | frozenset(_paths_where(paths, wrong))
 
 
 def _begins_beyond(size: Numbers, offsets: pa.ListArray, counts: Numbers) -> Mask:
@@ -57,14 +57,14 @@ def _begins_beyond(size: Numbers, offsets: pa.ListArray, counts: Numbers) -> Mas
     row = np.repeat(np.arange(len(size)), counts)
     begins = offsets.flatten()
     beyond = np.zeros(len(size), np.bool_)
-    # -1: an offset that is not said is beyond nothing
+    # a missing offset is -1, which is beyond no size
     beyond[row[begins.fill_null(-1).to_numpy() >= np.maximum(size[row], 0)]] = True
     return beyond
 
 
-def _chosen(paths: pa.ChunkedArray, mask: Mask) -> list[str]:
-    chosen: list[str] = paths.filter(pa.array(mask)).to_pylist() if mask.any() else []
-    return chosen
+def _paths_where(paths: pa.ChunkedArray, mask: Mask) -> list[str]:
+    texts: list[str] = paths.filter(pa.array(mask)).to_pylist() if mask.any() else []
+    return texts
 
 
 def _without_ids(io: FileIO, unsure: Sequence[str]) -> frozenset[str]:
@@ -81,7 +81,7 @@ def _lacks_ids(io: FileIO, path: str) -> bool:
             return not has_field_ids(file.schema)
 
     try:
-        return _KNOWN.get_or_read(io, path, read_footer)
+        return _LACKS_IDS.get_or_read(io, path, read_footer)
     except (IcebergError, pa.ArrowException, OSError):
         # whoever reads the file says what is wrong with it
         return False

@@ -1,8 +1,8 @@
-"""What the rows of data files are sorted by, as far as Spark orders values alike.
+"""The sort order of data files, as far as Spark orders values alike.
 
-A file says which sort order its rows are in; what is the same of all files, from its first field
-on, may be told to Spark. Fields of transforms end it, and floats, of which the two have different
-ideas: -0.0 is below 0.0 for Iceberg.
+Each file names the sort order of its rows. The fields that all files share, from the first on, are
+an ordering for Spark. It ends before a field of a transform, and before floats, of which the two
+have different ideas: -0.0 is below 0.0 for Iceberg.
 """
 
 from __future__ import annotations

@@ -25,12 +25,12 @@ from iceberg_pyspark.spec.transforms import (
 from iceberg_pyspark.sql_text.names import quoted_name
 
 
-def shown_partitioning(metadata: TableMetadata) -> tuple[PartitionTransform, ...]:
+def spark_partitioning(metadata: TableMetadata) -> tuple[PartitionTransform, ...]:
     """The default spec's fields, void ones left out."""
     return _transforms_of(metadata.default_spec.fields, metadata.current_schema)
 
 
-def shown_grouping(metadata: TableMetadata, schema: Schema) -> tuple[PartitionTransform, ...]:
+def spark_grouping(metadata: TableMetadata, schema: Schema) -> tuple[PartitionTransform, ...]:
     """By what Spark may group files, none in an older schema: names may mean other columns."""
     if schema.schema_id != metadata.current_schema_id:
         return ()

@@ -21,7 +21,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.restricted import check_read
 
 MAX_DRIVER_BYTES = 2 * 1024 * 1024
-"""Beyond so many bytes of a scan's position delete files executors read them.
+"""Executors read a scan's position delete files if they exceed this size.
 
 Measured on two busy cores, 64 data files on a local disk: the first query takes as long either way
 with 2 MiB, 8.1 s against 2.8 s with 9 MiB and 69 s against 10 s with 63 MiB.

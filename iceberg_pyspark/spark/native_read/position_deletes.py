@@ -25,7 +25,7 @@ MAX_BROADCAST_BYTES = 16 * 1024 * 1024
 """Bitmaps that travel together."""
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
-"""Files whose bitmaps come after so many bytes are read portably."""
+"""Files are read portably once the bitmaps of a scan exceed this size."""
 
 
 def read_bitmaps(
@@ -48,7 +48,7 @@ def bitmap_bytes(bitmap: object) -> int:
 
 
 def chunks(files: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iterator[list[_T]]:
-    """The files in order, in chunks of at most so many bytes or of one file."""
+    """The files in order, in chunks of at most `most` bytes or of one file."""
     chunk: list[_T] = []
     chunk_size = 0
     for file in files:

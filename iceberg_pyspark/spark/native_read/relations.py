@@ -13,7 +13,7 @@ from iceberg_pyspark.spark.native_read.columns import NativeColumns
 from iceberg_pyspark.spark.native_read.equality_deletes import PartitionOrdinals
 from iceberg_pyspark.spark.native_read.files import ORDINAL, FileFacts, files_table
 from iceberg_pyspark.spark.native_read.ordering import sort_fields, sorted_by
-from iceberg_pyspark.spark.native_read.runtime_filters import telling_columns
+from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
@@ -97,7 +97,7 @@ class Relations:
         """Columns read by which files can be skipped, with their names in the selected schema."""
         selected = self.scan.context.schemas[0].as_struct
         fields = {
-            f.field_id: selected.field(f.field_id) for f in telling_columns(self.scan.metadata)
+            f.field_id: selected.field(f.field_id) for f in columns_for_skipping(self.scan.metadata)
         }
         return {
             columns.names[i]: f.name

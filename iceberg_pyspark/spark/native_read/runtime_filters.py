@@ -16,7 +16,7 @@ from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.table.reading.scan import TableScan
 
 
-def telling_columns(metadata: TableMetadata) -> Iterator[NestedField]:
+def columns_for_skipping(metadata: TableMetadata) -> Iterator[NestedField]:
     """The top-level columns by whose values files are likely to differ.
 
     They are what files are partitioned by, and what the table is sorted by first. Floats are not
@@ -34,7 +34,7 @@ def telling_columns(metadata: TableMetadata) -> Iterator[NestedField]:
             yield f
 
 
-def kept_locations(scan: TableScan, location: Callable[[str], str | None]) -> tuple[str, ...]:
+def remaining_locations(scan: TableScan, location: Callable[[str], str | None]) -> tuple[str, ...]:
     """The data files of a pruned scan.
 
     `location` is where the JVM finds a file, or None where it is known by the name it has.

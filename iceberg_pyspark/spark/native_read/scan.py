@@ -111,7 +111,7 @@ class NativeScan:
         self._request = request
         self._limit = request.limit if isinstance(row_filter, AlwaysTrue) else None
         self.proven: set[int] = set()
-        """Which of the conditions all rows fulfil, so that nobody need evaluate them."""
+        """The conditions, by position, that all rows fulfil: they need no evaluation."""
 
         self._ordinals = PartitionOrdinals()
         self._storage = NativeStorage(bridge.has_file_system, storage or {})

@@ -22,8 +22,8 @@ from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
 from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts
-from iceberg_pyspark.spark.native_read.partitioning import shown_grouping
-from iceberg_pyspark.spark.native_read.runtime_filters import telling_columns
+from iceberg_pyspark.spark.native_read.partitioning import spark_grouping
+from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
 from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
 from iceberg_pyspark.spark.write.settings import WriteSettings
@@ -154,7 +154,7 @@ class Target:
             properties={},
             partitioning=(),
             size_in_bytes=self.size_in_bytes,
-            grouping=shown_grouping(self.metadata, self.schema),
+            grouping=spark_grouping(self.metadata, self.schema),
             filtered=self._filtered_late(),
         )
         frame: DataFrame = self.session.bridge.row_changes.table_frame(
@@ -205,7 +205,7 @@ class Target:
         conf = self.session.spark.conf
         if conf.get(_LATE_FILTERS_OF_BROADCASTS, "true") != "true":
             return ()
-        return tuple(f.name for f in telling_columns(self.metadata))
+        return tuple(f.name for f in columns_for_skipping(self.metadata))
 
     def _total(self, name: str) -> int:
         snapshot = self._snapshot()

@@ -51,8 +51,8 @@ from iceberg_pyspark.spark.bridge.protocol.tables import (
     TablesList,
     TableStage,
 )
-from iceberg_pyspark.spark.native_read.partitioning import shown_grouping, shown_partitioning
-from iceberg_pyspark.spark.native_read.runtime_filters import telling_columns
+from iceberg_pyspark.spark.native_read.partitioning import spark_grouping, spark_partitioning
+from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
 from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.rows.types import (
     from_spark_schema,
@@ -196,12 +196,12 @@ class CatalogCallbacks:
             schema=with_shown_defaults(shown_spark_schema(selected.schema), selected.schema).json(),
             metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
             properties=shown_properties(metadata),
-            partitioning=shown_partitioning(metadata),
+            partitioning=spark_partitioning(metadata),
             size_in_bytes=size,
             rows=rows,
             has_column_statistics=bool(distinct_counts(metadata, selected.snapshot)),
-            grouping=shown_grouping(metadata, selected.schema),
-            filtered=tuple(f.name for f in telling_columns(metadata)),
+            grouping=spark_grouping(metadata, selected.schema),
+            filtered=tuple(f.name for f in columns_for_skipping(metadata)),
             accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
         )
 

@@ -178,7 +178,7 @@ def test_cached_deletes_do_not_open_a_refused_location() -> None:
     assert ids(io, ref) == [0, 2]
     confined = RestrictedFileIO(
         io=io,
-        known="/db/t",
+        known_location="/db/t",
         folders=("/db/t",),
         hint="table db.t",
         rule=ReadRule.OWN_FOLDERS,

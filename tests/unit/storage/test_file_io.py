@@ -72,7 +72,7 @@ class TestRestricted(TestLocalPath):
         folder = str(tmp_path)
         return RestrictedFileIO(
             io=inside,
-            known=folder,
+            known_location=folder,
             folders=(folder,),
             hint="table db.t",
             own=OwnFolders((folder,)),

@@ -20,12 +20,14 @@ from iceberg_pyspark.storage.restricted import (
 
 BUCKET = RestrictedFileIO(
     io=MemoryFileIO(),
-    known="s3://b/wh/t/metadata/v1.metadata.json",
+    known_location="s3://b/wh/t/metadata/v1.metadata.json",
     folders=("s3://b/wh/t", "s3://b/data/", "s3://b2/data", "/local"),
     hint="table db.t",
     own=OwnFolders(("s3://b/wh/t",)),
 )
-LOCAL = replace(BUCKET, known="file:/wh/t/metadata/v1.metadata.json", folders=("file:/wh/t",))
+LOCAL = replace(
+    BUCKET, known_location="file:/wh/t/metadata/v1.metadata.json", folders=("file:/wh/t",)
+)
 
 
 def read(io: RestrictedFileIO) -> list[Callable[[str], object]]:
@@ -179,7 +181,7 @@ def test_local_tables_read_local_files(location: str) -> None:
 @pytest.mark.parametrize("table_location", ["/wh/t/metadata/f", "file:/wh/t/f", "file:///wh/t/f"])
 def test_local_tables_read_no_other(location: str, table_location: str) -> None:
     with pytest.raises(StorageError):
-        replace(LOCAL, known=table_location).check_read(location)
+        replace(LOCAL, known_location=table_location).check_read(location)
 
 
 def test_a_claim_that_is_no_location_spoils_no_read() -> None:
