@@ -113,7 +113,7 @@ class SchemaChanges:
         parent_id = None if parent is None else self._struct_of(parent)
         siblings = self._siblings(parent_id)
         if any(f.name == name for f in siblings):
-            raise InvalidRequestError(f"column '{_joined(parent, name)}' is there already")
+            raise InvalidRequestError(f"column '{_dotted_name(parent, name)}' is there already")
         field_id = self._next_id()
         fresh = type_with_fresh_ids(type_, self._fresh_ids())
         default = renumbered(default_from_literal(name, type_, default), type_, fresh)
@@ -349,10 +349,11 @@ class SchemaChanges:
                     )
 
     def _union(self, struct: StructType, parent: str | None) -> None:
-        existing = [f for f in struct.fields if _joined(parent, f.name) in self._schema.id_by_name]
+        ids = self._schema.id_by_name
+        existing = [f for f in struct.fields if _dotted_name(parent, f.name) in ids]
         # what is new inside a column gets its id before what is new beside it, as in Java
         for theirs in existing:
-            self._union_field(theirs, _joined(parent, theirs.name))
+            self._union_field(theirs, _dotted_name(parent, theirs.name))
         for theirs in struct.fields:
             if theirs in existing:
                 continue
@@ -422,7 +423,7 @@ def _type(type_: Type | str) -> Type:
     return primitive_from_string(type_) if isinstance(type_, str) else type_
 
 
-def _joined(parent: str | None, name: str) -> str:
+def _dotted_name(parent: str | None, name: str) -> str:
     return name if parent is None else f"{parent}.{name}"
 
 

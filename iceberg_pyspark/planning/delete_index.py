@@ -229,11 +229,11 @@ class DeleteIndex:
         ends = [*starts[1:].tolist(), len(data_rows)]
         deletes = delete_rows.tolist()
         return {
-            row: self._shared(tuple(deletes[start:end]))
+            row: self._references_of(tuple(deletes[start:end]))
             for row, start, end in zip(rows.tolist(), starts.tolist(), ends, strict=True)
         }
 
-    def _shared(self, rows: tuple[int, ...]) -> tuple[DeleteFileRef, ...]:
+    def _references_of(self, rows: tuple[int, ...]) -> tuple[DeleteFileRef, ...]:
         """The deletes of those rows; data files with the same deletes share the tuple."""
         refs = self._tuples.get(rows)
         if refs is None:
@@ -306,12 +306,15 @@ def _may_share_rows(
 
     `ranges` has for each column which deletes compare it, and the ranges of deletes and data.
     """
-    for is_compared, deleted, data_ranges in ranges:
-        nulls = deleted.may_be_null[delete_rows] & data_ranges.may_be_null[data_rows]
-        values = deleted.may_be_value[delete_rows] & data_ranges.may_be_value[data_rows]
+    for is_compared, delete_ranges, data_ranges in ranges:
+        nulls = delete_ranges.may_be_null[delete_rows] & data_ranges.may_be_null[data_rows]
+        values = delete_ranges.may_be_value[delete_rows] & data_ranges.may_be_value[data_rows]
         first, second = pa.array(delete_rows), pa.array(data_rows)
-        values &= possible(pc.less_equal(deleted.lower.take(first), data_ranges.upper.take(second)))
-        values &= possible(pc.less_equal(data_ranges.lower.take(second), deleted.upper.take(first)))
+        for lower, upper in (
+            (delete_ranges.lower.take(first), data_ranges.upper.take(second)),
+            (data_ranges.lower.take(second), delete_ranges.upper.take(first)),
+        ):
+            values &= possible(pc.less_equal(lower, upper))
         may_share = nulls | values | ~is_compared[delete_rows]
         data_rows, delete_rows = data_rows[may_share], delete_rows[may_share]
     return data_rows, delete_rows

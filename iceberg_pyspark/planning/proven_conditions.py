@@ -19,11 +19,11 @@ def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predic
     They are bound row predicates; the entries have the metrics of their columns.
     """
     unproven = dict(enumerate(conditions))
-    for planned in files:
-        metrics = MetricsFilter(planned.entries)
+    for manifest_files in files:
+        metrics = MetricsFilter(manifest_files.entries)
         for number, condition in list(unproven.items()):
-            strict = project_strict(condition, planned.spec, planned.partition_type)
-            proven = matching_partitions(planned.entries, strict)
+            strict = project_strict(condition, manifest_files.spec, manifest_files.partition_type)
+            proven = matching_partitions(manifest_files.entries, strict)
             if not proven.all():
                 proven |= metrics.proven(condition)
             if not proven.all():

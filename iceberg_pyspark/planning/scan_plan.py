@@ -121,14 +121,14 @@ class ScanPlan:
         self._count(delete_files=index.count)
         metrics_ids = self._filter_columns() | self._metrics
         metrics = metrics_ids.union(c.field_id for c in compared)
-        for manifest, (table, known) in self._read(data, metrics):
+        for manifest, (table, live_count) in self._read(data, metrics):
             spec_filter = self._filters.of(manifest)
             if manifest.added_files_count is None or manifest.existing_files_count is None:
-                self._count(data_files=known)
+                self._count(data_files=live_count)
             if self._only is not None:
                 table = table.filter(pc.is_in(table["file_path"], value_set=self._only))
             if table.num_rows:
-                yield self._planned(table, spec_filter, index)
+                yield self._planned_files(table, spec_filter, index)
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """The surviving files as tasks, large ones cut; without split options none is."""
@@ -197,7 +197,7 @@ class ScanPlan:
             table = table.filter(pa.array(matching_metrics(table, self._predicate)))
         return table
 
-    def _planned(
+    def _planned_files(
         self, table: pa.Table, spec_filter: SpecFilter, index: DeleteIndex
     ) -> PlannedFiles:
         # as floats: sizes that are wrong must not run over
@@ -208,10 +208,10 @@ class ScanPlan:
             partition_type=spec_filter.partition_type,
             entries=table,
             deletes=index.match(table, spec_filter.spec.spec_id),
-            filter_satisfied=self._satisfied(table, spec_filter.strict),
+            filter_satisfied=self._filter_satisfied(table, spec_filter.strict),
         )
 
-    def _satisfied(self, table: pa.Table, strict: Predicate) -> Mask:
+    def _filter_satisfied(self, table: pa.Table, strict: Predicate) -> Mask:
         match strict:
             case AlwaysTrue() | AlwaysFalse():
                 return np.full(table.num_rows, isinstance(strict, AlwaysTrue))

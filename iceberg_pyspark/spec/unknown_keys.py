@@ -112,14 +112,14 @@ NOTHING_UNKNOWN = UnknownKeys()
 
 def unknown_keys(data: dict[str, Any]) -> UnknownKeys:
     """The unknown keys of metadata JSON that was parsed without an error."""
-    found = {
-        key: {k: v for k, v in found.items() if k not in known}
-        for key, found, known in _objects(data)
-        if not found.keys() <= known
+    by_object = {
+        key: {k: v for k, v in json_object.items() if k not in known_keys}
+        for key, json_object, known_keys in _objects(data)
+        if not json_object.keys() <= known_keys
     }
-    if not found:
+    if not by_object:
         return NOTHING_UNKNOWN
-    for by_name in found.values():
+    for by_name in by_object.values():
         for name, value in by_name.items():
             if is_deeper(value, _MAX_DEPTH):
                 raise InvalidMetadataError(
@@ -128,7 +128,7 @@ def unknown_keys(data: dict[str, Any]) -> UnknownKeys:
     schema_ids = [s.get("schema-id") or 0 for s in _schemas(data)]
     current = data.get("current-schema-id")
     return UnknownKeys(
-        by_object=found,
+        by_object=by_object,
         schema_ids=frozenset(schema_ids),
         current_schema_id=schema_ids[0] if current is None else current,
     )
@@ -138,11 +138,11 @@ def put_back(unknown: UnknownKeys, data: dict[str, Any]) -> None:
     """Add the unknown keys to metadata JSON made anew, in the objects that are still there."""
     if not unknown.by_object:
         return
-    for key, found, _ in _objects(data):
+    for key, json_object, _ in _objects(data):
         if key[:1] == ("schema",) and key[1] not in unknown.schema_ids:
             key = ("schema", unknown.current_schema_id, *key[2:])
         for name, value in unknown.by_object.get(key, {}).items():
-            found.setdefault(name, value)
+            json_object.setdefault(name, value)
     # version 1 says them once more
     if "schema" in data:
         data["schema"] = _one(data["schemas"], "schema-id", data["current-schema-id"])
@@ -198,10 +198,10 @@ def _objects(data: dict[str, Any]) -> _ObjectAtKey:
 
 
 def _list_items(
-    key: _Key, items: list[dict[str, Any]] | None, known: frozenset[str]
+    key: _Key, items: list[dict[str, Any]] | None, known_keys: frozenset[str]
 ) -> _ObjectAtKey:
     for i, item in enumerate(items or ()):
-        yield (*key, i), item, known
+        yield (*key, i), item, known_keys
 
 
 def _fields(schema: _Key, fields: list[dict[str, Any]]) -> _ObjectAtKey:

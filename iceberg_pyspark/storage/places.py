@@ -39,17 +39,17 @@ def store_of(location: str) -> str:
     return f"{scheme}://{authority}"
 
 
-def is_in_store(location: str, known: str) -> bool:
+def is_in_store(location: str, store_location: str) -> bool:
     """Whether a location is in the store of a known one; raises `StorageError` for what is none.
 
     >>> is_in_store("s3a://b/x", "s3://b/wh/t"), is_in_store("/etc/passwd", "s3://b/wh/t")
     (True, False)
     """
     # a plan asks for every file, and nearly all are spelled alike
-    start = _plain_start(known)
+    start = _plain_start(store_location)
     if start and location.startswith(start) and location[len(start) : len(start) + 1] != "/":
         return True
-    return store_of(location) == store_of(known)
+    return store_of(location) == store_of(store_location)
 
 
 def check_scheme(location: str, more_schemes: Sequence[str] = ()) -> None:

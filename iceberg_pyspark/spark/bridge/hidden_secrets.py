@@ -47,10 +47,10 @@ def hide_secrets(bridge: Bridge) -> None:
 def show_as_before(spark: SparkSession) -> None:
     """Take our patterns out of the session's settings; the application's go on hiding."""
     for name, pattern in _SETTINGS.items():
-        known = spark.conf.get(name)
-        if known and known.endswith(pattern):
+        pattern_list = spark.conf.get(name)
+        if pattern_list and pattern_list.endswith(pattern):
             spark.conf.unset(name)
-            before = known.removesuffix(pattern).removesuffix("|")
+            before = pattern_list.removesuffix(pattern).removesuffix("|")
             if (spark.conf.get(name) or "") != before:
                 spark.conf.set(name, before)
 

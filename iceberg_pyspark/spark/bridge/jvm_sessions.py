@@ -25,8 +25,8 @@ class JvmSessions:
 
     def session_of(self, handle: str) -> SparkSession | None:
         """The session of a handle, if it is there and Iceberg was not taken out of it."""
-        found, context = self._plans.sessionNamed(handle), SparkContext._active_spark_context
-        return None if found is None or context is None else SparkSession(context, found)
+        session, context = self._plans.sessionNamed(handle), SparkContext._active_spark_context
+        return None if session is None or context is None else SparkSession(context, session)
 
     def abandoned_handles(self) -> list[str] | None:
         """Handles that nothing asks with any more, each reported once; None: the JVM has ended."""
