@@ -148,7 +148,7 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(storage, "_told", set())
+    monkeypatch.setattr(storage, "_warnings", set())
     # as who hands in such a store: a table cannot name it
     with_local = partial(FsspecFileIO, more_schemes=("local",))
     monkeypatch.setattr(open_storage, "FsspecFileIO", with_local)

@@ -80,7 +80,7 @@ def test_what_no_option_means_is_no_guess() -> None:
 def test_locations_by_a_scheme_that_the_jvm_knows(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_storage, "_told", set())
+    monkeypatch.setattr(native_storage, "_warnings", set())
     storage = NativeStorage({"s3a", "gs"}.__contains__, {"s3.region": "r"})
     assert storage.location("/a/b") == "/a/b"
     assert storage.location("file:/a/b") == "file:/a/b"
