@@ -120,6 +120,27 @@ def test_a_statement_says_what_it_does(text: str, clause: Clause) -> None:
     assert parse_clause(whole, found.offset) == clause
 
 
+@pytest.mark.parametrize(
+    ("text", "table", "clause"),
+    [
+        # what looks like a number is a name
+        ("alter table lake.1.t", ("lake", "1", "t"), "create branch 0xyz"),
+        ("alter table lake.0x1f.1e5", ("lake", "0x1f", "1e5"), "create branch 5"),
+        ("alter table a.5_0.2026_01", ("a", "5_0", "2026_01"), "create branch _1"),
+        # comments do not nest, and a line ends at its line feed
+        ("alter table t /* /* */", ("t",), "create branch b"),
+        ("alter table -- a\r b\n t", ("t",), "create branch b"),
+    ],
+)
+def test_names_of_digits_and_comments(text: str, table: tuple[str, ...], clause: str) -> None:
+    found = extension_statement(f"{text} {clause}")
+    assert found is not None
+    assert found.table == table
+    parsed = parse_clause(f"{text} {clause}", found.offset)
+    assert isinstance(parsed, CreateRef)
+    assert parsed.name == clause.split()[-1]
+
+
 @pytest.mark.parametrize("length", [0, 70, 71, 72, 79, 80, 81, 90, 799, 800, 5000])
 @pytest.mark.parametrize("begin", ["alter table {}t", "/*{}*/ alter table t", "alter {}\n table t"])
 def test_a_statement_is_found_however_far_down_it_begins(length: int, begin: str) -> None:
