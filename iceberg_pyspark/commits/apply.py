@@ -12,52 +12,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from iceberg_pyspark.commits.apply_schemas import (
-    add_schema,
-    add_sort_order,
-    add_spec,
-    remove_schemas,
-    remove_specs,
-    set_current_schema,
-    set_default_sort_order,
-    set_default_spec,
-)
-from iceberg_pyspark.commits.apply_snapshots import (
-    add_snapshot,
-    remove_partition_statistics,
-    remove_snapshot_ref,
-    remove_snapshots,
-    remove_statistics,
-    set_partition_statistics,
-    set_snapshot_ref,
-    set_statistics,
-)
+from iceberg_pyspark.commits import apply_schemas, apply_snapshots
+from iceberg_pyspark.commits import updates as u
 from iceberg_pyspark.commits.finished_metadata import finished_metadata
 from iceberg_pyspark.commits.metadata_builder import MetadataBuilder, empty_metadata
-from iceberg_pyspark.commits.updates import (
-    AddPartitionSpec,
-    AddSchema,
-    AddSnapshot,
-    AddSortOrder,
-    AssignUUID,
-    RemovePartitionSpecs,
-    RemovePartitionStatistics,
-    RemoveProperties,
-    RemoveSchemas,
-    RemoveSnapshotRef,
-    RemoveSnapshots,
-    RemoveStatistics,
-    SetCurrentSchema,
-    SetDefaultSortOrder,
-    SetDefaultSpec,
-    SetLocation,
-    SetPartitionStatistics,
-    SetProperties,
-    SetSnapshotRef,
-    SetStatistics,
-    TableUpdate,
-    UpgradeFormatVersion,
-)
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.spec.properties import RESERVED_PROPERTIES
 from iceberg_pyspark.spec.table_metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
@@ -65,7 +23,7 @@ from iceberg_pyspark.spec.table_metadata import SUPPORTED_FORMAT_VERSIONS, Table
 
 def apply_updates(
     metadata: TableMetadata | None,
-    updates: Sequence[TableUpdate],
+    updates: Sequence[u.TableUpdate],
     *,
     now_ms: int,
     previous_metadata_location: str | None,
@@ -86,49 +44,49 @@ def apply_updates(
     return finished_metadata(builder, metadata, previous_metadata_location)
 
 
-def _apply(builder: MetadataBuilder, update: TableUpdate) -> None:
+def _apply(builder: MetadataBuilder, update: u.TableUpdate) -> None:
     match update:
-        case AssignUUID(uuid=uuid):
+        case u.AssignUUID(uuid=uuid):
             _assign_uuid(builder, uuid)
-        case UpgradeFormatVersion(format_version=version):
+        case u.UpgradeFormatVersion(format_version=version):
             _upgrade(builder, version)
-        case AddSchema():
-            add_schema(builder, update)
-        case SetCurrentSchema(schema_id=schema_id):
-            set_current_schema(builder, schema_id)
-        case AddPartitionSpec(spec=spec):
-            add_spec(builder, spec)
-        case SetDefaultSpec(spec_id=spec_id):
-            set_default_spec(builder, spec_id)
-        case AddSortOrder(sort_order=order):
-            add_sort_order(builder, order)
-        case SetDefaultSortOrder(order_id=order_id):
-            set_default_sort_order(builder, order_id)
-        case RemoveSchemas(schema_ids=ids):
-            remove_schemas(builder, ids)
-        case RemovePartitionSpecs(spec_ids=ids):
-            remove_specs(builder, ids)
-        case AddSnapshot(snapshot=snapshot):
-            add_snapshot(builder, snapshot)
-        case SetSnapshotRef():
-            set_snapshot_ref(builder, update)
-        case RemoveSnapshotRef(name=name):
-            remove_snapshot_ref(builder, name)
-        case RemoveSnapshots(snapshot_ids=ids):
-            remove_snapshots(builder, ids)
-        case SetStatistics(statistics=statistics):
-            set_statistics(builder, statistics)
-        case RemoveStatistics(snapshot_id=snapshot_id):
-            remove_statistics(builder, snapshot_id)
-        case SetPartitionStatistics(partition_statistics=partition_statistics):
-            set_partition_statistics(builder, partition_statistics)
-        case RemovePartitionStatistics(snapshot_id=snapshot_id):
-            remove_partition_statistics(builder, snapshot_id)
-        case SetLocation(location=location):
+        case u.AddSchema():
+            apply_schemas.add_schema(builder, update)
+        case u.SetCurrentSchema(schema_id=schema_id):
+            apply_schemas.set_current_schema(builder, schema_id)
+        case u.AddPartitionSpec(spec=spec):
+            apply_schemas.add_spec(builder, spec)
+        case u.SetDefaultSpec(spec_id=spec_id):
+            apply_schemas.set_default_spec(builder, spec_id)
+        case u.AddSortOrder(sort_order=order):
+            apply_schemas.add_sort_order(builder, order)
+        case u.SetDefaultSortOrder(order_id=order_id):
+            apply_schemas.set_default_sort_order(builder, order_id)
+        case u.RemoveSchemas(schema_ids=ids):
+            apply_schemas.remove_schemas(builder, ids)
+        case u.RemovePartitionSpecs(spec_ids=ids):
+            apply_schemas.remove_specs(builder, ids)
+        case u.AddSnapshot(snapshot=snapshot):
+            apply_snapshots.add_snapshot(builder, snapshot)
+        case u.SetSnapshotRef():
+            apply_snapshots.set_snapshot_ref(builder, update)
+        case u.RemoveSnapshotRef(name=name):
+            apply_snapshots.remove_snapshot_ref(builder, name)
+        case u.RemoveSnapshots(snapshot_ids=ids):
+            apply_snapshots.remove_snapshots(builder, ids)
+        case u.SetStatistics(statistics=statistics):
+            apply_snapshots.set_statistics(builder, statistics)
+        case u.RemoveStatistics(snapshot_id=snapshot_id):
+            apply_snapshots.remove_statistics(builder, snapshot_id)
+        case u.SetPartitionStatistics(partition_statistics=partition_statistics):
+            apply_snapshots.set_partition_statistics(builder, partition_statistics)
+        case u.RemovePartitionStatistics(snapshot_id=snapshot_id):
+            apply_snapshots.remove_partition_statistics(builder, snapshot_id)
+        case u.SetLocation(location=location):
             _set_location(builder, location)
-        case SetProperties(updates=updates):
+        case u.SetProperties(updates=updates):
             _set_properties(builder, updates)
-        case RemoveProperties(removals=removals):
+        case u.RemoveProperties(removals=removals):
             _remove_properties(builder, removals)
         case _:
             raise InvalidRequestError(f"unknown table update {type(update).__name__}")

@@ -17,19 +17,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.protocol.catalogs import (
-    CatalogOpen,
-    Existence,
-    NamespaceAlter,
-    NamespaceCreate,
-    NamespaceDrop,
-    NamespaceExists,
-    NamespaceLoad,
-    NamespaceProperties,
-    Namespaces,
-    NamespacesList,
-    OpenedCatalog,
-)
+from iceberg_pyspark.spark.bridge.protocol import catalogs, scans, sources, tables, writes
 from iceberg_pyspark.spark.bridge.protocol.messages import (
     Acknowledgement,
     Answer,
@@ -37,49 +25,6 @@ from iceberg_pyspark.spark.bridge.protocol.messages import (
     PlanQuestion,
     Question,
     text_of,
-)
-from iceberg_pyspark.spark.bridge.protocol.scans import (
-    KnownAggregates,
-    KnownStatistics,
-    PlannedScan,
-    RemainingFiles,
-    ScanAggregate,
-    ScanParts,
-    ScanRuntimeFilter,
-    ScanStatistics,
-)
-from iceberg_pyspark.spark.bridge.protocol.sources import (
-    ExistingTable,
-    HiddenColumns,
-    ReadStatement,
-    SessionOptions,
-    SourceHidden,
-    SourceOptions,
-    SourceTable,
-    StatementRead,
-)
-from iceberg_pyspark.spark.bridge.protocol.tables import (
-    DropResult,
-    StagedAbort,
-    StagedCommit,
-    TableAlter,
-    TableBranch,
-    TableCreate,
-    TableDrop,
-    TableExists,
-    TableFacts,
-    TableInvalidate,
-    TableLoad,
-    TableNames,
-    TableRename,
-    TablesList,
-    TableStage,
-)
-from iceberg_pyspark.spark.bridge.protocol.writes import (
-    DmlRun,
-    SourceWrite,
-    TableTruncate,
-    WriteRun,
 )
 
 Q = TypeVar("Q", bound=Question)
@@ -98,37 +43,51 @@ class BridgeOperation(Generic[Q, A]):
 class Operations:
     """Every operation."""
 
-    catalog_open = BridgeOperation("catalog.open", CatalogOpen, OpenedCatalog)
-    namespaces_list = BridgeOperation("namespaces.list", NamespacesList, Namespaces)
-    namespace_exists = BridgeOperation("namespace.exists", NamespaceExists, Existence)
-    namespace_load = BridgeOperation("namespace.load", NamespaceLoad, NamespaceProperties)
-    namespace_create = BridgeOperation("namespace.create", NamespaceCreate, Acknowledgement)
-    namespace_alter = BridgeOperation("namespace.alter", NamespaceAlter, Acknowledgement)
-    namespace_drop = BridgeOperation("namespace.drop", NamespaceDrop, Acknowledgement)
-    tables_list = BridgeOperation("tables.list", TablesList, TableNames)
-    table_exists = BridgeOperation("table.exists", TableExists, Existence)
-    table_invalidate = BridgeOperation("table.invalidate", TableInvalidate, Acknowledgement)
-    table_load = BridgeOperation("table.load", TableLoad, TableFacts)
-    table_branch = BridgeOperation("table.branch", TableBranch, TableFacts)
-    table_create = BridgeOperation("table.create", TableCreate, TableFacts)
-    table_stage = BridgeOperation("table.stage", TableStage, TableFacts)
-    staged_commit = BridgeOperation("staged.commit", StagedCommit, Acknowledgement)
-    staged_abort = BridgeOperation("staged.abort", StagedAbort, Acknowledgement)
-    table_alter = BridgeOperation("table.alter", TableAlter, TableFacts)
-    table_drop = BridgeOperation("table.drop", TableDrop, DropResult)
-    table_rename = BridgeOperation("table.rename", TableRename, Acknowledgement)
-    scan_plan = BridgeOperation("scan.plan", ScanParts, PlannedScan)
-    scan_runtime_filter = BridgeOperation("scan.runtime_filter", ScanRuntimeFilter, RemainingFiles)
-    scan_aggregate = BridgeOperation("scan.aggregate", ScanAggregate, KnownAggregates)
-    scan_statistics = BridgeOperation("scan.statistics", ScanStatistics, KnownStatistics)
-    write_run = BridgeOperation("write.run", WriteRun, Acknowledgement)
-    source_write = BridgeOperation("source.write", SourceWrite, Acknowledgement)
-    dml_run = BridgeOperation("dml.run", DmlRun, Acknowledgement)
-    table_truncate = BridgeOperation("table.truncate", TableTruncate, Acknowledgement)
-    source_options = BridgeOperation("source.options", SourceOptions, SessionOptions)
-    source_table = BridgeOperation("source.table", SourceTable, ExistingTable)
-    source_hidden = BridgeOperation("source.hidden", SourceHidden, HiddenColumns)
-    statement_read = BridgeOperation("statement.read", StatementRead, ReadStatement)
+    catalog_open = BridgeOperation("catalog.open", catalogs.CatalogOpen, catalogs.OpenedCatalog)
+    namespaces_list = BridgeOperation(
+        "namespaces.list", catalogs.NamespacesList, catalogs.Namespaces
+    )
+    namespace_exists = BridgeOperation(
+        "namespace.exists", catalogs.NamespaceExists, catalogs.Existence
+    )
+    namespace_load = BridgeOperation(
+        "namespace.load", catalogs.NamespaceLoad, catalogs.NamespaceProperties
+    )
+    namespace_create = BridgeOperation(
+        "namespace.create", catalogs.NamespaceCreate, Acknowledgement
+    )
+    namespace_alter = BridgeOperation("namespace.alter", catalogs.NamespaceAlter, Acknowledgement)
+    namespace_drop = BridgeOperation("namespace.drop", catalogs.NamespaceDrop, Acknowledgement)
+    tables_list = BridgeOperation("tables.list", tables.TablesList, tables.TableNames)
+    table_exists = BridgeOperation("table.exists", tables.TableExists, catalogs.Existence)
+    table_invalidate = BridgeOperation("table.invalidate", tables.TableInvalidate, Acknowledgement)
+    table_load = BridgeOperation("table.load", tables.TableLoad, tables.TableFacts)
+    table_branch = BridgeOperation("table.branch", tables.TableBranch, tables.TableFacts)
+    table_create = BridgeOperation("table.create", tables.TableCreate, tables.TableFacts)
+    table_stage = BridgeOperation("table.stage", tables.TableStage, tables.TableFacts)
+    staged_commit = BridgeOperation("staged.commit", tables.StagedCommit, Acknowledgement)
+    staged_abort = BridgeOperation("staged.abort", tables.StagedAbort, Acknowledgement)
+    table_alter = BridgeOperation("table.alter", tables.TableAlter, tables.TableFacts)
+    table_drop = BridgeOperation("table.drop", tables.TableDrop, tables.DropResult)
+    table_rename = BridgeOperation("table.rename", tables.TableRename, Acknowledgement)
+    scan_plan = BridgeOperation("scan.plan", scans.ScanParts, scans.PlannedScan)
+    scan_runtime_filter = BridgeOperation(
+        "scan.runtime_filter", scans.ScanRuntimeFilter, scans.RemainingFiles
+    )
+    scan_aggregate = BridgeOperation("scan.aggregate", scans.ScanAggregate, scans.KnownAggregates)
+    scan_statistics = BridgeOperation(
+        "scan.statistics", scans.ScanStatistics, scans.KnownStatistics
+    )
+    write_run = BridgeOperation("write.run", writes.WriteRun, Acknowledgement)
+    source_write = BridgeOperation("source.write", writes.SourceWrite, Acknowledgement)
+    dml_run = BridgeOperation("dml.run", writes.DmlRun, Acknowledgement)
+    table_truncate = BridgeOperation("table.truncate", writes.TableTruncate, Acknowledgement)
+    source_options = BridgeOperation(
+        "source.options", sources.SourceOptions, sources.SessionOptions
+    )
+    source_table = BridgeOperation("source.table", sources.SourceTable, sources.ExistingTable)
+    source_hidden = BridgeOperation("source.hidden", sources.SourceHidden, sources.HiddenColumns)
+    statement_read = BridgeOperation("statement.read", sources.StatementRead, sources.ReadStatement)
 
 
 OPERATIONS: Mapping[str, BridgeOperation[Any, Any]] = {
