@@ -152,6 +152,8 @@ def value_from_bytes(type_: Type, data: bytes) -> Any:
             case DoubleType():
                 return float(struct.unpack("<f" if size == 4 else "<d", data)[0])
             case DecimalType(precision=precision, scale=scale):
+                if not data:
+                    raise ValueError("no bytes, where zero has one")
                 unscaled = int.from_bytes(data, "big", signed=True)
                 if abs(unscaled) >= 10**precision:
                     raise ValueError(f"more than {precision} digits")

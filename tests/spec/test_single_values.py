@@ -93,6 +93,12 @@ def test_a_wrong_width_is_refused(type_: Type) -> None:
         value_from_bytes(type_, b"\x01\x02\x03")
 
 
+@pytest.mark.parametrize("type_", [IntegerType(), LongType(), DoubleType(), DecimalType(9, 2)])
+def test_no_bytes_are_no_number(type_: Type) -> None:
+    with pytest.raises(InvalidMetadataError, match="is not a binary"):
+        value_from_bytes(type_, b"")
+
+
 @pytest.mark.parametrize(
     ("type_", "value", "text"),
     [
