@@ -8,6 +8,7 @@ import pytest
 from tests.support.native_lake import native_lake, plan_of, same_rows
 from tests.support.oracle import Oracle
 from tests.support.rows import spark_rows
+from tests.support.spark_settings import configured
 
 ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from range(100)"
 STRIPED = "select id, uuid() u, repeat('x', 50) s from range(0, 60000, 1, 1)"
@@ -145,8 +146,7 @@ def test_equality_deletes_of_a_dropped_column_are_applied(lake: Oracle) -> None:
 
 @pytest.mark.parametrize("case_sensitive", ["false", "true"])
 def test_names_that_meant_one_column_are_read_by_name(lake: Oracle, case_sensitive: str) -> None:
-    lake.spark.conf.set("spark.sql.caseSensitive", case_sensitive)
-    try:
+    with configured(lake.spark, {"spark.sql.caseSensitive": case_sensitive}):
         name = orc_table(lake, f"added_{case_sensitive}")
         lake.sql(f"alter table java_hadoop.{name} add column n int first")
         native(lake, name)
@@ -158,8 +158,6 @@ def test_names_that_meant_one_column_are_read_by_name(lake: Oracle, case_sensiti
         native(lake, name)
         lake.sql(f"alter table java_hadoop.{name} alter column d after n")
         native(lake, name)
-    finally:
-        lake.spark.conf.unset("spark.sql.caseSensitive")
 
 
 @pytest.mark.parametrize(
@@ -190,13 +188,10 @@ def test_a_column_with_another_past_is_read_by_field_id(
 
 
 def test_names_that_differ_by_case_are_two_columns(lake: Oracle) -> None:
-    lake.spark.conf.set("spark.sql.caseSensitive", "true")
-    try:
+    with configured(lake.spark, {"spark.sql.caseSensitive": "true"}):
         name = orc_table(lake, "cases", "select id, id + 1 ID, id + 2 other from range(9)")
         portable(lake, name)
         native(lake, name, "select other from {t}")
-    finally:
-        lake.spark.conf.unset("spark.sql.caseSensitive")
 
 
 def test_nested_columns_are_read_by_name_as_far_as_the_same_holds_inside(lake: Oracle) -> None:
@@ -291,8 +286,7 @@ def test_values_are_those_of_java(lake: Oracle, vectorized: str) -> None:
         f"array({', '.join(f'cast({v} as {kind})' for v in values.split(', '))}, null)"
         for kind, values in VALUES.items()
     )
-    lake.spark.conf.set("spark.sql.orc.enableVectorizedReader", vectorized)
-    try:
+    with configured(lake.spark, {"spark.sql.orc.enableVectorizedReader": vectorized}):
         rows = f"select inline(arrays_zip({arrays}))"
         names = ", ".join(f"v{i}" for i in range(len(VALUES)))
         rows = f"select * from ({rows}) t({names})"
@@ -300,15 +294,11 @@ def test_values_are_those_of_java(lake: Oracle, vectorized: str) -> None:
         native(lake, name)
         for i in range(len(VALUES)):
             native(lake, name, f"select v{i} from {{t}} where v{i} is not null")
-    finally:
-        lake.spark.conf.unset("spark.sql.orc.enableVectorizedReader")
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kathmandu"])
 def test_times_and_old_dates_are_read_by_python(lake: Oracle, zone: str) -> None:
-    before = str(lake.spark.conf.get("spark.sql.session.timeZone"))
-    lake.spark.conf.set("spark.sql.session.timeZone", zone)
-    try:
+    with configured(lake.spark, {"spark.sql.session.timeZone": zone}):
         prefix = f"times_{sum(map(ord, zone))}"
         kinds = {
             "zoned": "timestamp'1969-12-31 23:59:59.999999Z', timestamp'2020-03-08 07:30:00'",
@@ -331,8 +321,6 @@ def test_times_and_old_dates_are_read_by_python(lake: Oracle, zone: str) -> None
         plan = same_rows(lake, f"select d from {{t}}.{name}")
         assert "IcebergPyOrcScan" in plan, "the file with new dates"
         assert "MapInArrow" in plan, "the file with old ones"
-    finally:
-        lake.spark.conf.set("spark.sql.session.timeZone", before)
 
 
 def test_dates_without_bounds_are_read_by_python(lake: Oracle) -> None:
@@ -365,11 +353,8 @@ def test_settings_of_orc_change_no_rows(lake: Oracle) -> None:
     name = orc_table(lake, "settings", rows)
     lake.sql(f"alter table java_hadoop.{name} add column n int first")
     for key, value in SETTINGS.items():
-        lake.spark.conf.set(key, value)
-        try:
+        with configured(lake.spark, {key: value}):
             native(lake, name, "select s, n, st.a, day from {t} where id > 90 and s <> '95'")
-        finally:
-            lake.spark.conf.unset(key)
 
 
 def test_files_that_others_wrote_may_lack_field_ids(lake: Oracle) -> None:
@@ -480,11 +465,6 @@ def test_orc_tables_that_are_partitioned_alike_are_joined_without_a_shuffle(lake
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.sql.adaptive.enabled": "false",
     }
-    for key, value in settings.items():
-        lake.spark.conf.set(key, value)
-    try:
+    with configured(lake.spark, settings):
         query = f"select a.id, b.s from {{t}} a join lake.{other} b on a.id = b.id"
         assert "Exchange" not in native(lake, one, query)
-    finally:
-        for key in settings:
-            lake.spark.conf.unset(key)

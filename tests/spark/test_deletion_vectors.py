@@ -21,15 +21,16 @@ from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
+from tests.support.changed_rows import ROWS, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.executor_probe import vector_probe
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.spark_settings import NOT_ADAPTIVE, configured
 from tests.unit.storage.test_deletion_vectors import framed, vector_of
 
 MERGE_ON_READ = "'format-version'='3', " + ", ".join(
     f"'write.{op}.mode'='merge-on-read'" for op in ("delete", "update", "merge")
 )
-ROWS = "select id, cast(id % 5 as int) g, 's' || id s from range(0, 4000, 1, 4)"
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +82,8 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     table = make(session, "generated")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
     spark = session.spark
-    adaptive = spark.conf.get("spark.sql.adaptive.enabled")
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    try:
+    with configured(spark, NOT_ADAPTIVE):
         plan = plan_of(spark.sql(f"select sum(id) from {table} where g = 3"))
-    finally:
-        spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
     assert re.search(r"\*\(1\) Filter .*deletion_vectors.*\n.*\*\(1\) ColumnarToRow", plan), plan
 
 
@@ -100,15 +97,9 @@ def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
 ) -> None:
     if not session.spark.catalog.tableExists("vectors.db.parts"):
         session.spark.sql(f"delete from {make(session, 'parts')} where id % 7 = 0")
-    spark = session.spark
-    before = {k: spark.conf.get(k) for k in (setting, "spark.sql.codegen.factoryMode")}
-    try:
-        spark.conf.set(setting, value)
-        spark.conf.set("spark.sql.codegen.factoryMode", factory)
+    settings = {setting: value, "spark.sql.codegen.factoryMode": factory}
+    with configured(session.spark, settings):
         found = ids(session, "select * from vectors.db.parts where g > 1")
-    finally:
-        for key, one in before.items():
-            spark.conf.set(key, str(one))
     assert found == [i for i in range(4000) if i % 7 and i % 5 > 1]
 
 
@@ -249,44 +240,21 @@ def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
     table = make(session, "reused")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
     spark = session.spark
-    adaptive = spark.conf.get("spark.sql.adaptive.enabled")
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    try:
+    with configured(spark, NOT_ADAPTIVE):
         frame = spark.sql(
             f"with grouped as (select g, count(s) n from {table} group by g) "
             "select a.g, b.n from grouped a join grouped b on a.n = b.n"
         )
         plan = plan_of(frame)
-    finally:
-        spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
     assert "ReusedExchange" in plan
     assert "deletion_vectors" in plan
     assert len(frame.collect()) >= 5
 
 
 def test_vectors_are_changed_by_changes(session: IcebergSession) -> None:
-    spark = session.spark
     table = make(session, "changed", "partitioned by (g)")
-    spark.sql(f"delete from {table} where id % 7 = 0")
-    spark.sql(f"update {table} set s = 'new' where id % 7 = 1 or id = 2")
-    spark.sql(f"delete from {table} where s = 's3' or id between 20 and 30")
-    spark.sql(
-        f"merge into {table} t using (select id, cast(id % 5 as int) g from range(0, 60)) n "
-        "on t.id = n.id when matched and t.id % 2 = 0 then delete "
-        "when matched then update set s = 'merged' "
-        "when not matched then insert (id, g, s) values (n.id, n.g, 'back')"
-    )
-    expected: dict[int, str] = {i: f"s{i}" for i in range(4000) if i % 7}
-    expected |= {i: "new" for i in expected if i % 7 == 1 or i == 2}
-    expected = {i: s for i, s in expected.items() if i != 3 and not 20 <= i <= 30}
-    for i in range(60):
-        if i not in expected:
-            expected[i] = "back"
-        elif i % 2 == 0:
-            del expected[i]
-        else:
-            expected[i] = "merged"
-    frame = spark.sql(f"select id, s from {table} where s is not null")
+    expected = change_rows(session.spark, table)
+    frame = session.spark.sql(f"select id, s from {table} where s is not null")
     assert "deletion_vectors" in plan_of(frame)
     assert {r.id: r.s for r in frame.collect()} == expected
 

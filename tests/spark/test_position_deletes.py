@@ -27,11 +27,12 @@ from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.storage.local import LocalFileIO
+from tests.support.changed_rows import ROWS, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.executor_probe import position_probe
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.spark_settings import NOT_ADAPTIVE, configured
 
-ROWS = "select id, cast(id % 5 as int) g, 's' || id s from range(0, 4000, 1, 4)"
 SHOWN = "position_deletes(Broadcast("
 
 
@@ -94,12 +95,8 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     table = make(session, "generated")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
     spark = session.spark
-    adaptive = spark.conf.get("spark.sql.adaptive.enabled")
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    try:
+    with configured(spark, NOT_ADAPTIVE):
         plan = plan_of(spark.sql(f"select sum(id) from {table} where g = 3"))
-    finally:
-        spark.conf.set("spark.sql.adaptive.enabled", str(adaptive))
     assert re.search(r"\*\(1\) Filter .*position_deletes.*\n.*\*\(1\) ColumnarToRow", plan), plan
 
 
@@ -109,19 +106,12 @@ def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
 ) -> None:
     if not session.spark.catalog.tableExists("positions.db.parts"):
         session.spark.sql(f"delete from {make(session, 'parts')} where id % 7 = 0")
-    spark = session.spark
     settings = {
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": factory,
     }
-    before = {k: spark.conf.get(k) for k in settings}
-    try:
-        for key, value in settings.items():
-            spark.conf.set(key, value)
+    with configured(session.spark, settings):
         found = ids(session, "select * from positions.db.parts where g > 1")
-    finally:
-        for key, one in before.items():
-            spark.conf.set(key, str(one))
     assert found == [i for i in range(4000) if i % 7 and i % 5 > 1]
 
 
@@ -443,28 +433,9 @@ def test_a_vector_counts_alone_and_others_beside_it(
 
 
 def test_deletes_are_changed_by_changes(session: IcebergSession) -> None:
-    spark = session.spark
     table = make(session, "changed", "partitioned by (g)")
-    spark.sql(f"delete from {table} where id % 7 = 0")
-    spark.sql(f"update {table} set s = 'new' where id % 7 = 1 or id = 2")
-    spark.sql(f"delete from {table} where s = 's3' or id between 20 and 30")
-    spark.sql(
-        f"merge into {table} t using (select id, cast(id % 5 as int) g from range(0, 60)) n "
-        "on t.id = n.id when matched and t.id % 2 = 0 then delete "
-        "when matched then update set s = 'merged' "
-        "when not matched then insert (id, g, s) values (n.id, n.g, 'back')"
-    )
-    expected: dict[int, str] = {i: f"s{i}" for i in range(4000) if i % 7}
-    expected |= {i: "new" for i in expected if i % 7 == 1 or i == 2}
-    expected = {i: s for i, s in expected.items() if i != 3 and not 20 <= i <= 30}
-    for i in range(60):
-        if i not in expected:
-            expected[i] = "back"
-        elif i % 2 == 0:
-            del expected[i]
-        else:
-            expected[i] = "merged"
-    frame = spark.sql(f"select id, s from {table} where s is not null")
+    expected = change_rows(session.spark, table)
+    frame = session.spark.sql(f"select id, s from {table} where s is not null")
     assert SHOWN in plan_of(frame)
     assert {r.id: r.s for r in frame.collect()} == expected
 

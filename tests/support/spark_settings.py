@@ -7,8 +7,10 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-JOINS_OF_GROUPS = {
-    "spark.sql.adaptive.enabled": "false",
+NOT_ADAPTIVE = {"spark.sql.adaptive.enabled": "false"}
+"""The plan is whole before anything has run."""
+
+JOINS_OF_GROUPS = NOT_ADAPTIVE | {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.iceberg.planning.preserve-data-grouping": "true",
     "spark.sql.sources.v2.bucketing.enabled": "true",

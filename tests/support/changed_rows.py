@@ -1,0 +1,32 @@
+"""Changes that meet each other in one table: deletes of rows and of updates, a MERGE over both."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+ROWS = "select id, cast(id % 5 as int) g, 's' || id s from range(0, 4000, 1, 4)"
+"""The rows of the table before: 4 files where it is not partitioned."""
+
+
+def change_rows(spark: SparkSession, table: str) -> dict[int, str]:
+    """Change a table that has `ROWS`; return what each id's `s` is to be afterwards."""
+    spark.sql(f"delete from {table} where id % 7 = 0")
+    spark.sql(f"update {table} set s = 'new' where id % 7 = 1 or id = 2")
+    spark.sql(f"delete from {table} where s = 's3' or id between 20 and 30")
+    spark.sql(
+        f"merge into {table} t using (select id, cast(id % 5 as int) g from range(0, 60)) n "
+        "on t.id = n.id when matched and t.id % 2 = 0 then delete "
+        "when matched then update set s = 'merged' "
+        "when not matched then insert (id, g, s) values (n.id, n.g, 'back')"
+    )
+    expected: dict[int, str] = {i: f"s{i}" for i in range(4000) if i % 7}
+    expected |= {i: "new" for i in expected if i % 7 == 1 or i == 2}
+    expected = {i: s for i, s in expected.items() if i != 3 and not 20 <= i <= 30}
+    for i in range(60):
+        if i not in expected:
+            expected[i] = "back"
+        elif i % 2 == 0:
+            del expected[i]
+        else:
+            expected[i] = "merged"
+    return expected
