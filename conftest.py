@@ -41,3 +41,17 @@ def pytest_configure(config: pytest.Config) -> None:
         "once(reason): in tests/spark, but nothing in it depends on the release of pyspark: runs "
         "on the newest (`make spark`) and is deselected on 4.1 (`make spark-oldest`)",
     )
+    config.addinivalue_line(
+        "markers",
+        "more(reason): one more case of what the tests beside it show; runs where ICEBERG_MORE=1, "
+        "as in `make test-more`",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("ICEBERG_MORE"):
+        return
+    more = [item for item in items if item.get_closest_marker("more")]
+    if more:
+        config.hook.pytest_deselected(items=more)
+        items[:] = [item for item in items if not item.get_closest_marker("more")]

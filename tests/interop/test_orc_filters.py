@@ -8,9 +8,10 @@ import pytest
 
 from tests.support.native_lake import native_lake, plan_of
 from tests.support.oracle import Oracle
+from tests.support.parameters import MORE, pairs
 
 ROWS = 60_000
-SEEDS = range(6)
+SEEDS = [0, 1, 2, *(pytest.param(seed, marks=MORE) for seed in range(3, 12))]
 CONDITIONS_OF_A_SEED = 8
 DIGEST = "count(*), sum(id), bit_xor(xxhash64(id, i, s, day, c, flag, raw, st))"
 # of another length in each row, and sorted as far as bounds of row groups tell some of them apart
@@ -185,8 +186,7 @@ def test_row_groups_that_have_no_such_row_are_not_read(
     assert read(lake, table, condition) <= most
 
 
-@pytest.mark.parametrize("written", ["java", "ours"])
-@pytest.mark.parametrize("table", ["plain", "bloomed"])
+@pytest.mark.parametrize(("table", "written"), pairs(["plain", "bloomed"], ["java", "ours"]))
 @pytest.mark.parametrize(
     "condition",
     [

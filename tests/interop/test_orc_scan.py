@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.native_lake import native_lake, plan_of, same_rows
 from tests.support.oracle import Oracle
+from tests.support.parameters import pairs
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
@@ -63,9 +64,9 @@ def portable(lake: Oracle, name: str, query: str = "select * from {t}") -> str:
     return plan
 
 
-@pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize(
-    "partitioned", ["", "partitioned by (g)", "partitioned by (bucket(4, id))"]
+    ("version", "partitioned"),
+    pairs([2, 3], ["", "partitioned by (g)", "partitioned by (bucket(4, id))"]),
 )
 def test_orc_files_are_read_by_sparks_own_reader(
     lake: Oracle, version: int, partitioned: str
@@ -420,8 +421,10 @@ def test_a_damaged_file_is_an_error_that_names_it(lake: Oracle, kind: str) -> No
         frame.collect()
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("partitioned", ["", "partitioned by (g)", "partitioned by (days(day))"])
+@pytest.mark.parametrize(
+    ("version", "partitioned"),
+    pairs([2, 3], ["", "partitioned by (g)", "partitioned by (days(day))"]),
+)
 def test_files_that_we_wrote_are_read_by_sparks_reader(
     lake: Oracle, version: int, partitioned: str
 ) -> None:

@@ -12,6 +12,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.native_read import deletion_vectors, position_delete_files
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.parameters import MORE
 from tests.support.readings import our_frame
 from tests.support.rows import PlainRow
 
@@ -68,10 +69,10 @@ def rows(lake: Oracle, name: str, columns: str) -> list[PlainRow]:
     ("version", "mode", "read_by"),
     [
         (3, "merge-on-read", "driver"),
-        (3, "merge-on-read", "executors"),
-        (2, "merge-on-read", "driver"),
         (2, "merge-on-read", "executors"),
         (3, "copy-on-write", "driver"),
+        pytest.param(3, "merge-on-read", "executors", marks=MORE),
+        pytest.param(2, "merge-on-read", "driver", marks=MORE),
     ],
 )
 def test_the_same_statements_leave_the_same_rows(

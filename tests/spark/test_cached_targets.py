@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
+from tests.support.parameters import pairs
 
 STATEMENTS = [
     ("delete from {t} where id = 1", [(2, 2), (3, 3)]),
@@ -37,8 +38,9 @@ def session(
         yield made
 
 
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-@pytest.mark.parametrize("place", ["", ".branch_b"])
+@pytest.mark.parametrize(
+    ("place", "mode"), pairs(["", ".branch_b"], ["merge-on-read", "copy-on-write"])
+)
 def test_a_cached_table_is_changed(session: IcebergSession, place: str, mode: str) -> None:
     sql = session.spark.sql
     table = f"cached.db.{mode[0]}{len(place)}"

@@ -18,6 +18,7 @@ from iceberg_pyspark.spark.row_level import key_range
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.change_plans import noted_plans
 from tests.support.native_lake import sqlite_lake
+from tests.support.parameters import MORE
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
 GROUPING = "spark.sql.iceberg.planning.preserve-data-grouping"
@@ -27,6 +28,7 @@ MERGE = (
     "when matched then update set v = -u.v when not matched then insert *"
 )
 MODES = ["merge-on-read", "copy-on-write"]
+ONCE = pytest.mark.once("which transform it is does not matter to Spark: 4.1 is asked with others")
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +71,15 @@ def rows_of(session: IcebergSession, table: str) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, session.spark.table(table).collect()))
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    ("partitioned", "on"),
+    ("partitioned", "on", "mode"),
     [
-        ("bucket(4, id)", "t.id = u.id"),
-        ("truncate(2, s)", "t.s = u.s and t.id = u.id"),
-        ("g, bucket(3, id)", "t.g = u.g and t.id = u.id"),
+        ("bucket(4, id)", "t.id = u.id", "merge-on-read"),
+        ("g, bucket(3, id)", "t.g = u.g and t.id = u.id", "copy-on-write"),
+        pytest.param("truncate(2, s)", "t.s = u.s and t.id = u.id", "merge-on-read", marks=ONCE),
+        pytest.param("bucket(4, id)", "t.id = u.id", "copy-on-write", marks=MORE),
+        pytest.param("truncate(2, s)", "t.s = u.s and t.id = u.id", "copy-on-write", marks=MORE),
+        pytest.param("g, bucket(3, id)", "t.g = u.g and t.id = u.id", "merge-on-read", marks=MORE),
     ],
 )
 def test_a_merge_of_tables_partitioned_alike(

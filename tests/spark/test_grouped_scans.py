@@ -27,6 +27,7 @@ from iceberg_pyspark.spec.types import (
 )
 from tests.support.deleted_rows import delete_keys
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import pairs
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
@@ -37,6 +38,7 @@ ROWS = """
     from range({}, {})
 """
 MERGE_ON_READ = "tblproperties ('write.delete.mode'='merge-on-read')"
+ONCE = pytest.mark.once("which transform it is does not matter to Spark: 4.1 is asked with others")
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +75,13 @@ def joined(session: IcebergSession, left: str, right: str, on: str) -> str:
     ("partitioned", "on"),
     [
         ("bucket(4, id)", "a.id = b.id"),
-        ("bucket(4, s)", "a.s = b.s"),
         ("g", "a.g = b.g"),
-        ("s", "a.s = b.s"),
         ("g, bucket(3, s)", "a.g = b.g and a.s = b.s"),
-        ("years(t)", "a.t = b.t"),
-        ("months(t)", "a.t = b.t"),
         ("days(t)", "a.t = b.t"),
+        pytest.param("bucket(4, s)", "a.s = b.s", marks=ONCE),
+        pytest.param("s", "a.s = b.s", marks=ONCE),
+        pytest.param("years(t)", "a.t = b.t", marks=ONCE),
+        pytest.param("months(t)", "a.t = b.t", marks=ONCE),
     ],
 )
 def test_tables_partitioned_alike_are_joined_without_a_shuffle(
@@ -141,13 +143,13 @@ CUT_ROWS = """
     ("partitioned", "on"),
     [
         ("truncate(4, s)", "a.s = b.s"),
-        ("truncate(6, s)", "a.s = b.s"),
-        ("truncate(2, b)", "a.b = b.b"),
-        ("truncate(10, i)", "a.i = b.i"),
-        ("truncate(50, l)", "a.l = b.l"),
         ("truncate(50, d)", "a.d = b.d"),
         ("bucket(3, i), truncate(6, s)", "a.i = b.i and a.s = b.s"),
-        ("g, truncate(6, s)", "a.g = b.g and a.s = b.s"),
+        pytest.param("truncate(6, s)", "a.s = b.s", marks=ONCE),
+        pytest.param("truncate(2, b)", "a.b = b.b", marks=ONCE),
+        pytest.param("truncate(10, i)", "a.i = b.i", marks=ONCE),
+        pytest.param("truncate(50, l)", "a.l = b.l", marks=ONCE),
+        pytest.param("g, truncate(6, s)", "a.g = b.g and a.s = b.s", marks=ONCE),
     ],
 )
 def test_tables_cut_alike_are_joined_without_a_shuffle(
@@ -287,6 +289,8 @@ CALLS = {
     "days": ("days({})", "day"),
     "hours": ("hours({})", "hour"),
 }
+ASKED_TWICE = ("int", "decimal(9, 2)", "timestamp")
+VALUES_ONCE = pytest.mark.once("the functions are ours: 4.1 is asked with other types")
 NOT_KNOWN = {"decimal(9, 2)": ("truncate",), "date": ("hours",)}
 
 
@@ -301,7 +305,10 @@ def physical(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-@pytest.mark.parametrize(("sql", "type_", "values"), VALUES, ids=[v[0] for v in VALUES])
+@pytest.mark.parametrize(
+    ("sql", "type_", "values"),
+    [pytest.param(*v, id=v[0], marks=() if v[0] in ASKED_TWICE else VALUES_ONCE) for v in VALUES],
+)
 def test_transforms_are_functions_of_the_catalog(
     session: IcebergSession, sql: str, type_: Type, values: list[Any]
 ) -> None:
@@ -365,8 +372,10 @@ def partial(session: IcebergSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("partial")
-@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "left semi", "left anti"])
-@pytest.mark.parametrize("partitioned", ["g", "bucket(4, id)"])
+@pytest.mark.parametrize(
+    ("partitioned", "how"),
+    pairs(["g", "bucket(4, id)"], ["inner", "left", "right", "full", "left semi", "left anti"]),
+)
 def test_large_groups_are_spread_over_tasks(
     session: IcebergSession, partitioned: str, how: str
 ) -> None:

@@ -16,6 +16,7 @@ from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.table_states import TargetReads
 from iceberg_pyspark.table.reading.scan import TableScan
 from tests.support.native_lake import sqlite_lake
+from tests.support.parameters import pairs
 
 pytestmark = pytest.mark.once(
     "which files are read Python decides; the statements run on 4.1 in test_row_level.py"
@@ -94,8 +95,10 @@ def changed_plainly(session: IcebergSession, name: str, statement: str) -> list[
     return sorted(map(tuple, session.spark.table(table).collect()))
 
 
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-@pytest.mark.parametrize("name", STATEMENTS)
+MODES = ("merge-on-read", "copy-on-write")
+
+
+@pytest.mark.parametrize(("name", "mode"), pairs(list(STATEMENTS), MODES))
 def test_one_partition_of_fifty_is_read(
     session: IcebergSession, read: list[TableScan], name: str, mode: str
 ) -> None:
@@ -129,7 +132,7 @@ def test_a_source_without_rows_reads_no_file(
     assert set(Path(session.table(table).location).rglob("*.parquet")) == files
 
 
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@pytest.mark.parametrize("mode", MODES)
 def test_only_rows_that_would_have_been_read_are_a_conflict(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:

@@ -37,6 +37,7 @@ from tests.support.our_tables import (
     pyiceberg_table,
     write_frame,
 )
+from tests.support.parameters import pairs
 from tests.support.readings import our_table
 
 
@@ -52,8 +53,7 @@ def assert_readers_agree(java: JavaTables, name: str) -> list[str]:
     return show_rows(ours)
 
 
-@pytest.mark.parametrize("catalog", CATALOGS)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "catalog"), pairs(VERSIONS, CATALOGS))
 def test_schema_evolution(oracle: Oracle, java: JavaTables, catalog: str, version: int) -> None:
     name = f"{catalog}.we_write_evolution.schema_{version}"
     table = our_catalog(oracle, catalog).create_table(

@@ -19,6 +19,7 @@ from tests.support.our_tables import (
     our_catalog,
     write_frame,
 )
+from tests.support.parameters import pairs
 from tests.support.readings import our_table
 
 COLUMNS = "id BIGINT, ts TIMESTAMP, v STRING"
@@ -83,8 +84,7 @@ def test_through_the_table_api(
     ]
 
 
-@pytest.mark.parametrize("catalog", CATALOGS)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "catalog"), pairs(VERSIONS, CATALOGS))
 def test_through_the_data_source(
     oracle: Oracle, java: JavaTables, catalog: str, version: int
 ) -> None:

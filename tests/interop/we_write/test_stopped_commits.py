@@ -28,6 +28,7 @@ from tests.support.fault_points import (
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.our_tables import assert_all_read
+from tests.support.parameters import pairs
 from tests.support.readings import catalog_properties, our_table
 
 OPERATIONS = (
@@ -64,8 +65,9 @@ def faults() -> Iterator[FaultPoint]:
         yield point
 
 
-@pytest.mark.parametrize("kind", ["java_hadoop", "java_sql"])
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(
+    ("operation", "kind"), pairs(list(OPERATIONS), ["java_hadoop", "java_sql"])
+)
 def test_others_read_what_a_stopped_commit_leaves(
     java: JavaTables, faults: FaultPoint, kind: str, operation: str, tmp_path: Path
 ) -> None:
