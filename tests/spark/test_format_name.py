@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import pairs
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,9 @@ def ids(spark: SparkSession, table: str, name: str = "iceberg-py") -> list[int]:
     return sorted(r.id for r in spark.read.format(name).load(table).collect())
 
 
-@pytest.mark.parametrize("name", ["iceberg-py", "iceberg", "ICEBERG"])
-@pytest.mark.parametrize("place", ["catalog", "path"])
+@pytest.mark.parametrize(
+    ("place", "name"), pairs(["catalog", "path"], ["iceberg-py", "iceberg", "ICEBERG"])
+)
 def test_every_mode_of_save(
     spark: SparkSession, lake: IcebergSession, tmp_path: Path, name: str, place: str
 ) -> None:
