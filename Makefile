@@ -24,7 +24,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 OLDEST_PYTHON ?= python3.10
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env demo protocol reference docs check test lint unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench clean distclean unit-oldest
+.PHONY: help env oracle-env archives demo protocol reference docs check test lint unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench clean distclean unit-oldest
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -39,7 +39,7 @@ help:
 	@echo 'make unit-oldest make unit on Python 3.10 and the lowest versions of the dependencies (not in make test)'
 	@echo 'make faults      the fault matrix with every kind of error at every point (make test: a twentieth of it)'
 	@echo 'make fuzz        10,000 mutated inputs for every parser; a tenth is in make test (ARGS="--only filter,schema")'
-	@echo 'make test-more   what only volume proves: all of faults, fuzz, threads, releases (some hours)'
+	@echo 'make test-more   what only volume proves: all of faults, fuzz, threads, parameters, releases (some hours)'
 	@echo 'make bench       figures, printed and never asserted on a clock (ARGS="planning native": these sections)'
 	@echo 'make protocol    Java's side of bridge/protocol/, written from it after a change there'
 	@echo 'make reference   pages of docs/reference and the figures of README.md, written from the code and from RESULTS.md'
@@ -90,18 +90,21 @@ demo: .venv/.stamp-demo
 # Two at a time, since a Spark session leaves half of two cores idle, and the long ones first, so that both rows end
 # together; the last line adds up the tests of all.
 test: env oracle-env
+	@$(MAKE) --no-print-directory --jobs=2 archives
 	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory --jobs=2 interop spark spark-oldest older-releases unit-and-spec catalogs docs
+	@$(MAKE) --no-print-directory --jobs=2 spark interop spark-oldest older-releases unit-and-spec catalogs docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # What only volume proves, by hand or by a schedule (some hours): every point of the fault matrix, ten times the mutated
-# inputs, all threads' operations, all tests on 4.1, the lowest versions of what the package needs, every release.
+# inputs, all threads' operations, tests marked `more`, all tests on 4.1, the lowest versions of what the package needs,
+# every release.
 test-more: env oracle-env
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory fuzz
 	@ICEBERG_MORE=1 $(MAKE) --no-print-directory spark
-	@$(MAKE) --no-print-directory spark-oldest NOT_TWICE=
+	@ICEBERG_MORE=1 $(MAKE) --no-print-directory interop
+	@ICEBERG_MORE=1 $(MAKE) --no-print-directory spark-oldest NOT_TWICE=
 	@$(MAKE) --no-print-directory unit-oldest
 	@$(MAKE) --no-print-directory releases
 
@@ -137,6 +140,15 @@ catalogs: env
 
 unit-and-spec: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/unit.xml $(NO_SPARK) --ignore=tests/catalogs $(ARGS)
+
+# Spark's classes as a JVM maps them into its memory: each session of a test starts in half the time. Without it, and
+# where the Java cannot dump them, tests only take longer.
+archives: .venv/.stamp-archive .venv-oracle/.stamp-archive
+
+.venv/.stamp-archive .venv-oracle/.stamp-archive: %/.stamp-archive: %/.stamp-dev
+	@echo 'dumping the classes of Spark for the tests of $* (a minute, the first time)'
+	@$*/bin/python -m tests.support.class_archive
+	@touch $@
 
 unit-oldest: .venv-oldest/.stamp-dev
 	$(OLDEST) -m pytest -q $(NO_SPARK) $(ARGS)

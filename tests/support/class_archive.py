@@ -1,0 +1,47 @@
+"""Spark's classes as a JVM maps them into its memory, dumped once: sessions start in half the time.
+
+`python -m tests.support.class_archive` makes the archive of this environment, beside its Python. A
+JVM of another version, or with other jars, passes it over and loads the classes from the jars.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from tests.support.spark_sessions import CLASS_ARCHIVE, QUICK_JVM, SPARK_HOME, run_process
+
+TYPICAL = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from tests.releases.first_steps import PARTS, run_steps
+run_steps(Path(sys.argv[2]), PARTS)
+"""
+"""A program that needs most classes that tests need."""
+
+
+def make_archive() -> None:
+    """Run a typical program, whose JVM dumps its classes at its end."""
+    installed = max(jar.stat().st_ctime for jar in (SPARK_HOME / "jars").iterdir())
+    if CLASS_ARCHIVE.exists() and CLASS_ARCHIVE.stat().st_mtime > installed:
+        return
+    CLASS_ARCHIVE.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=CLASS_ARCHIVE.parent) as folder:
+        archive, script = Path(folder, "classes.jsa"), Path(folder, "typical.py")
+        script.write_text(TYPICAL, encoding="utf-8")
+        options = f"{QUICK_JVM} -XX:ArchiveClassesAtExit={archive} -Xlog:disable"
+        run_process(
+            [
+                str(SPARK_HOME / "bin/spark-submit"),
+                *("--driver-java-options", options),
+                *(str(script), str(Path(__file__).parents[2]), folder),
+            ],
+            timeout_seconds=600,
+        )
+        if archive.exists():
+            archive.replace(CLASS_ARCHIVE)
+
+
+if __name__ == "__main__":
+    make_archive()
