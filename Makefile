@@ -24,7 +24,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 OLDEST_PYTHON ?= python3.10
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env archives demo protocol reference docs check test lint unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench clean distclean unit-oldest
+.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench clean distclean unit-oldest
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -40,6 +40,7 @@ help:
 	@echo 'make faults      the fault matrix with every kind of error at every point (make test: a twentieth of it)'
 	@echo 'make fuzz        10,000 mutated inputs for every parser; a tenth is in make test (ARGS="--only filter,schema")'
 	@echo 'make test-more   what only volume proves: all of faults, fuzz, threads, parameters, releases (some hours)'
+	@echo 'make coverage    lines and branches that `make test` runs in its own processes, by module (not in make test)'
 	@echo 'make bench       figures, printed and never asserted on a clock (ARGS="planning native": these sections)'
 	@echo 'make protocol    Java's side of bridge/protocol/, written from it after a change there'
 	@echo 'make reference   pages of docs/reference and the figures of README.md, written from the code and from RESULTS.md'
@@ -171,6 +172,18 @@ releases: oracle-env
 
 faults: env
 	ICEBERG_FAULTS=all $(NEWEST) -m pytest -q tests/faults $(ARGS)
+
+# Of the processes of pytest, the drivers: executors' Python, Spark's and the subprocesses of tests are not counted.
+COVERED := COVERAGE_FILE=$(RESULTS)/coverage
+COVER := -m coverage run --branch --parallel-mode --source=iceberg_pyspark,jobs -m pytest -q
+
+coverage: env oracle-env
+	@mkdir -p $(RESULTS)
+	$(COVERED) $(NEWEST) $(COVER) $(NO_SPARK)
+	$(COVERED) $(NEWEST) $(COVER) tests/spark
+	$(COVERED) $(ORACLE) $(COVER) $(NOT_TWICE) tests/spark tests/interop
+	$(COVERED) $(NEWEST) -m coverage combine $(RESULTS)
+	$(COVERED) $(NEWEST) -m coverage report
 
 bench: oracle-env
 	$(ORACLE) -m tests.bench $(ARGS)
