@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
@@ -56,6 +57,23 @@ class TableState:
 
     io: FileIO | None = None
     """The store of its files; None: as its catalog says."""
+
+    def branch_to_write(self) -> str | None:
+        """The branch that the table's name means, None for main or the session's.
+
+        Raises `InvalidRequestError` for a metadata table, a tag and an earlier snapshot.
+        """
+        name = self.loaded.identifier
+        if self.metadata_table is not None:
+            raise InvalidRequestError(
+                f"{name}.{self.metadata_table} is a metadata table, whose rows cannot be changed"
+            )
+        if self.selector != SnapshotSelector(branch=self.selector.branch):
+            raise InvalidRequestError(
+                f"writes go to table {name} or one of its branches, not to a tag or an earlier "
+                f"snapshot; name a branch as {name}.branch_<name>"
+            )
+        return self.selector.branch
 
 
 class TableStates:

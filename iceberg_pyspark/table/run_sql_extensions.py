@@ -99,15 +99,15 @@ def _drop_identifier_fields(table: Table, names: list[str]) -> None:
 
 
 def _create_ref(table: Table, clause: CreateRef) -> None:
-    there = clause.name in table.refs
-    if there and clause.if_not_exists:
+    exists = clause.name in table.refs
+    if exists and clause.if_not_exists:
         return
     changes = table.manage_snapshots()
     settings: dict[str, Any] = {"max_ref_age_ms": clause.max_ref_age_ms}
     if clause.type == "branch":
         settings["min_snapshots_to_keep"] = clause.min_snapshots_to_keep
         settings["max_snapshot_age_ms"] = clause.max_snapshot_age_ms
-    if clause.replace and (there or not clause.create):
+    if clause.replace and (exists or not clause.create):
         to = _snapshot_to_point_at(table, clause)
         move = changes.replace_branch if clause.type == "branch" else changes.replace_tag
         move(clause.name, to)

@@ -18,7 +18,7 @@ from iceberg_pyspark.catalogs.catalog import (
 )
 from iceberg_pyspark.commits.file_filter import compile_file_match
 from iceberg_pyspark.commits.manifest_changes import RemoveWhere
-from iceberg_pyspark.commits.snapshot_changes import DeleteFiles
+from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, SnapshotAction
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.display import html_table, printable, transform_text
@@ -37,12 +37,12 @@ from iceberg_pyspark.table.changes.commit import (
     commit_steps,
 )
 from iceberg_pyspark.table.changes.commit_files import (
-    CommitOptions,
     OverwriteMode,
     commit_action,
-    commit_append,
-    commit_overwrite,
+    write_action,
 )
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.new_data import Rows, write_rows
 from iceberg_pyspark.table.changes.pending_changes import (
     BuildChanges,
     ManageSnapshots,
@@ -53,7 +53,6 @@ from iceberg_pyspark.table.changes.pending_changes import (
     UpdateSpec,
 )
 from iceberg_pyspark.table.changes.transaction import Transaction
-from iceberg_pyspark.table.changes.write_rows import Rows, write_rows
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
@@ -227,18 +226,7 @@ class Table:
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Add Arrow rows."""
-        write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
-        options = _options(branch, snapshot_properties, write_id)
-        with WrittenFiles(self.io, files) as written:
-            self._loaded = commit_append(
-                self._catalog,
-                self._loaded,
-                self.io,
-                files,
-                options,
-                written=written,
-                clock=self._clock,
-            )
+        self._write(rows, None, branch, snapshot_properties)
 
     def overwrite(
         self,
@@ -254,22 +242,39 @@ class Table:
         With a filter, a file only some of whose rows match is an error. `dynamic` replaces the
         partitions that the rows are in.
         """
+        mode: OverwriteMode = "dynamic" if dynamic else "static"
+        if filter is not None:
+            mode = as_predicate(filter)
+        self._write(rows, mode, branch, snapshot_properties)
+
+    def _write(
+        self,
+        rows: Rows,
+        mode: OverwriteMode | None,
+        branch: str,
+        snapshot_properties: Mapping[str, str] | None,
+    ) -> None:
         write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
         options = _options(branch, snapshot_properties, write_id)
-        mode: OverwriteMode = "dynamic" if dynamic else "static"
         with WrittenFiles(self.io, files) as written:
-            if filter is not None:
-                mode = as_predicate(filter)
-            self._loaded = commit_overwrite(
-                self._catalog,
-                self._loaded,
-                self.io,
-                files,
-                mode,
-                options,
-                written=written,
-                clock=self._clock,
-            )
+            action = write_action(self._loaded, files, mode, branch=branch)
+            self._commit(action, options, written)
+
+    def _commit(
+        self,
+        action: SnapshotAction,
+        options: CommitOptions,
+        written: WrittenFiles | None = None,
+    ) -> None:
+        self._loaded = commit_action(
+            self._catalog,
+            self._loaded,
+            self.io,
+            action,
+            options,
+            written=written,
+            clock=self._clock,
+        )
 
     def delete(
         self,
@@ -280,14 +285,8 @@ class Table:
     ) -> None:
         """Remove the files whose rows all match; one only some of whose rows do is an error."""
         match = compile_file_match(bind(as_predicate(filter), self.schema), self.metadata)
-        self._loaded = commit_action(
-            self._catalog,
-            self._loaded,
-            self.io,
-            DeleteFiles(removal=RemoveWhere(match, str(filter))),
-            _options(branch, snapshot_properties, None),
-            clock=self._clock,
-        )
+        action = DeleteFiles(removal=RemoveWhere(match, str(filter)))
+        self._commit(action, _options(branch, snapshot_properties, None))
 
     def update_schema(self, *, allow_incompatible_changes: bool = False) -> UpdateSchema:
         """Change columns: chain calls, then `commit()`."""

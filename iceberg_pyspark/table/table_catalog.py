@@ -42,10 +42,10 @@ def load_table(name: str, *, catalog: str | None = None, **properties: str) -> T
     Raises `NoSuchTableError`.
     """
     if is_path(name):
-        found = resolve_table(name, catalog=catalog, storage_properties=properties)
+        resolved = resolve_table(name, catalog=catalog, storage_properties=properties)
     else:
-        found = resolve_table(name, catalog=catalog, catalog_properties=properties)
-    return load_table_of(*found)
+        resolved = resolve_table(name, catalog=catalog, catalog_properties=properties)
+    return load_table_of(*resolved)
 
 
 def load_catalog(name: str | None = None, **properties: str) -> TableCatalog:

@@ -39,12 +39,12 @@ def resolve_table(
     if catalog is not None:
         # spark.table's way of writing it is accepted too: catalog.db.table
         rest = levels[1:] if len(levels) > 2 and levels[0] == catalog else levels
-        chosen = catalog
+        catalog_name = catalog
     elif properties:
-        chosen, rest = default_name(os.environ), levels
+        catalog_name, rest = default_name(os.environ), levels
     else:
-        known = tuple(configured_names(os.environ))
-        found, rest = split_catalog(levels, known)
-        chosen = found or default_name(os.environ)
-    loaded = load_catalog(chosen, **{**properties, **storage})
+        names = tuple(configured_names(os.environ))
+        first, rest = split_catalog(levels, names)
+        catalog_name = first or default_name(os.environ)
+    loaded = load_catalog(catalog_name, **{**properties, **storage})
     return loaded, TableIdentifier(namespace=rest[:-1], name=rest[-1])

@@ -26,10 +26,11 @@ from iceberg_pyspark.table.changes.commit import (
     MetadataStep,
     commit_steps,
 )
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.changes.create_table import create_table_with
+from iceberg_pyspark.table.changes.new_data import write_rows
 from iceberg_pyspark.table.changes.purge_table import purge_table
-from iceberg_pyspark.table.changes.write_rows import write_rows
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from tests.faults.matrix import PROPERTIES, Case, Lake, create, try_all_points
 from tests.support.fault_points import FaultPoint, fail_databases_and_clocks
@@ -99,9 +100,9 @@ def table_as_select(lake: Lake) -> Callable[[], object]:
             step = SnapshotStep(
                 AppendFiles(data_files=tuple(files)),
                 io,
+                CommitOptions(write_id=write_id),
                 table_uuid=metadata.table_uuid,
                 clock=SYSTEM_CLOCK,
-                write_id=write_id,
             )
             create_table_with(catalog, identifier, metadata, [step], written=written)
 

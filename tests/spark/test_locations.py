@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from iceberg_pyspark import Table
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.table.changes.commit_files import commit_append
+from tests.support.file_commits import commit_append
 from tests.support.frames import create_path_table, load, refusal
 from tests.support.native_lake import sqlite_lake
 from tests.support.read_paths import Read, ReadPath

@@ -21,8 +21,8 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage import open_storage
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS
-from iceberg_pyspark.table.changes.commit_files import commit_append
 from tests.support.deleted_rows import delete_keys
+from tests.support.file_commits import commit_append
 from tests.support.frames import refusal
 from tests.support.native_lake import plan_of
 

@@ -229,7 +229,7 @@ def test_whole_files_go_without_being_read(
     # one file goes, of the other a part is read
     t.append(rows(20, 22))
     assert t.delete("id > 6").deleted == 3
-    assert [len(list(s.plan_files())) for s in job.targets[0]._reads[-1].scans] == [1]
+    assert [len(list(s.plan_files())) for s in job.targets[0].reads._reads[-1].scans] == [1]
     assert contents(t) == {0: "0", 2: "2", 4: "4", 6: "6"}
     assert t.delete("true").deleted == 4
     assert t.metadata.current_snapshot.summary["total-data-files"] == "0"  # type: ignore[union-attr]
@@ -257,7 +257,7 @@ def test_a_merge_reads_what_its_source_can_meet(
         .merge()
     )
     assert (done.updated, done.inserted) == (1, 1)
-    assert [len(list(s.plan_files())) for s in job.targets[0]._reads[-1].scans] == [1]
+    assert [len(list(s.plan_files())) for s in job.targets[0].reads._reads[-1].scans] == [1]
     assert contents(t) == {**{i: str(i) for i in IDS}, 100: "100", 101: "new", 102: "new"}
 
 

@@ -18,7 +18,7 @@ import yaml
 
 from iceberg_pyspark import errors
 from iceberg_pyspark.spark.data_source import options
-from iceberg_pyspark.spark.write import settings
+from iceberg_pyspark.spark.write import options as write_options
 from iceberg_pyspark.spec import properties
 from iceberg_pyspark.spec.property_types import (
     BoolProperty,
@@ -101,7 +101,7 @@ def _code(text: object) -> str:
 
 
 def _read_options(meanings: Meanings) -> str:
-    known = described(options._READ, meanings["read-options"], "read-options")
+    known = described(options.READ_OPTIONS, meanings["read-options"], "read-options")
     both = _of_both(meanings)
     return _page(
         "Read options",
@@ -111,34 +111,30 @@ def _read_options(meanings: Meanings) -> str:
         _table(("option", "meaning"), ((_code(k), v) for k, v in both.items())),
         "## Accepted without effect\n",
         _prose(meanings["pages"]["without-effect-of-reads"]),
-        _listed(options._READ_WITHOUT_EFFECT),
+        _listed(options.READ_OPTIONS_WITHOUT_EFFECT),
     )
 
 
 def _of_both(meanings: Meanings) -> dict[str, str]:
-    names = {*options._COMMON, *(f"{p}<key>" for p in ("catalog.", *options._STORAGE_PREFIXES))}
+    names = {*options.COMMON, *(f"{p}<key>" for p in ("catalog.", *options.STORAGE_PREFIXES))}
     assert set(LOCATION_OPTIONS) < names
     return described(names - _NAMED_BY_USE, meanings["options-of-both"], "options-of-both")
 
 
 def _write_options(meanings: Meanings) -> str:
-    source = {*options._WRITE, *(f"{p}<key>" for p in options._WRITE_PREFIXES)}
-    catalog = {
-        *settings._PROPERTY_BY_OPTION,
-        *options.OPTIONS_OF_THE_FORMAT,
-        *settings._OTHERS,
-        f"{settings._SNAPSHOT_PROPERTY}<key>",
-    }
+    source, catalog = (
+        {*write_options.OPTIONS[way], *(f"{p}<key>" for p in write_options.PREFIXES[way])}
+        for way in write_options.OPTIONS
+    )
     known = described(source | catalog, meanings["write-options"], "write-options")
-    without_effect = options._WRITE_WITHOUT_EFFECT, settings._WITHOUT_EFFECT
+    without_effect = tuple(write_options.WITHOUT_EFFECT.values())
+    overridden = write_options.PROPERTY_BY_OPTION
     rows = [
         (
             _option(name),
             _word(name, source, without_effect[0]),
             _word(name, catalog, without_effect[1]),
-            _code(settings._PROPERTY_BY_OPTION[name].name)
-            if name in settings._PROPERTY_BY_OPTION
-            else "",
+            _code(overridden[name].name) if name in overridden else "",
             meaning,
         )
         for name, meaning in known.items()

@@ -40,7 +40,8 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit_files import CommitOptions, commit_action
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.new_data import write_context_of
 from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
 from iceberg_pyspark.table.changes.written_files import WrittenFiles

@@ -53,9 +53,9 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
-from iceberg_pyspark.table.changes.commit_files import commit_action, commit_append
-from iceberg_pyspark.table.changes.new_data import write_context_of
-from iceberg_pyspark.table.changes.write_rows import write_rows
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.new_data import write_context_of, write_rows
+from tests.support.file_commits import commit_append
 from tests.support.naive_rows import field_of, key_of, named
 from tests.support.plain_values import plain_values, values
 from tests.support.sql_conditions import Column, columns_of

@@ -40,7 +40,8 @@ def test_the_package_imports_where_pyspark_is_absent() -> None:
     [
         "native_read.scan",
         "data_source.metadata_tables",
-        "write.python_writer",
+        "write.job",
+        "data_source.writer",
         "row_level.change_task",
     ],
 )

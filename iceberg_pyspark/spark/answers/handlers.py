@@ -53,16 +53,16 @@ def answer(sessions: AskingSessions, operation: str, argument: Any) -> Any:
     question = None
     try:
         question = question_in(operation, argument)
-        found = HANDLERS[operation](sessions, question)
-        text = answer_text(found)
-        parts: Any = found.parts if isinstance(found, PartsAnswer) else None
+        reply = HANDLERS[operation](sessions, question)
+        text = answer_text(reply)
+        parts: Any = reply.parts if isinstance(reply, PartsAnswer) else None
         if parts is None:
             return text
         parts.add(0, text)
         return parts
     except BaseException as e:  # noqa: BLE001 - unanswered, the JVM would wait for ever
-        thrown = thrown_in(e) if _ours_in(e) is None else None
-        return answer_text(_failure(e, question)) if thrown is None else thrown
+        exception = thrown_in(e) if _ours_in(e) is None else None
+        return answer_text(_failure(e, question)) if exception is None else exception
 
 
 def _failure(error: BaseException, question: Question | None) -> Failure:

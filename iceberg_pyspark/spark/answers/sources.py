@@ -1,9 +1,18 @@
-"""The format `iceberg-py` in a session: names in its options, and hidden columns."""
+"""The format `iceberg-py` in a session: names of tables in its options, and hidden columns.
+
+The data source runs in processes that know no session. What `spark.sql.catalog.<name>` says of the
+catalog that a name begins with, or lies in, goes there with the options.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.errors import IcebergError, NotFoundError
 from iceberg_pyspark.spark.answers.asking import AskingSessions
-from iceberg_pyspark.spark.answers.source_names import options_in_session, table_there
 from iceberg_pyspark.spark.bridge.protocol.sources import (
     ExistingTable,
     HiddenColumns,
@@ -12,10 +21,54 @@ from iceberg_pyspark.spark.bridge.protocol.sources import (
     SourceOptions,
     SourceTable,
 )
+from iceberg_pyspark.spark.data_source.options import parse_table_options
 from iceberg_pyspark.spark.data_source.read_job import ReadJob, open_read_job
+from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.spark_table import catalog_and_levels, catalog_options, is_our_catalog
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.sql_text.names import is_path, quoted, quoted_name
+
+_PARTITIONED_BY = "__partition_columns"
+"""What Spark makes of `partitionBy(...)`."""
+
+
+def options_in_session(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """The options with the catalog of the session that answers for the table they name."""
+    result = _with_partitions(options)
+    spelling = {name.lower(): name for name in result}
+    key = spelling.get("path", spelling.get("table"))
+    if key is None or any(name.startswith("catalog.") for name in spelling):
+        return result
+    if "catalog" in spelling:
+        catalog = result[spelling["catalog"]]
+        if is_our_catalog(spark, catalog):
+            result |= _as_options(spark, catalog)
+        return result
+    if is_path(result[key]):
+        return result
+    try:
+        in_session = catalog_and_levels(spark, result[key])
+    except IcebergError:
+        # the data source says what is wrong with it
+        return result
+    if in_session is not None:
+        catalog, levels = in_session
+        result |= {"catalog": catalog, **_as_options(spark, catalog), key: quoted_name(levels)}
+    return result
+
+
+def _as_options(spark: SparkSession, catalog: str) -> dict[str, str]:
+    return {f"catalog.{k}": v for k, v in catalog_options(spark, catalog).items()}
+
+
+def _with_partitions(options: Mapping[str, str]) -> dict[str, str]:
+    result = dict(options)
+    columns = result.pop(_PARTITIONED_BY, None)
+    if columns is not None:
+        result.setdefault("partitioned-by", ",".join(quoted(c) for c in json.loads(columns)))
+    return result
 
 
 def source_options(sessions: AskingSessions, q: SourceOptions) -> SessionOptions:
@@ -25,7 +78,13 @@ def source_options(sessions: AskingSessions, q: SourceOptions) -> SessionOptions
 
 def source_table(_sessions: AskingSessions, q: SourceTable) -> ExistingTable:
     """The table that options name, if it is there."""
-    return table_there(q.options)
+    table = parse_table_options(q.options)
+    catalog, identifier = find_table(table)
+    try:
+        load_table(catalog, identifier, table)
+    except NotFoundError:
+        return ExistingTable()
+    return ExistingTable(namespace=identifier.namespace, name=identifier.name)
 
 
 def source_hidden(sessions: AskingSessions, q: SourceHidden) -> HiddenColumns:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.errors import TableAlreadyExistsError
 from iceberg_pyspark.spark.answers.asking import AskingSessions
-from iceberg_pyspark.spark.answers.source_names import options_in_session
+from iceberg_pyspark.spark.answers.sources import options_in_session
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.writes import (
     DmlRun,
@@ -16,19 +14,17 @@ from iceberg_pyspark.spark.bridge.protocol.writes import (
     TableTruncate,
     WriteRun,
 )
-from iceberg_pyspark.spark.data_source.commit_write import commit_write
-from iceberg_pyspark.spark.data_source.prepare_write import prepare_write
+from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
-from iceberg_pyspark.spark.row_level.target import branch_to_change
 from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged
 from iceberg_pyspark.spark.write.command import (
     WriteCommand,
     run_truncate,
     run_write,
-    write_laid_out,
 )
-from iceberg_pyspark.spark.write.distribution import write_distribution
+from iceberg_pyspark.spark.write.context import with_distribution
+from iceberg_pyspark.spark.write.files import write_files
 
 _DONE = Acknowledgement()
 
@@ -53,7 +49,7 @@ def write_run(sessions: AskingSessions, q: WriteRun) -> Acknowledgement:
 
 
 def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
-    """A `df.write.format("iceberg-py")`, laid out as the table asks."""
+    """A `df.write.format("iceberg-py")`, distributed and sorted as the table asks."""
     session = sessions.named(q.session)
     frame = DataFrame(q.plan, session.spark)
     options = options_in_session(session.spark, q.options)
@@ -63,12 +59,9 @@ def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
             f"table {prepared.table.table} was created by somebody else meanwhile: nothing was "
             "written; choose another mode or name"
         )
-    context = prepared.context
-    layout = write_distribution(
-        context.schema, context.spec, prepared.sort_order, context.properties
-    )
-    context = replace(context, sort_order_id=layout.sort_order.order_id)
-    commit_write(prepared, write_laid_out(session.bridge, frame, context, layout, prepared.io))
+    context, distribution = with_distribution(prepared.context, prepared.sort_order)
+    files = write_files(session.bridge, frame, context, distribution, prepared.io)
+    commit_write(prepared, files)
     return _DONE
 
 
@@ -90,8 +83,8 @@ def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
         session=row_level,
         catalog=sessions.catalog_of(state),
         table=state.loaded,
-        branch=branch_to_change(state),
-        statement_columns=statement.known,
+        branch=state.branch_to_write(),
+        statement_columns=statement.columns,
         schema_id=state.loaded.metadata.current_schema_id,
     )
     run(request, statement.operation)

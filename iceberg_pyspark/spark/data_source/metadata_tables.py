@@ -45,17 +45,17 @@ class MetadataTableReadJob:
 
     def schema(self) -> StructType:
         """The schema of what will be read."""
-        return to_spark_schema(self._opened().schema)
+        return to_spark_schema(self._open().schema)
 
     def reader(self, schema: StructType) -> MetadataTableSourceReader:
         """A reader; with a user-given schema, of just its columns."""
-        opened = self._opened()
-        if to_spark_schema(opened.schema) != schema:
-            opened = opened.select(project_like(opened.schema, schema))
-        return MetadataTableSourceReader(opened)
+        table = self._open()
+        if to_spark_schema(table.schema) != schema:
+            table = table.select(project_like(table.schema, schema))
+        return MetadataTableSourceReader(table)
 
-    def _opened(self) -> MetadataTable:
-        opened = metadata_table(
+    def _open(self) -> MetadataTable:
+        table = metadata_table(
             self.loaded,
             table_io(self.loaded),
             self.name,
@@ -63,30 +63,30 @@ class MetadataTableReadJob:
         )
         if self.read.filter is not None:
             raise InvalidRequestError(
-                f"the option filter is not for metadata tables like {opened.name}; "
+                f"the option filter is not for metadata tables like {table.name}; "
                 "use .filter(...) on the DataFrame"
             )
         if self.read.columns is None:
-            return opened
-        return opened.select(_with_columns(opened, self.read))
+            return table
+        return table.select(_with_columns(table, self.read))
 
 
-def _with_columns(opened: MetadataTable, read: ReadOptions) -> Schema:
-    chosen = []
+def _with_columns(table: MetadataTable, read: ReadOptions) -> Schema:
+    projection = []
     for name in read.columns or ():
         fields = [
             f
-            for f in opened.schema.fields
+            for f in table.schema.fields
             if f.name == name or (not read.case_sensitive and f.name.lower() == name.lower())
         ]
         if not fields:
-            known = ", ".join(f.name for f in opened.schema.fields)
+            names = ", ".join(f.name for f in table.schema.fields)
             raise InvalidRequestError(
-                f"{opened.name} has no column '{name}'; it has: {known}. Fields of structs are "
+                f"{table.name} has no column '{name}'; it has: {names}. Fields of structs are "
                 "taken by .select(...) on the DataFrame"
             )
-        chosen.extend(fields)
-    return Schema(fields=tuple(dict.fromkeys(chosen)))
+        projection.extend(fields)
+    return Schema(fields=tuple(dict.fromkeys(projection)))
 
 
 @dataclass(frozen=True)
@@ -135,17 +135,17 @@ class ReadTasks:
 
 def metadata_table_frame(bridge: Bridge, table: MetadataTable, wanted: StructType) -> DataFrame:
     """The wanted columns of a metadata table as a DataFrame; with none wanted, of any one."""
-    chosen = project_like(table.schema, wanted)
-    if not chosen.fields:
+    projection = project_like(table.schema, wanted)
+    if not projection.fields:
         # rows without a column could not be counted
-        chosen = replace(chosen, fields=table.schema.fields[:1])
-    schema = to_spark_schema(chosen)
+        projection = replace(projection, fields=table.schema.fields[:1])
+    schema = to_spark_schema(projection)
     tasks = table.plan()
-    read = ReadTasks(reader=table.reader, io=table.io, wanted=chosen)
+    read = ReadTasks(reader=table.reader, io=table.io, wanted=projection)
     if isinstance(table.reader, KnownRows):
-        known = [batch for task in tasks for batch in read.rows(task)]
-        if known:
-            return bridge.spark.createDataFrame(pa.Table.from_batches(known), schema)
+        batches = [batch for task in tasks for batch in read.rows(task)]
+        if batches:
+            return bridge.spark.createDataFrame(pa.Table.from_batches(batches), schema)
     cores = bridge.spark.sparkContext.defaultParallelism
     partitions = min(max(len(tasks) // _TASKS_OF_A_PARTITION, cores), _MOST_PARTITIONS)
     return python_tasks(bridge, tasks, read.rows, schema, most_partitions=partitions)

@@ -33,6 +33,6 @@ class PinnedTable:
         )
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> PinnedTable:
+    def from_json(cls, state: Mapping[str, Any]) -> PinnedTable:
         """The same again from `dataclasses.asdict` as JSON."""
-        return cls(**{**said, "namespace": tuple(said["namespace"])})
+        return cls(**{**state, "namespace": tuple(state["namespace"])})

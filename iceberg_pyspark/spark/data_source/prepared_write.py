@@ -1,4 +1,4 @@
-"""What driver and tasks of one write job share; made by `spark/data_source/prepare_write.py`."""
+"""What driver and tasks of one write job share; made by `spark/data_source/write_job.py`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.spark.data_source.options import TableOptions, WriteOptions
+from iceberg_pyspark.spark.data_source.options import TableOptions
 from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
 
 if TYPE_CHECKING:
     # executors import this module, and commit nothing
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedWrite:
-    """`table_uuid` is that of the table the files are written for.
+    """What driver and tasks of one job share; `table_uuid` is that of the table it writes to.
 
     `new_table` is its metadata if it is still to be created; `overwrite` None is an append. Rows
-    are in `sort_order` only where a session lays them out.
+    are in `sort_order` only where a session distributes and sorts them.
     """
 
     table: TableOptions
-    options: WriteOptions
+    options: CommitOptions
     context: WriteContext
     io: FileIO
     overwrite: OverwriteMode | None

@@ -58,13 +58,13 @@ class ReadJob:
 
     def scan_of(self, wanted: StructType) -> TableScan:
         """A scan of some of the columns that `schema()` or a user-given schema has."""
-        known = self._scan().context.projection
-        found = [known.as_struct.field_named(f.name) for f in wanted.fields]
+        whole = self._scan().context.projection
+        fields = [whole.as_struct.field_named(f.name) for f in wanted.fields]
         if all(
-            f is not None and _is_as(f, want) for f, want in zip(found, wanted.fields, strict=True)
+            f is not None and _is_as(f, want) for f, want in zip(fields, wanted.fields, strict=True)
         ):
-            chosen = Schema(fields=tuple(f for f in found if f), schema_id=known.schema_id)
-            return self._scan(lambda _: chosen)
+            projected = Schema(fields=tuple(f for f in fields if f), schema_id=whole.schema_id)
+            return self._scan(lambda _: projected)
         return self._projecting(wanted)
 
     def _projecting(self, wanted: StructType) -> TableScan:

@@ -58,16 +58,17 @@ class IcebergDataSource(DataSource):
 
     def __setstate__(self, state: str) -> None:
         """Be as the object was that gave the state."""
-        said = json.loads(state.removeprefix(MARK))
-        self.options = CaseInsensitiveDict(said["options"])
-        self._pinned = None if said["pinned"] is None else PinnedTable.from_json(said["pinned"])
+        parts = json.loads(state.removeprefix(MARK))
+        self.options = CaseInsensitiveDict(parts["options"])
+        pinned = parts["pinned"]
+        self._pinned = None if pinned is None else PinnedTable.from_json(pinned)
 
     @classmethod
     def of_state(cls, state: str) -> IcebergDataSource:
         """The data source that a state is of."""
-        made = cls.__new__(cls)
-        made.__setstate__(state)
-        return made
+        source = cls.__new__(cls)
+        source.__setstate__(state)
+        return source
 
     def schema(self) -> StructType:
         """The schema of what will be read; pins the snapshot."""
@@ -90,7 +91,7 @@ class IcebergDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer for one job; the table is created by its commit if there is none."""
         with worker_step():
-            from iceberg_pyspark.spark.data_source.prepare_write import prepare_write  # noqa: PLC0415
+            from iceberg_pyspark.spark.data_source.write_job import prepare_write  # noqa: PLC0415
             from iceberg_pyspark.spark.data_source.writer import IcebergWriter  # noqa: PLC0415
 
             return IcebergWriter(prepare_write(self.options, schema, overwrite=overwrite))

@@ -4,9 +4,8 @@ Only the messages of the attempts that Spark chose reach `commit`, so a retried 
 never doubles rows; file names carry the task attempt, so that attempts do not meet. Spark asks
 nobody how rows should be distributed: each task fans out by partition with a bound on open files.
 
-Executors import this module, so what only the driver does is elsewhere:
-`spark/data_source/prepare_write.py` before the tasks, `spark/data_source/commit_write.py` after
-them.
+Executors import this module, so what only the driver does, before the tasks and after them, is
+elsewhere: `spark/data_source/write_job.py`.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class IcebergWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit all files as one snapshot; a refused commit leaves none of them."""
         with worker_step():
-            from iceberg_pyspark.spark.data_source.commit_write import commit_write  # noqa: PLC0415
+            from iceberg_pyspark.spark.data_source.write_job import commit_write  # noqa: PLC0415
 
             commit_write(self._prepared, _files_of(messages))
 

@@ -8,18 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyspark.sql import SparkSession
-
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 
 _SESSION = "spark.sql.iceberg."
-
-
-def location_settings(spark: SparkSession) -> dict[str, str]:
-    """The session's settings of locations, by their names."""
-    settings = {key: spark.conf.get(key, None) for key in (_SESSION + o for o in LOCATION_OPTIONS)}
-    return {key: value for key, value in settings.items() if value is not None}
 
 
 def with_location_settings(

@@ -30,9 +30,9 @@ def as_value(value: str | Column) -> Value:
     return Sql(value) if isinstance(value, str) else value
 
 
-def parse_assignments(given: Mapping[str, str | Column]) -> dict[ColumnPath, Value]:
+def parse_assignments(assignments: Mapping[str, str | Column]) -> dict[ColumnPath, Value]:
     """Assignments by the path of what is assigned."""
-    return {tuple(parse_levels(name)): as_value(value) for name, value in given.items()}
+    return {tuple(parse_levels(name)): as_value(value) for name, value in assignments.items()}
 
 
 def resolve_paths(
@@ -42,22 +42,22 @@ def resolve_paths(
 
     Raises `InvalidRequestError` for names it has not, and where two assign one column.
     """
-    found: dict[ColumnPath, Value] = {}
+    resolved: dict[ColumnPath, Value] = {}
     for path, value in assignments.items():
-        known = _known(path, schema, table, case_sensitive=case_sensitive)
-        for other in found:
-            if other[: len(known)] == known or known[: len(other)] == other:
+        resolved_path = _resolve_path(path, schema, table, case_sensitive=case_sensitive)
+        for other in resolved:
+            if other[: len(resolved_path)] == resolved_path or resolved_path[: len(other)] == other:
                 raise InvalidRequestError(
-                    f"column '{'.'.join(known)}' of table {table} is assigned twice"
+                    f"column '{'.'.join(resolved_path)}' of table {table} is assigned twice"
                 )
-        found[known] = value
-    return found
+        resolved[resolved_path] = value
+    return resolved
 
 
-def _known(
+def _resolve_path(
     path: ColumnPath, schema: spark_types.StructType, table: str, *, case_sensitive: bool
 ) -> ColumnPath:
-    known: list[str] = []
+    resolved_path: list[str] = []
     type_: spark_types.DataType = schema
     for name in path:
         fields = type_.fields if isinstance(type_, spark_types.StructType) else []
@@ -68,11 +68,11 @@ def _known(
             names = ", ".join(f.name for f in fields) or "no fields"
             raise InvalidRequestError(
                 f"table {table} has no column '{'.'.join(path)}' to assign to; "
-                f"{'.'.join(known) or 'it'} has {names}"
+                f"{'.'.join(resolved_path) or 'it'} has {names}"
             )
-        known.append(matches[0].name)
+        resolved_path.append(matches[0].name)
         type_ = matches[0].dataType
-    return tuple(known)
+    return tuple(resolved_path)
 
 
 def type_at(schema: spark_types.StructType, path: ColumnPath) -> spark_types.DataType:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
@@ -27,7 +27,6 @@ from iceberg_pyspark.spark.bridge.values import (
     Unused,
     Value,
 )
-from iceberg_pyspark.spark.native_read.columns import sql_literal, text_literal
 from iceberg_pyspark.spark.row_level.assignments import (
     Assignments,
     resolve_paths,
@@ -35,27 +34,14 @@ from iceberg_pyspark.spark.row_level.assignments import (
     whole_columns,
 )
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, WRITTEN, Op
-from iceberg_pyspark.spark.row_level.store_assignment import Rows, ToStore, stored_values
+from iceberg_pyspark.spark.row_level.store_assignment import Rows, StoreAssignment, cast_for_store
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.write.default_expressions import sql_of
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.default_values import default_of
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    FixedType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimeType,
-    Type,
-    UnknownType,
-    UUIDType,
-)
-from iceberg_pyspark.spec.values import value_to_json
+from iceberg_pyspark.spec.types import NestedField, UnknownType
 
 Where: TypeAlias = Literal["any", "both", "source", "target"]
 """Which rows of a join: any, those of both sides, of the source alone, of the target alone."""
@@ -82,46 +68,46 @@ class Change:
 
 def change_frame(target: Target, rows: Rows, changes: Sequence[Change]) -> DataFrame:
     """The changes of the rows of a frame."""
-    columns = [_described(OP, "integer", [Number(int(c.op)) for c in changes])]
+    columns = [_column(OP, "integer", [Number(int(c.op)) for c in changes])]
     for name, type_, place in (
         (FILE, "string", metadata_columns.FILE),
         (POS, "long", metadata_columns.POS),
     ):
-        cases = [_kept(place) if c.placed else _placeless(c) for c in changes]
-        columns.append(_described(name, type_, cases))
+        cases = [_unchanged(place) if c.placed else _no_place(c) for c in changes]
+        columns.append(_column(name, type_, cases))
     if any(c.op in WRITTEN for c in changes):
         columns += _values(target, rows, changes)
-    described = ChangedRows(
+    description = ChangedRows(
         changes=tuple(
             ChangedWhen(where=c.where, condition=c.condition, side=c.side) for c in changes
         ),
         columns=tuple(columns),
     )
     bridge = target.session.bridge
-    made: DataFrame = bridge.row_changes.changed_rows(
-        rows.frame, rows.target, rows.source, described
+    frame: DataFrame = bridge.row_changes.changed_rows(
+        rows.frame, rows.target, rows.source, description
     )
-    return made
+    return frame
 
 
-def _described(name: str, type_: str, cases: Sequence[_Case]) -> ChangedColumn:
+def _column(name: str, type_: str, cases: Sequence[_Case]) -> ChangedColumn:
     text = f'"{type_}"' if type_.isidentifier() else type_
     return ChangedColumn(name=name, type=text, cases=tuple(cases))
 
 
-def _kept(f: NestedField) -> _Case:
+def _unchanged(f: NestedField) -> _Case:
     return TargetValue(f.name)
 
 
-def _placeless(change: Change) -> _Case:
+def _no_place(change: Change) -> _Case:
     """A row of the source alone has no place that could be wrong."""
     return Unused() if change.where == "source" else None
 
 
 def _fields(target: Target) -> list[NestedField]:
     # no file holds a column of type unknown
-    stored = [f for f in target.schema.fields if not isinstance(f.type, UnknownType)]
-    return [*stored, *target.lineage]
+    columns_in_files = [f for f in target.schema.fields if not isinstance(f.type, UnknownType)]
+    return [*columns_in_files, *target.lineage]
 
 
 def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[ChangedColumn]:
@@ -133,7 +119,7 @@ def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[Chang
     if any(c.op is Op.INSERT for c in changes):
         defaults = {f.name: _default(f) for f in target.schema.fields}
     return [
-        _described(
+        _column(
             f.name,
             types.get(f.name, "long"),
             [_value(target, f, c, a, defaults) for c, a in zip(changes, assigned, strict=True)],
@@ -149,16 +135,18 @@ def _assigned(
     if not any(c.values for c in changes):
         return [{} for _ in changes]
     case_sensitive = target.session.spark.conf.get("spark.sql.caseSensitive", "false") == "true"
-    given = [
+    paths_by_change = [
         resolve_paths(c.values, struct, target.name, case_sensitive=case_sensitive) for c in changes
     ]
-    to_store = [
-        ToStore(path=path, value=value, type=type_at(struct, path), side=c.side)
-        for c, paths in zip(changes, given, strict=True)
+    assignments = [
+        StoreAssignment(path=path, value=value, type=type_at(struct, path), side=c.side)
+        for c, paths in zip(changes, paths_by_change, strict=True)
         for path, value in paths.items()
     ]
-    stored = iter(stored_values(target.session.bridge, rows, to_store, target.name))
-    return [whole_columns({path: next(stored) for path in paths}, struct) for paths in given]
+    values = iter(cast_for_store(target.session.bridge, rows, assignments, target.name))
+    return [
+        whole_columns({path: next(values) for path in paths}, struct) for paths in paths_by_change
+    ]
 
 
 def _value(
@@ -173,12 +161,12 @@ def _value(
         stays = change.op is Op.COPY or (
             change.op is Op.UPDATE and f.name == metadata_columns.ROW_ID.name
         )
-        return _kept(f) if stays else None
+        return _unchanged(f) if stays else None
     match change.op:
         case Op.UPDATE:
-            return assigned.get(f.name, _kept(f))
+            return assigned.get(f.name, _unchanged(f))
         case Op.COPY:
-            return _kept(f)
+            return _unchanged(f)
         case Op.INSERT:
             return assigned.get(f.name, defaults[f.name])
         case Op.KEEP_UNCHANGED:
@@ -189,40 +177,9 @@ def _value(
 
 
 def _default(f: NestedField) -> Value | None:
-    """The column's write default; None for null."""
+    """The column's write default in the column's type; None for null."""
     value = default_of(f, "write")
     if value is None:
         return None
-    constant = Sql(_constant(f.type, value))
-    if isinstance(f.type, PrimitiveType):
-        return constant
-    # nulls, and lists of nothing, get their types here
-    return Cast(constant, to_spark_schema(Schema(fields=(f,))).fields[0].dataType.json())
-
-
-def _constant(type_: Type, value: Any) -> str:
-    """A value in SQL."""
-    match type_:
-        case _ if value is None:
-            return "NULL"
-        case StructType(fields=fields):
-            named = (
-                f"{text_literal(f.name)}, {_constant(f.type, value[f.field_id])}" for f in fields
-            )
-            return f"named_struct({', '.join(named)})"
-        case ListType():
-            return f"array({', '.join(_constant(type_.element_type, v) for v in value)})"
-        case MapType():
-            pairs = (
-                f"{_constant(type_.key_type, k)}, {_constant(type_.value_type, v)}"
-                for k, v in value
-            )
-            return f"map({', '.join(pairs)})"
-        case UUIDType() | StringType():
-            return text_literal(str(value_to_json(type_, value)))
-        case BinaryType() | FixedType():
-            return f"X'{value.hex()}'"
-        case TimeType():
-            return f"TIME '{value_to_json(type_, value)}'"
-        case _:
-            return sql_literal(type_, value)
+    type_ = to_spark_schema(Schema(fields=(f,))).fields[0].dataType
+    return Cast(Sql(sql_of(f.type, value)), type_.json())

@@ -1,4 +1,4 @@
-"""What a task does with its part of the changes: write the new rows, note which rows go.
+"""What a task does with its part of the changes: write the new rows, gather which rows go.
 
 Runs on executors. Only file names, bitmaps and counts leave a task (`TaskChanges`).
 """
@@ -46,7 +46,7 @@ class ChangeTask:
     def __call__(
         self, batches: Iterable[pa.RecordBatch], partition_id: int, task_id: int
     ) -> tuple[tuple[DataFile, ...], TaskChanges]:
-        """Carry out the changes of one partition: its files, and all it has to say."""
+        """Carry out the changes of one partition: its files and its result."""
         changes = carry_out(
             self.context, batches, self.io, partition_id=partition_id, task_id=task_id
         )
@@ -62,23 +62,23 @@ def carry_out(
     task_id: int,
 ) -> TaskChanges:
     """Write the new rows of one task and gather the positions of the others."""
-    noted = _Noted()
+    positions = _Positions()
     files: list[DataFile] = []
     if context is None:
         for batch in batches:
-            noted.take(batch)
+            positions.add_batch(batch)
     else:
         files = write_data_files(
-            context, noted.rows_of(batches), io, partition_id=partition_id, task_id=task_id
+            context, positions.rows_of(batches), io, partition_id=partition_id, task_id=task_id
         )
-    return noted.changes(files)
+    return positions.changes(files)
 
 
 _WRITTEN_OPS = pa.array([int(op) for op in WRITTEN], pa.int32())
 
 
 @dataclass(slots=True)
-class _Noted:
+class _Positions:
     """Positions and counts, gathered batch by batch."""
 
     removed: dict[str, BitMap64] = field(default_factory=dict)
@@ -87,15 +87,15 @@ class _Noted:
     duplicate_match: str | None = None
 
     def rows_of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows to write of each batch, everything else about it noted."""
+        """The rows to write of each batch, after the places of the others were gathered."""
         for batch in batches:
-            self.take(batch)
+            self.add_batch(batch)
             kept = pc.is_in(batch.column(OP), value_set=_WRITTEN_OPS)
             rows = batch.drop_columns([OP, FILE, POS]).filter(kept)
             if rows.num_rows:
                 yield rows
 
-    def take(self, batch: pa.RecordBatch) -> None:
+    def add_batch(self, batch: pa.RecordBatch) -> None:
         ops = batch.column(OP).to_numpy()
         counted = np.bincount(ops, minlength=len(Op))
         for op in Op:
@@ -103,10 +103,10 @@ class _Noted:
                 self.counts[op] = self.counts.get(op, 0) + int(counted[op])
         placed = ~np.asarray(batch.column(POS).is_null())
         removed = np.isin(ops, REMOVED) & placed
-        self._note(batch, removed, self.removed)
-        self._note(batch, placed & ~removed, self.staying)
+        self._add(batch, removed, self.removed)
+        self._add(batch, placed & ~removed, self.staying)
 
-    def _note(self, batch: pa.RecordBatch, rows: np.ndarray, into: dict[str, BitMap64]) -> None:
+    def _add(self, batch: pa.RecordBatch, rows: np.ndarray, into: dict[str, BitMap64]) -> None:
         if not rows.any():
             return
         where = pa.array(rows)
@@ -130,7 +130,7 @@ class _Noted:
                 self.duplicate_match = path
 
     def changes(self, files: list[DataFile]) -> TaskChanges:
-        """What the task has to say."""
+        """The result of the task."""
         return TaskChanges(
             data_files=tuple(files),
             removed=_serialized(self.removed),

@@ -23,8 +23,8 @@ Mode: TypeAlias = Literal["copy-on-write", "merge-on-read"]
 
 def mode_of(metadata: TableMetadata, operation: OperationName) -> Mode:
     """How the table wants rows of that operation changed; version 1 can only rewrite files."""
-    chosen = ROW_LEVEL_MODE[operation].of(metadata.properties)
-    if chosen == "copy-on-write" or metadata.format_version < 2:
+    mode = ROW_LEVEL_MODE[operation].of(metadata.properties)
+    if mode == "copy-on-write" or metadata.format_version < 2:
         return "copy-on-write"
     return "merge-on-read"
 

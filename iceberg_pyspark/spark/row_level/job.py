@@ -1,4 +1,4 @@
-"""The one Spark job of a row-level operation: new rows laid out and written, old ones noted."""
+"""The one Spark job of a row-level operation: writes new rows, gathers the places of old ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iceberg_pyspark.spark.row_level.change_task import ChangeTask
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows, unite
-from iceberg_pyspark.spark.write.command import context_and_layout
+from iceberg_pyspark.spark.write.context import context_and_distribution
 from iceberg_pyspark.spark.write.distribution import distribute_and_sort
 from iceberg_pyspark.spark.write.job import run_writing_job
 from iceberg_pyspark.spark.write.settings import WriteSettings
@@ -25,7 +25,6 @@ _ADVISORY_BYTES = 64 * 1024 * 1024
 def run_job(
     target: Target,
     frame: DataFrame,
-    settings: WriteSettings,
     *,
     operation: OperationName,
     mode: Mode,
@@ -38,8 +37,9 @@ def run_job(
     """
     context = None
     if writes_rows:
+        settings = target.write.settings
         properties = _distribution(settings, target.metadata, operation, mode)
-        context, layout = context_and_layout(
+        context, distribution = context_and_distribution(
             target.name, target.metadata, replace(settings, properties=properties)
         )
         schema = context.schema
@@ -47,10 +47,12 @@ def run_job(
         # what cannot be written is refused here, not by every task
         stored_schema(context.schema)
         bridge = target.session.bridge
-        if mode == "merge-on-read" and layout.mode == "none" and not needs_no_rebalance():
+        if mode == "merge-on-read" and distribution.mode == "none" and not needs_no_rebalance():
             # few rows of many files: not a file for each task that has one
-            frame = bridge.writes.rebalance(frame, [], layout.partition_bytes or _ADVISORY_BYTES)
-        frame = distribute_and_sort(bridge, frame, layout)
+            frame = bridge.writes.rebalance(
+                frame, [], distribution.partition_bytes or _ADVISORY_BYTES
+            )
+        frame = distribute_and_sort(bridge, frame, distribution)
     task = ChangeTask(context=context, io=target.io)
     return unite(run_writing_job(frame, task, target.io))
 

@@ -52,11 +52,11 @@ class Key:
 def keys_of(target: Target, rows: DataFrame, source: DataFrame, condition: Column) -> Sequence[Key]:
     """What the condition asks to be equal; `rows` are the target's."""
     return [
-        Key(*found) for found in target.session.bridge.joins.equi_join_keys(rows, source, condition)
+        Key(*key) for key in target.session.bridge.joins.equi_join_keys(rows, source, condition)
     ]
 
 
-def rows_in_range(
+def prune_by_key_range(
     target: Target, rows: DataFrame, source: DataFrame, keys: Sequence[Key]
 ) -> DataFrame:
     """The rows without those that no row of the source can meet; all where that is not cheap."""
@@ -82,17 +82,17 @@ def rows_in_range(
     return rows.where(reduce(lambda a, b: a & b, limits))
 
 
-def rows_selected(target: Target, rows: DataFrame, condition: Column) -> DataFrame:
+def prune_by_subqueries(target: Target, rows: DataFrame, condition: Column) -> DataFrame:
     """The rows without those that no subquery of a condition can select."""
-    for source, found in target.session.bridge.joins.subquery_keys(rows, condition):
-        rows = rows_in_range(target, rows, source, [Key(*key) for key in found])
+    for source, keys in target.session.bridge.joins.subquery_keys(rows, condition):
+        rows = prune_by_key_range(target, rows, source, [Key(*key) for key in keys])
     return rows
 
 
 _BOUNDS = (("least", sql.min), ("greatest", sql.max))
 
 
-def rows_met(
+def rows_with_source_keys(
     target: Target, rows: DataFrame, source: DataFrame, keys: Sequence[Key], *, outer: bool
 ) -> DataFrame:
     """The rows that have the keys of some source row, where finding these first is cheaper.
@@ -100,7 +100,7 @@ def rows_met(
     `outer`: the join to come keeps source rows that meet none.
     """
     bridge = target.session.bridge
-    found: DataFrame = bridge.joins.semi_join_on_keys(
+    pruned: DataFrame = bridge.joins.semi_join_on_keys(
         rows,
         source,
         [(k.column, k.value) for k in keys],
@@ -108,7 +108,7 @@ def rows_met(
         records=target.record_count,
         size_in_bytes=target.size_in_bytes,
     )
-    return found
+    return pruned
 
 
 def _has_range(type_: spark_types.DataType) -> bool:
@@ -122,5 +122,5 @@ def _few_values(source: DataFrame, key: Key) -> list[Column]:
     values = (
         source.select(key.value.column().alias("v")).distinct().limit(MOST_VALUES + 1).collect()
     )
-    known = [r[0] for r in values if r[0] is not None]
-    return [key.column.column().isin(known)] if len(values) <= MOST_VALUES else []
+    keys = [r[0] for r in values if r[0] is not None]
+    return [key.column.column().isin(keys)] if len(values) <= MOST_VALUES else []

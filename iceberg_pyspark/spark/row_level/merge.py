@@ -18,7 +18,11 @@ from iceberg_pyspark.spark.row_level.assignments import Assignments
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, Where, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
-from iceberg_pyspark.spark.row_level.key_range import keys_of, rows_in_range, rows_met
+from iceberg_pyspark.spark.row_level.key_range import (
+    keys_of,
+    prune_by_key_range,
+    rows_with_source_keys,
+)
 from iceberg_pyspark.spark.row_level.operation import RowChanges
 from iceberg_pyspark.spark.row_level.store_assignment import Rows
 from iceberg_pyspark.spark.row_level.target import Target
@@ -100,7 +104,7 @@ class Merge:
 
         Which kind of clause a row is counted for is not known where both kinds have such clauses.
         """
-        found = {
+        counts = {
             "copied": done.copied,
             "inserted": done.inserted,
             "deleted": done.deleted,
@@ -113,9 +117,9 @@ class Merge:
             matched = any(c.op is op for c in self.matched)
             by_source = any(c.op is op for c in self.not_matched_by_source)
             if not (matched and by_source):
-                found[f"matched-{name}"] = count if matched else 0
-                found[f"not-matched-by-source-{name}"] = count if by_source else 0
-        return {f"{_SUMMARY}{name}": str(count) for name, count in found.items()}
+                counts[f"matched-{name}"] = count if matched else 0
+                counts[f"not-matched-by-source-{name}"] = count if by_source else 0
+        return {f"{_SUMMARY}{name}": str(count) for name, count in counts.items()}
 
     def touched(self, target: Target) -> DataFrame | None:
         """See `Operation`."""
@@ -124,7 +128,7 @@ class Merge:
             if not self.matched:
                 return None
             keys = keys_of(target, rows, self.source, self.condition)
-            rows = rows_in_range(target, rows, self.source, keys)
+            rows = prune_by_key_range(target, rows, self.source, keys)
             return rows.join(self.source, self.condition, "left_semi")
         bridge = target.session.bridge
         conditions = [
@@ -141,9 +145,9 @@ class Merge:
         rewriting = mode == "copy-on-write"
         if not (rewriting or self.not_matched_by_source):
             keys = keys_of(target, rows, source, self.condition)
-            rows = rows_in_range(target, rows, source, keys)
+            rows = prune_by_key_range(target, rows, source, keys)
             outer = bool(self.not_matched)
-            rows = rows_met(target, rows, source, keys, outer=outer)
+            rows = rows_with_source_keys(target, rows, source, keys, outer=outer)
         if not (self.matched or self.not_matched_by_source):
             frame = source.join(rows, self.condition, "left_anti")
             inserts = [_change(c, "any", "source") for c in self.not_matched]
@@ -157,7 +161,7 @@ class Merge:
         }[keep_rows, bool(self.not_matched)]
         frame = bridge.joins.join(rows, source, self.condition, kind)
         if rewriting and not self.matched:
-            frame = _each_once(rows, frame)
+            frame = _without_duplicates(rows, frame)
         changes = [_change(c, "both") for c in self.matched]
         if all(c.condition is not None for c in self.matched):
             if rewriting:
@@ -172,7 +176,7 @@ class Merge:
         return change_frame(target, Rows(frame=frame, target=rows, source=source), changes)
 
 
-def _each_once(rows: DataFrame, joined: DataFrame) -> DataFrame:
+def _without_duplicates(rows: DataFrame, joined: DataFrame) -> DataFrame:
     """Rows of the target once, though several rows of the source meet them; others as they are."""
     place = rows[FILE.name], rows[POS.name]
     other = sql.when(place[1].isNull(), sql.monotonically_increasing_id())

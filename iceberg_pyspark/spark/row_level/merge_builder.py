@@ -39,8 +39,8 @@ class MergeTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Given:
-    """A clause as it was given."""
+class _ClauseDraft:
+    """A clause as the user writes it."""
 
     op: ClauseOp
     condition: Column | None
@@ -56,9 +56,9 @@ class MergeBuilder:
         self._source = source
         self._condition = as_column(condition)
         self._evolves = False
-        self._matched: list[_Given] = []
-        self._not_matched: list[_Given] = []
-        self._not_matched_by_source: list[_Given] = []
+        self._matched: list[_ClauseDraft] = []
+        self._not_matched: list[_ClauseDraft] = []
+        self._not_matched_by_source: list[_ClauseDraft] = []
 
     def whenMatched(self, condition: str | Column | None = None) -> MatchedClause:
         """Begin a clause for rows of the table that a source row meets."""
@@ -98,28 +98,28 @@ class MergeBuilder:
 
     def _new_columns(self) -> DataFrame:
         """The source's columns that the clauses assign to the table."""
-        given = (*self._matched, *self._not_matched, *self._not_matched_by_source)
-        named = {name.lower() for g in given for name in g.values or ()}
-        every = any(g.values is None and g.op is not Op.DELETE for g in given)
-        columns = [c for c in self._source.columns if every or c.lower() in named]
+        drafts = (*self._matched, *self._not_matched, *self._not_matched_by_source)
+        names = {name.lower() for g in drafts for name in g.values or ()}
+        every = any(g.values is None and g.op is not Op.DELETE for g in drafts)
+        columns = [c for c in self._source.columns if every or c.lower() in names]
         return self._source.select(*(self._source[quoted(c)] for c in columns))
 
-    def _clauses(self, given: list[_Given], source: DataFrame) -> tuple[Clause, ...]:
-        for clause in given[:-1]:
+    def _clauses(self, drafts: list[_ClauseDraft], source: DataFrame) -> tuple[Clause, ...]:
+        for clause in drafts[:-1]:
             if clause.condition is None:
                 raise InvalidRequestError(
                     "only the last clause of its kind may go without a condition: those after it "
                     "would never be reached"
                 )
         return tuple(
-            Clause(op=g.op, condition=g.condition, values=self._values(g, source)) for g in given
+            Clause(op=g.op, condition=g.condition, values=self._values(g, source)) for g in drafts
         )
 
-    def _values(self, given: _Given, source: DataFrame) -> dict[ColumnPath, Value] | None:
-        if given.op is Op.DELETE:
+    def _values(self, draft: _ClauseDraft, source: DataFrame) -> dict[ColumnPath, Value] | None:
+        if draft.op is Op.DELETE:
             return None
-        if given.values is not None:
-            return parse_assignments(given.values)
+        if draft.values is not None:
+            return parse_assignments(draft.values)
         by_name = {name.lower(): name for name in source.columns}
         missing = [c for c in self._table.columns() if c.lower() not in by_name]
         if missing and not self._evolves:
@@ -135,17 +135,17 @@ class MergeBuilder:
 
 
 class _Clause:
-    """One `when...` of a merge, until it is said what is done."""
+    """One `when...` of a merge, until its action is named."""
 
     def __init__(
-        self, builder: MergeBuilder, clauses: list[_Given], condition: str | Column | None
+        self, builder: MergeBuilder, clauses: list[_ClauseDraft], condition: str | Column | None
     ) -> None:
         self._builder = builder
         self._clauses = clauses
         self._condition = None if condition is None else as_column(condition)
 
     def _add(self, op: ClauseOp, values: Mapping[str, str | Column] | None) -> MergeBuilder:
-        self._clauses.append(_Given(op=op, condition=self._condition, values=values))
+        self._clauses.append(_ClauseDraft(op=op, condition=self._condition, values=values))
         return self._builder
 
 

@@ -27,25 +27,18 @@ from iceberg_pyspark.commits.manifest_changes import RemoveFiles, RemoveNothing
 from iceberg_pyspark.commits.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
 from iceberg_pyspark.commits.summary import WRITE_ID
 from iceberg_pyspark.errors import ConcurrentChangeError
-from iceberg_pyspark.spark.native_read.location_settings import (
-    location_settings,
-    with_location_settings,
-)
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
 from iceberg_pyspark.spark.row_level.job import run_job
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
-from iceberg_pyspark.spark.row_level.target import RowLevelSession, Target, new_write_id, pinned
+from iceberg_pyspark.spark.row_level.target import RowLevelSession, Target, pin_table
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
-from iceberg_pyspark.spark.write.command import commit_options
-from iceberg_pyspark.spark.write.settings import WriteSettings, write_settings
+from iceberg_pyspark.spark.write.session_write import SessionWrite, session_write
+from iceberg_pyspark.spark.write.settings import write_settings
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.properties import COMMIT_NUM_RETRIES, VERIFY_CHECKSUMS
-from iceberg_pyspark.table.changes.commit_files import CommitOptions, commit_action
 from iceberg_pyspark.table.changes.row_deletes import deleted_before, write_row_deletes
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
-from iceberg_pyspark.table.reading.whole_files import FileSelection
-from iceberg_pyspark.table.table_storage import table_io
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +70,15 @@ class Request:
         """The table as it is now; raises `TableRecreatedError` where it is another one."""
         return check_same_table(self.table, self.catalog.load_table(self.identifier))
 
+    def resolve(self, loaded: LoadedTable) -> SessionWrite:
+        """The write that the operation will be, to the table as it was loaded."""
+        environment = self.session.bridge.row_changes.environment()
+        options = {f"snapshot-property.{k}": v for k, v in self.snapshot_properties.items()}
+        settings = write_settings(
+            options, environment.session, loaded.metadata.properties, branch=self.branch
+        )
+        return session_write(self.catalog, loaded, settings, environment)
+
 
 def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges]:
     """Run and commit; the table as it is then, and what was done."""
@@ -84,12 +86,10 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
     while True:
         loaded = request.load()
         _check_schema(request, loaded)
-        settings, options = settings_of(request, loaded)
-        session = location_settings(request.session.spark)
-        io = table_io(with_location_settings(loaded, session), request.catalog)
-        with pinned(request.session, loaded, io, settings, request.statement_columns) as target:
+        write = request.resolve(loaded)
+        with pin_table(request.session, write, request.statement_columns) as target:
             try:
-                return _Run(request.catalog, operation, target, settings, options).carry_out()
+                return _Run(operation, target).carry_out()
             except ConcurrentChangeError as e:
                 tries += 1
                 most = COMMIT_NUM_RETRIES.of(loaded.metadata.properties)
@@ -106,49 +106,25 @@ def _check_schema(request: Request, loaded: LoadedTable) -> None:
         )
 
 
-def settings_of(request: Request, loaded: LoadedTable) -> tuple[WriteSettings, CommitOptions]:
-    """What session, table and request say of the write, and of its snapshot."""
-    said = request.session.bridge.row_changes.environment()
-    given = {f"snapshot-property.{k}": v for k, v in request.snapshot_properties.items()}
-    settings = write_settings(
-        given, said.session, loaded.metadata.properties, branch=request.branch
-    )
-    return settings, commit_options(said, settings, loaded.metadata)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Found:
-    """What there is to commit: `rewritten` files go, and with them those of a `selection`."""
-
-    rows: TouchedRows
-    rewritten: frozenset[str] | None = None
-    selection: FileSelection | None = None
-
-
 @dataclass(frozen=True)
 class _Run:
     """One try."""
 
-    catalog: Catalog
     operation: Operation
     target: Target
-    settings: WriteSettings
-    options: CommitOptions
 
     def carry_out(self) -> tuple[LoadedTable, RowChanges]:
         """Find what changes and commit it."""
-        target = self.target
-        mode = mode_of(target.metadata, self.operation.name)
-        selection = self.operation.selection(target)
-        if selection is not None:
-            target.narrow(selection)
+        mode = mode_of(self.target.metadata, self.operation.name)
+        selection = self.operation.selection(self.target)
+        target = self.target.narrowed(selection)
         if selection is not None and not selection.partial:
-            return self._commit(_Found(rows=TouchedRows(), selection=selection))
+            return self._commit(target, TouchedRows())
         source = self.operation.source if mode == "copy-on-write" else None
         if source is not None and target.session.bridge.joins.comes_in_groups(source):
             # read twice, and joined without a shuffle each time
             source = None
-        with _kept(source):
+        with _cached(source):
             rewritten: frozenset[str] | None = None
             if mode == "copy-on-write":
                 touched = self.operation.touched(target)
@@ -156,15 +132,15 @@ class _Run:
             if rewritten is not None and not rewritten and self.operation.source is None:
                 rows = TouchedRows()
             else:
-                rows = self._changes(mode if rewritten is not None else "merge-on-read", rewritten)
-        return self._commit(_Found(rows=rows, rewritten=rewritten, selection=selection))
+                mode = mode if rewritten is not None else "merge-on-read"
+                rows = self._changes(target, mode, rewritten)
+        return self._commit(target, rows, rewritten)
 
-    def _changes(self, mode: Mode, rewritten: frozenset[str] | None) -> TouchedRows:
-        target, operation = self.target, self.operation
+    def _changes(self, target: Target, mode: Mode, rewritten: frozenset[str] | None) -> TouchedRows:
+        operation = self.operation
         rows = run_job(
             target,
             operation.changes(target, target.rows(rewritten), mode),
-            self.settings,
             operation=operation.name,
             mode=mode,
             writes_rows=operation.writes_rows(mode),
@@ -173,13 +149,15 @@ class _Run:
         if operation.requires_single_match:
             # nothing is committed yet: an error here removes the files
             with WrittenFiles(target.io, rows.data_files):
-                rows.check_met_once(target.name)
+                rows.check_single_matches(target.name)
         return rows
 
-    def _commit(self, found: _Found) -> tuple[LoadedTable, RowChanges]:
-        target, io = self.target, self.target.io
-        whole = {} if found.selection is None else found.selection.whole
-        rewritten, rows = found.rewritten, found.rows
+    def _commit(
+        self, target: Target, rows: TouchedRows, rewritten: frozenset[str] | None = None
+    ) -> tuple[LoadedTable, RowChanges]:
+        """Commit the rows; `rewritten` files go, and with them the whole files of the selection."""
+        io = target.io
+        whole = {} if target.selection is None else target.selection.whole
         touched = {
             **target.files(rows.removed if rewritten is None else rewritten),
             **whole,
@@ -194,7 +172,8 @@ class _Run:
         )
         if not touched and not rows.data_files:
             return target.loaded, replace(counted, snapshot_id=target.snapshot_id)
-        write_id = self.options.write_id or new_write_id()
+        options = target.write.options
+        write_id = target.write.write_id
         with WrittenFiles(io, rows.data_files) as written:
             checks = conflict_checks(
                 target.metadata,
@@ -206,9 +185,9 @@ class _Run:
             )
             action: SnapshotAction
             if rewritten is not None or not rows.removed:
-                gone = frozenset(touched)
+                replaced = frozenset(touched)
                 action = OverwriteFiles(
-                    removal=RemoveFiles(data_paths=gone) if gone else RemoveNothing(),
+                    removal=RemoveFiles(data_paths=replaced) if replaced else RemoveNothing(),
                     data_files=rows.data_files,
                     checks=checks,
                 )
@@ -224,19 +203,17 @@ class _Run:
                     removed_deletes=deletes.removed_deletes,
                     checks=checks,
                 )
-            said = {**self.operation.summary(counted), **self.options.snapshot_properties}
-            options = replace(self.options, write_id=write_id, snapshot_properties=said)
-            loaded = commit_action(
-                self.catalog, target.loaded, io, action, options, written=written
-            )
-        made = next(
+            summary = {**self.operation.summary(counted), **options.snapshot_properties}
+            options = replace(options, snapshot_properties=summary)
+            loaded = target.write.commit(action, written, options=options)
+        snapshot = next(
             s for s in reversed(loaded.metadata.snapshots) if s.summary.get(WRITE_ID) == write_id
         )
-        return loaded, replace(counted, snapshot_id=made.snapshot_id)
+        return loaded, replace(counted, snapshot_id=snapshot.snapshot_id)
 
 
 @contextmanager
-def _kept(source: DataFrame | None) -> Iterator[None]:
+def _cached(source: DataFrame | None) -> Iterator[None]:
     """Have a source that is read twice, to find files and to change rows, give the same rows."""
     if source is None or source.is_cached:
         yield

@@ -34,54 +34,60 @@ _OPS: Mapping[str, ClauseOp] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A statement on the table of a handle, whose columns `known` has by their ids."""
+    """A statement on the table of a handle, which knows its `columns` by their ids."""
 
     handle: str
-    known: Any
+    columns: Any
     operation: Operation
 
 
 def read_statement(bridge: Bridge, plan: Any) -> Statement:
     """Take Spark's plan of a statement apart; raises `UnsupportedFeatureError`."""
-    said, known = bridge.row_changes.statement(plan)
+    description, columns = bridge.row_changes.statement(plan)
     # what it reads of our tables is pinned: on a newer snapshot it would mix two states
-    again = not said.reads_iceberg
+    may_run_again = not description.reads_iceberg
     condition = (
         sql.lit(True)
-        if said.condition is None
-        else StatementExpression(known, said.condition).column()
+        if description.condition is None
+        else StatementExpression(columns, description.condition).column()
     )
     operation: Operation
-    match said.kind:
+    match description.kind:
         case "delete":
-            operation = Delete(condition=condition, may_run_again=again)
+            operation = Delete(condition=condition, may_run_again=may_run_again)
         case "update":
-            assigned = _assignments(said.assignments, known)
-            operation = Update(assignments=assigned, condition=condition, may_run_again=again)
+            assigned = _assignments(description.assignments, columns)
+            operation = Update(
+                assignments=assigned, condition=condition, may_run_again=may_run_again
+            )
         case "merge":
-            if said.adds_columns:
+            if description.adds_columns:
                 bridge.check(SCHEMA_EVOLUTION)
             operation = Merge(
-                source=bridge.row_changes.source_of(known),
+                source=bridge.row_changes.source_of(columns),
                 condition=condition,
-                matched=_clauses(said.matched, known),
-                not_matched=_clauses(said.not_matched, known),
-                not_matched_by_source=_clauses(said.not_matched_by_source, known),
-                may_run_again=again,
+                matched=_clauses(description.matched, columns),
+                not_matched=_clauses(description.not_matched, columns),
+                not_matched_by_source=_clauses(description.not_matched_by_source, columns),
+                may_run_again=may_run_again,
             )
-    return Statement(handle=said.handle, known=known, operation=operation)
+    return Statement(handle=description.handle, columns=columns, operation=operation)
 
 
-def _assignments(said: Iterable[AnalysedAssignment], known: Any) -> dict[ColumnPath, Value]:
-    return {one.path: StatementExpression(known, one.value) for one in said}
+def _assignments(
+    assignments: Iterable[AnalysedAssignment], columns: Any
+) -> dict[ColumnPath, Value]:
+    return {one.path: StatementExpression(columns, one.value) for one in assignments}
 
 
-def _clauses(said: Iterable[AnalysedClause], known: Any) -> tuple[Clause, ...]:
+def _clauses(clauses: Iterable[AnalysedClause], columns: Any) -> tuple[Clause, ...]:
     return tuple(
         Clause(
             op=_OPS[one.op],
-            condition=None if one.condition is None else StatementExpression(known, one.condition),
-            values=_assignments(one.assignments, known),
+            condition=None
+            if one.condition is None
+            else StatementExpression(columns, one.condition),
+            values=_assignments(one.assignments, columns),
         )
-        for one in said
+        for one in clauses
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToStore:
+class StoreAssignment:
     """A value on its way to a column, or to a field inside it; it names columns of a side."""
 
     path: ColumnPath
@@ -43,25 +43,30 @@ class Rows:
     source: DataFrame | None = None
 
 
-def stored_values(bridge: Bridge, rows: Rows, values: Sequence[ToStore], table: str) -> list[Value]:
+def cast_for_store(
+    bridge: Bridge, rows: Rows, values: Sequence[StoreAssignment], table: str
+) -> list[Value]:
     """The values in the types of what they are assigned to."""
-    asked = [Storing(value=v.value, side=v.side, type=v.type.json()) for v in values]
-    found = bridge.row_changes.store_types(rows.frame, rows.target, rows.source, asked)
+    assignments = [Storing(value=v.value, side=v.side, type=v.type.json()) for v in values]
+    types = bridge.row_changes.store_types(rows.frame, rows.target, rows.source, assignments)
     return [
-        _stored(value, has, fits, table) for value, (has, fits) in zip(values, found, strict=True)
+        _cast_for_store(value, has, fits, table)
+        for value, (has, fits) in zip(values, types, strict=True)
     ]
 
 
-def _stored(value: ToStore, has: spark_types.DataType, fits: bool, table: str) -> Value:
-    wanted = value.type
-    if same_type(has, wanted):
+def _cast_for_store(
+    value: StoreAssignment, has: spark_types.DataType, fits: bool, table: str
+) -> Value:
+    type_ = value.type
+    if same_type(has, type_):
         return value.value
-    if not (same_names(has, wanted) and fits):
+    if not (same_names(has, type_) and fits):
         raise InvalidRequestError(
-            f"column '{'.'.join(value.path)}' of table {table} is {wanted.simpleString()}, the "
+            f"column '{'.'.join(value.path)}' of table {table} is {type_.simpleString()}, the "
             f"value is {has.simpleString()} and cannot be stored in it safely: cast it first"
         )
-    return Cast(value.value, wanted.json())
+    return Cast(value.value, type_.json())
 
 
 def same_type(one: spark_types.DataType, other: spark_types.DataType) -> bool:

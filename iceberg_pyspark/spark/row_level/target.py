@@ -6,16 +6,15 @@ read of it is remembered: that is what a concurrent commit may not have changed.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import or_
 from iceberg_pyspark.planning.scan_plan import tasks_of
@@ -26,7 +25,7 @@ from iceberg_pyspark.spark.native_read.partitioning import spark_grouping
 from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
 from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
-from iceberg_pyspark.spark.write.settings import WriteSettings
+from iceberg_pyspark.spark.write.session_write import SessionWrite
 from iceberg_pyspark.spec.metadata_columns import (
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
@@ -34,12 +33,12 @@ from iceberg_pyspark.spec.metadata_columns import (
     ROW_ID,
 )
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
+from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
-from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.reading.whole_files import FileSelection
 
 LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
@@ -63,18 +62,61 @@ class RowLevelSession:
         self.bridge.check(ROW_CHANGES)
 
 
-@dataclass(kw_only=True)
+class OperationReads:
+    """What one operation reads of its table, and what is known of it once it was read."""
+
+    def __init__(self, states: TableStates) -> None:
+        self._states = states
+        self._handles: list[str] = []
+        self._reads: list[TargetReads] = []
+
+    def register(self, state: TableState, only_files: frozenset[str] | None) -> str:
+        """Have queries read a state of the table, of some files at most; its handle."""
+        reads = TargetReads(only_files=only_files)
+        self._reads.append(reads)
+        handle = self._states.register(replace(state, reads=reads))
+        self._handles.append(handle)
+        return handle
+
+    def predicate(self) -> Predicate:
+        """A bound predicate of every row that was read so far, reads of some files left out."""
+        scans = [s for r in self._reads if r.only_files is None for s in r.scans]
+        return or_(*(s.context.predicate for s in scans)) if scans else AlwaysTrue()
+
+    def last_predicate(self) -> Predicate:
+        """A bound predicate that keeps every file of the last read that was planned."""
+        last = next((r.scans for r in reversed(self._reads) if r.scans), [])
+        return or_(*(s.context.predicate for s in last)) if last else AlwaysTrue()
+
+    def release(self) -> None:
+        """Let go of what queries refer to."""
+        for handle in self._handles:
+            self._states.release(handle)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Target:
-    """A pinned table; made by `pinned`. `like` is the statement that knows its columns."""
+    """A pinned table and the write to it; made by `pin_table`.
+
+    `statement_columns` is the statement that knows its columns. With a `selection` only the files
+    are read of which it selects some rows.
+    """
 
     session: RowLevelSession
-    loaded: LoadedTable
-    io: FileIO
-    branch: str
+    write: SessionWrite
+    reads: OperationReads
     statement_columns: Any = None
-    _selection: FileSelection | None = None
-    _handles: list[str] = field(default_factory=list)
-    _reads: list[TargetReads] = field(default_factory=list)
+    selection: FileSelection | None = None
+
+    @property
+    def loaded(self) -> LoadedTable:
+        """The table as pinned."""
+        return self.write.loaded
+
+    @property
+    def io(self) -> FileIO:
+        """The store of its files."""
+        return self.write.io
 
     @property
     def metadata(self) -> TableMetadata:
@@ -94,8 +136,7 @@ class Target:
     @property
     def snapshot_id(self) -> int | None:
         """The snapshot that is read; None where the table has none."""
-        snapshot = self._snapshot()
-        return None if snapshot is None else snapshot.snapshot_id
+        return None if self.write.base is None else self.write.base.snapshot_id
 
     @property
     def size_in_bytes(self) -> int:
@@ -125,23 +166,21 @@ class Target:
         """The columns of row lineage, which version 3 has."""
         return LINEAGE if self.metadata.format_version >= 3 else ()
 
+    def narrowed(self, selection: FileSelection | None) -> Target:
+        """The same, to read only the files of which some rows are selected."""
+        return replace(self, selection=selection)
+
     def rows(self, only_files: Collection[str] | None = None) -> DataFrame:
         """The rows, of all files or of some, with place and lineage."""
-        if only_files is None and self._selection is not None:
-            only_files = self._selection.partial
-        reads = TargetReads(only_files=None if only_files is None else frozenset(only_files))
-        self._reads.append(reads)
-        states = self.session.states
-        handle = states.register(
-            TableState(
-                catalog=f"{self.session.bridge.session_handle}/{self.loaded.identifier}",
-                loaded=self.loaded,
-                selector=self._selector(),
-                reads=reads,
-                io=self.io,
-            )
+        if only_files is None and self.selection is not None:
+            only_files = self.selection.partial
+        state = TableState(
+            catalog=f"{self.session.bridge.session_handle}/{self.loaded.identifier}",
+            loaded=self.loaded,
+            selector=self._selector(),
+            io=self.io,
         )
-        self._handles.append(handle)
+        handle = self.reads.register(state, None if only_files is None else frozenset(only_files))
         hidden = (FILE, POS, *self.lineage)
         shown = Schema(fields=(*self.schema.fields, *hidden))
         facts = TableFacts(
@@ -162,39 +201,22 @@ class Target:
         )
         return frame if self.statement_columns is not None else frame.alias(ALIAS)
 
-    def narrow(self, selection: FileSelection) -> None:
-        """From now on, read only the files of which some rows are selected."""
-        self._selection = selection
-
     def scan(self) -> TableScan:
         """A scan of what is read."""
         return scan_table(self.name, self.metadata, self.io, selector=self._selector())
 
     def files(self, paths: Collection[str]) -> dict[str, ScanTask]:
-        """What the snapshot says of data files that were read."""
+        """What the snapshot says of data files that the last read had."""
         if not paths:
             return {}
-        scan = self.scan().of_files(frozenset(paths))
-        # what was read last was planned with predicates that keep all of these
-        last = next((r.scans for r in reversed(self._reads) if r.scans), [])
-        if last:
-            scan = scan.pruned_by(or_(*(s.context.predicate for s in last)))
+        scan = self.scan().of_files(frozenset(paths)).pruned_by(self.reads.last_predicate())
         return {
             task.file_path: task for planned in scan.plan().files() for task in tasks_of(planned)
         }
 
     def read_predicate(self) -> Predicate:
-        """A bound predicate that every row which was read fulfils."""
-        if self._selection is not None:
-            return self._selection.predicate
-        whole = [r for r in self._reads if r.only_files is None]
-        read = [s.context.predicate for r in whole for s in r.scans]
-        return or_(*read) if read else AlwaysTrue()
-
-    def release(self) -> None:
-        """Let go of what queries refer to."""
-        for handle in self._handles:
-            self.session.states.release(handle)
+        """A bound predicate that every row which was read so far fulfils."""
+        return self.reads.predicate() if self.selection is None else self.selection.predicate
 
     def _filtered_late(self) -> tuple[str, ...]:
         """The columns that Spark may filter files by with the keys of a join's other side.
@@ -208,64 +230,30 @@ class Target:
         return tuple(f.name for f in columns_for_skipping(self.metadata))
 
     def _total(self, name: str) -> int:
-        snapshot = self._snapshot()
-        said = 0 if snapshot is None else snapshot.number(name)
-        return _UNKNOWN_TOTAL if said is None else said
+        total = 0 if self.write.base is None else self.write.base.number(name)
+        return _UNKNOWN_TOTAL if total is None else total
 
     def _selector(self) -> SnapshotSelector:
-        return SnapshotSelector() if self.branch == MAIN else SnapshotSelector(branch=self.branch)
-
-    def _snapshot(self) -> Snapshot | None:
-        return select_snapshot(self.metadata, self._selector()).snapshot
+        branch = self.write.settings.branch
+        # a branch that the commit will begin reads as main does
+        reads_main = branch == MAIN or branch not in self.metadata.refs
+        return SnapshotSelector() if reads_main else SnapshotSelector(branch=branch)
 
 
 @contextmanager
-def pinned(
-    session: RowLevelSession,
-    loaded: LoadedTable,
-    io: FileIO,
-    settings: WriteSettings,
-    statement_columns: Any = None,
+def pin_table(
+    session: RowLevelSession, write: SessionWrite, statement_columns: Any = None
 ) -> Iterator[Target]:
-    """The table as a target, until the end of the operation."""
-    branch = settings.branch
-    metadata = loaded.metadata
-    taken = {f.name for f in metadata.current_schema.fields} & {
-        f.name for f in (FILE, POS, *LINEAGE)
-    }
-    if taken:
+    """The table of a write as a target, until the end of the operation."""
+    hidden = {f.name for f in (FILE, POS, *LINEAGE)}
+    conflicting = hidden & {f.name for f in write.metadata.current_schema.fields}
+    if conflicting:
         raise UnsupportedFeatureError(
-            f"table {loaded.identifier} has columns named like metadata columns "
-            f"({', '.join(sorted(taken))}), so its rows cannot be told apart; rename them"
+            f"table {write.loaded.identifier} has columns named like metadata columns "
+            f"({', '.join(sorted(conflicting))}), so its rows cannot be told apart; rename them"
         )
-    if settings.creates_branch and branch not in metadata.refs:
-        branch = MAIN
-    if branch != MAIN:
-        metadata.ref_snapshot(branch)
-    target = Target(
-        session=session, loaded=loaded, io=io, branch=branch, statement_columns=statement_columns
-    )
+    reads = OperationReads(session.states)
     try:
-        yield target
+        yield Target(session=session, write=write, reads=reads, statement_columns=statement_columns)
     finally:
-        target.release()
-
-
-def new_write_id() -> str:
-    """The id in the names of the files of one try."""
-    return str(uuid.uuid4())
-
-
-def branch_to_change(state: TableState) -> str | None:
-    """The branch that a table's name means; tags and metadata tables cannot be changed."""
-    name, selector = state.loaded.identifier, state.selector
-    if state.metadata_table is not None:
-        raise InvalidRequestError(
-            f"{name}.{state.metadata_table} is a metadata table, whose rows cannot be changed"
-        )
-    if selector in (SnapshotSelector(), SnapshotSelector(branch=selector.branch)):
-        return selector.branch
-    raise InvalidRequestError(
-        f"rows of table {name} at a tag or an earlier snapshot cannot be changed; name the table "
-        "or one of its branches"
-    )
+        reads.release()

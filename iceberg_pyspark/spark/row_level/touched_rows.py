@@ -26,7 +26,7 @@ class TouchedRows:
     duplicate_match: str | None = None
     counts: Mapping[Op, int] = field(default_factory=dict)
 
-    def check_met_once(self, table: str) -> None:
+    def check_single_matches(self, table: str) -> None:
         """Raise `InvalidRequestError` if one target row was met by several source rows."""
         if self.duplicate_match is not None:
             raise InvalidRequestError(
@@ -48,8 +48,8 @@ def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
         for op, count in task.counts.items():
             counts[op] = counts.get(op, 0) + count
         duplicate_match = duplicate_match or task.duplicate_match
-        for found, bitmaps in ((task.removed, removed), (task.staying, staying)):
-            for path, data in found.items():
+        for serialized, bitmaps in ((task.removed, removed), (task.staying, staying)):
+            for path, data in serialized.items():
                 duplicate_match = _add(bitmaps, path, data) or duplicate_match
     for path, bitmap in staying.items():
         if path in removed and removed[path].intersect(bitmap):
@@ -62,10 +62,10 @@ def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
 def _add(bitmaps: dict[str, BitMap64], path: str, data: bytes) -> str | None:
     """Add a bitmap; the path if a position was there already."""
     bitmap = BitMap64.deserialize(data)
-    known = bitmaps.get(path)
-    if known is None:
+    earlier = bitmaps.get(path)
+    if earlier is None:
         bitmaps[path] = bitmap
         return None
-    twice = path if known.intersect(bitmap) else None
-    bitmaps[path] = known | bitmap
+    twice = path if earlier.intersect(bitmap) else None
+    bitmaps[path] = earlier | bitmap
     return twice

@@ -28,11 +28,11 @@ def project_with_hidden(schema: Schema, wanted: StructType, metadata: TableMetad
     partition = partition_of(metadata)
     fields: list[NestedField] = []
     for f in wanted.fields:
-        known = schema
+        columns = schema
         if schema.as_struct.field_named(f.name) is None:
             reserved = PLAIN_METADATA_COLUMNS.get(f.name)
             if partition is not None and f.name == partition.name:
                 reserved = partition
-            known = schema if reserved is None else Schema(fields=(reserved,))
-        fields.extend(project_like(known, StructType([f])).fields)
+            columns = schema if reserved is None else Schema(fields=(reserved,))
+        fields.extend(project_like(columns, StructType([f])).fields)
     return Schema(fields=tuple(fields), schema_id=schema.schema_id)

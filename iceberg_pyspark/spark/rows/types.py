@@ -224,16 +224,16 @@ def _project_struct(
 ) -> ice.StructType:
     fields = []
     for want in wanted.fields:
-        found = struct.field_named(want.name) or _only_match(struct, want.name)
-        if found is None:
-            known = ", ".join(f.name for f in struct.fields)
+        field = struct.field_named(want.name) or _only_match(struct, want.name)
+        if field is None:
+            names = ", ".join(f.name for f in struct.fields)
             raise InvalidRequestError(
-                f"the schema asks for column '{prefix}{want.name}'; the table has: {known}"
+                f"the schema asks for column '{prefix}{want.name}'; the table has: {names}"
             )
-        type_ = _project_type(found.type, want.dataType, f"{prefix}{found.name}")
-        _check_nulls(found.optional, want.nullable, f"{prefix}{want.name}")
+        type_ = _project_type(field.type, want.dataType, f"{prefix}{field.name}")
+        _check_nulls(field.optional, want.nullable, f"{prefix}{want.name}")
         # Spark compares names as they are written
-        fields.append(replace(found, name=want.name, type=type_, required=not want.nullable))
+        fields.append(replace(field, name=want.name, type=type_, required=not want.nullable))
     return ice.StructType(tuple(fields))
 
 

@@ -68,13 +68,13 @@ def _change_location(transaction: Transaction, changes: Sequence[TableChange]) -
 
 def _change_properties(transaction: Transaction, changes: Sequence[TableChange], name: str) -> None:
     update: UpdateProperties = transaction.update_properties()
-    found = False
+    any_change = False
     for c in changes:
         if not isinstance(c, SetProperty | RemoveProperty):
             continue
         if isinstance(c, SetProperty) and c.key == _LOCATION:
             continue
-        found = True
+        any_change = True
         if c.key in _SHOWN_ONLY:
             raise UnsupportedFeatureError(
                 f"table {name}: '{c.key}' is shown as a property and cannot be changed as one; "
@@ -84,19 +84,19 @@ def _change_properties(transaction: Transaction, changes: Sequence[TableChange],
             update.set({c.key: c.value})
         else:
             update.remove(c.key)
-    if found:
+    if any_change:
         update.commit()
 
 
 def _change_columns(transaction: Transaction, changes: Sequence[TableChange], name: str) -> None:
     schema = transaction.update_schema()
-    found = False
+    any_change = False
     for c in changes:
         if isinstance(c, SetProperty | RemoveProperty):
             continue
-        found = True
+        any_change = True
         _change_column(schema, c, name)
-    if found:
+    if any_change:
         schema.commit()
 
 

@@ -35,7 +35,6 @@ from iceberg_pyspark.spark.bridge.protocol.catalogs import (
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.tables import (
     DropResult,
-    PartitionTransform,
     StagedAbort,
     StagedCommit,
     TableAlter,
@@ -51,17 +50,11 @@ from iceberg_pyspark.spark.bridge.protocol.tables import (
     TablesList,
     TableStage,
 )
-from iceberg_pyspark.spark.native_read.partitioning import spark_grouping, spark_partitioning
-from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
-from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.rows.types import (
     from_spark_schema,
-    shown_spark_schema,
-    to_spark_schema,
 )
 from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
 from iceberg_pyspark.spark.sql_catalog.column_defaults import with_defaults
-from iceberg_pyspark.spark.sql_catalog.default_texts import with_shown_defaults
 from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     StagedTables,
     abort_staged,
@@ -70,32 +63,26 @@ from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     stage_replacement,
 )
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement, statement_in
-from iceberg_pyspark.spark.sql_catalog.table_properties import shown_properties
+from iceberg_pyspark.spark.sql_catalog.table_facts import facts_of_snapshot, table_facts
 from iceberg_pyspark.spark.table_states import TableState, TableStates
-from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA, WAP_ENABLED
-from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.properties import WAP_ENABLED
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.transforms import (
-    VoidTransform,
-)
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
-from iceberg_pyspark.sql_text.names import quoted_name
-from iceberg_pyspark.table.changes.create_table import create_table, new_table_properties
+from iceberg_pyspark.table.changes.create_table import (
+    create_table,
+    new_table_properties,
+    planned_table,
+)
 from iceberg_pyspark.table.changes.purge_table import purge_table
-from iceberg_pyspark.table.metadata_tables.by_name import metadata_table, table_of_metadata_table
-from iceberg_pyspark.table.reading.column_statistics import distinct_counts
+from iceberg_pyspark.table.metadata_tables.by_name import table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import (
     SelectedSnapshot,
     SnapshotSelector,
-    select_snapshot,
 )
 from iceberg_pyspark.table.table import Table
-from iceberg_pyspark.table.table_storage import table_io
 
 _DONE = Acknowledgement()
-_UNKNOWN_SIZE = 2**40
-"""Too large to broadcast."""
 
 
 class CatalogCallbacks:
@@ -173,51 +160,8 @@ class CatalogCallbacks:
         )
 
     def _facts(self, state: TableState) -> TableFacts:
-        if state.metadata_table is not None:
-            return self._metadata_facts(state, state.metadata_table)
-        selected = select_snapshot(state.loaded.metadata, state.selector)
-        catalog = self.catalog(state.catalog)
-        return self._facts_of(self.states.cache(state), catalog, state.loaded, selected)
-
-    def _facts_of(
-        self, key: str, catalog: Catalog, loaded: LoadedTable, selected: SelectedSnapshot
-    ) -> TableFacts:
-        metadata = loaded.metadata
-        size = rows = 0
-        if selected.snapshot is not None:
-            said = selected.snapshot.number("total-files-size")
-            size = _UNKNOWN_SIZE if said is None else said
-            rows = selected.snapshot.number("total-records") or 0
-        return TableFacts(
-            handle=key,
-            name=f"{catalog.name}.{loaded.identifier}",
-            id=metadata.table_uuid,
-            version=str(selected.snapshot and selected.snapshot.snapshot_id),
-            schema=with_shown_defaults(shown_spark_schema(selected.schema), selected.schema).json(),
-            metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
-            properties=shown_properties(metadata),
-            partitioning=spark_partitioning(metadata),
-            size_in_bytes=size,
-            rows=rows,
-            has_column_statistics=bool(distinct_counts(metadata, selected.snapshot)),
-            grouping=spark_grouping(metadata, selected.schema),
-            filtered=tuple(f.name for f in columns_for_skipping(metadata)),
-            accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
-        )
-
-    def _metadata_facts(self, state: TableState, name: str) -> TableFacts:
-        loaded, catalog = state.loaded, self.catalog(state.catalog)
-        opened = metadata_table(loaded, table_io(loaded), name, selector=state.selector)
-        key = self.states.cache(state)
-        return TableFacts(
-            handle=key,
-            name=f"{catalog.name}.{opened.name}",
-            schema=to_spark_schema(opened.schema).json(),
-            metadata_columns=to_spark_schema(Schema(fields=())).json(),
-            properties={"provider": "iceberg", "location": loaded.metadata.location},
-            partitioning=_partitioning_of_metadata_table(name, loaded.metadata),
-            size_in_bytes=2**20,
-        )
+        name = self.catalog(state.catalog).name
+        return table_facts(self.states.cache(state), name, state)
 
     def state(self, handle: str) -> TableState:
         """The state a query refers to."""
@@ -269,16 +213,17 @@ class CatalogCallbacks:
                 raise
             existing = None
         if existing is None:
-            staged = stage_new(
-                catalog, identifier, schema, spec, location=location, properties=properties
+            planned = planned_table(
+                catalog, identifier, schema, spec=spec, location=location, properties=properties
             )
+            staged = stage_new(catalog, planned)
         else:
             staged = stage_replacement(
                 catalog, existing, schema, spec, location=location, properties=properties
             )
-        selected = SelectedSnapshot(snapshot=None, schema=staged.planned.metadata.current_schema)
         key = self.staged.add(q.catalog, staged)
-        return self._facts_of(key, catalog, staged.planned, selected)
+        selected = SelectedSnapshot(snapshot=None, schema=staged.planned.metadata.current_schema)
+        return facts_of_snapshot(key, catalog.name, staged.planned, selected)
 
     def staged_commit(self, q: StagedCommit) -> Acknowledgement:
         """Make a staged table."""
@@ -378,10 +323,10 @@ def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
 
 def _at_branch(state: TableState, branch: str) -> SnapshotSelector:
     """What a read of a loaded table with the option `branch` sees."""
-    metadata, said = state.loaded.metadata, state.selector
+    metadata, selector = state.loaded.metadata, state.selector
     name = state.loaded.identifier
-    chosen = said != SnapshotSelector() and not state.by_session
-    if chosen and branch not in (said.branch, said.version):
+    by_name = selector != SnapshotSelector() and not state.by_session
+    if by_name and branch not in (selector.branch, selector.version):
         raise InvalidRequestError(
             f"the option branch is '{branch}', and a name, version or time has chosen another "
             f"snapshot of {name} to be read; keep one of them"
@@ -441,16 +386,3 @@ def _drop_all_in(catalog: Catalog, namespace: tuple[str, ...]) -> None:
 
 def _struct(text: str) -> spark_types.StructType:
     return spark_types.StructType.fromJson(json.loads(text))
-
-
-def _partitioning_of_metadata_table(
-    name: str, metadata: TableMetadata
-) -> tuple[PartitionTransform, ...]:
-    """Java shows position deletes as partitioned like the table, by the struct `partition`."""
-    if name != "position_deletes":
-        return ()
-    return tuple(
-        PartitionTransform(transform="identity", column=quoted_name(("partition", f.name)))
-        for f in metadata.default_spec.fields
-        if not isinstance(f.transform, VoidTransform)
-    )

@@ -22,48 +22,48 @@ from iceberg_pyspark.spec.types import PrimitiveType, StringType, TimestamptzNsT
 def with_defaults(schema: Schema, defaults: Sequence[ColumnDefault | None]) -> Schema:
     """The schema with a default for each of its columns; None: no default."""
     fields = []
-    for f, given in zip(schema.fields, defaults, strict=True):
-        value = default_value(f.name, f.type, given)
+    for f, default in zip(schema.fields, defaults, strict=True):
+        value = default_value(f.name, f.type, default)
         fields.append(replace(f, initial_default=value, write_default=value))
     return replace(schema, fields=tuple(fields))
 
 
-def default_value(column: str, type_: object, given: ColumnDefault | None) -> Any:
+def default_value(column: str, type_: object, default: ColumnDefault | None) -> Any:
     """A default as a value of the column's type; raises `InvalidRequestError`."""
-    if given is None:
+    if default is None:
         return None
-    if given.value is None:
+    if default.value is None:
         raise UnsupportedFeatureError(
-            f"column '{column}': DEFAULT {given.sql} is no literal; Iceberg keeps a value, not "
+            f"column '{column}': DEFAULT {default.sql} is no literal; Iceberg keeps a value, not "
             "an expression"
         )
     if not isinstance(type_, PrimitiveType):
-        if isinstance(given.value, LiteralValue) and given.value.value is None:
+        if isinstance(default.value, LiteralValue) and default.value.value is None:
             return None
         raise UnsupportedFeatureError(
-            f"column '{column}': DEFAULT {given.sql}: only NULL can be the default of a column "
+            f"column '{column}': DEFAULT {default.sql}: only NULL can be the default of a column "
             f"of type {type_}"
         )
-    literal = literal_value(given.value)
+    literal = literal_value(default.value)
     if literal is None:
         return None
     if isinstance(type_, TimestamptzType | TimestamptzNsType) and isinstance(literal, str):
         raise InvalidRequestError(
-            f"column '{column}': write DEFAULT TIMESTAMP {given.sql}, so that the session's "
+            f"column '{column}': write DEFAULT TIMESTAMP {default.sql}, so that the session's "
             "time zone is known"
         )
     if isinstance(type_, StringType) and not isinstance(literal, str):
-        raise _no_value(column, type_, given)
+        raise _no_value(column, type_, default)
     try:
-        placed = place_literal(type_, literal)
+        bound = place_literal(type_, literal)
     except (TypeError, ValueError) as e:
-        raise _no_value(column, type_, given) from e
-    if placed.where != "at":
-        raise _no_value(column, type_, given)
-    return placed.value
+        raise _no_value(column, type_, default) from e
+    if bound.where != "at":
+        raise _no_value(column, type_, default)
+    return bound.value
 
 
-def _no_value(column: str, type_: object, given: ColumnDefault) -> InvalidRequestError:
+def _no_value(column: str, type_: object, default: ColumnDefault) -> InvalidRequestError:
     return InvalidRequestError(
-        f"column '{column}': DEFAULT {given.sql} is no value of type {type_}"
+        f"column '{column}': DEFAULT {default.sql} is no value of type {type_}"
     )

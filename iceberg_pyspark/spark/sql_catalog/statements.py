@@ -31,20 +31,20 @@ STATEMENT_PROPERTY = "iceberg_pyspark.statement"
 
 def statement_read(q: StatementRead) -> ReadStatement:
     """What the parser in front of Spark's needs of a text."""
-    found = extension_statement(q.text)
-    if found is None:
+    statement = extension_statement(q.text)
+    if statement is None:
         return ReadStatement()
-    table = tuple(found.table)
+    table = tuple(statement.table)
     try:
-        parse_clause(q.text, found.offset)
+        parse_clause(q.text, statement.offset)
     except ExtensionSyntaxError as e:
         problem = SyntaxProblem(near=e.near, expected=e.expected, line=e.line, position=e.position)
         return ReadStatement(table=table, problem=problem)
     return ReadStatement(
         table=table,
-        quoted=quoted_name(found.table),
+        quoted=quoted_name(statement.table),
         property=STATEMENT_PROPERTY,
-        clause=q.text[found.offset :],
+        clause=q.text[statement.offset :],
     )
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.write.transform_columns import transform_expression
+from iceberg_pyspark.spark.write.transform_expressions import transform_expression
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import (
     ADVISORY_PARTITION_SIZE,
@@ -41,10 +41,10 @@ from iceberg_pyspark.sql_text.names import quoted_name
 DistributionMode: TypeAlias = Literal["none", "hash", "range"]
 
 _SPARK_ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
-_FILE_SIZE_AIMED_AT = 134_217_728
+_AIMED_FILE_SIZE = 134_217_728
 # how much larger rows are in a shuffle than in a file, by the file's codec
-_SHRINKS_BY = {"zstd": 3, "gzip": 3}
-_SHRINKS_BY_ELSE = 2
+_SHRINK_FACTOR = {"zstd": 3, "gzip": 3}
+_OTHER_SHRINK_FACTOR = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def write_distribution(
     *,
     default_mode: DistributionMode | None = None,
 ) -> WriteDistribution:
-    """The layout that a table's properties, a write's own laid over them, ask for.
+    """The distribution and order that a table's properties, a write's own laid over them, ask for.
 
     Rows are not sorted by an order that cannot be computed.
     """
@@ -90,7 +90,7 @@ def write_distribution(
         sort_order=sort_order,
         ordering=ordering,
         sorts_rows=bool(ordering) and (bool(sort_order.fields) or not fans_out),
-        partition_bytes=size or _FILE_SIZE_AIMED_AT * _SHRINKS_BY.get(codec, _SHRINKS_BY_ELSE),
+        partition_bytes=size or _AIMED_FILE_SIZE * _SHRINK_FACTOR.get(codec, _OTHER_SHRINK_FACTOR),
     )
 
 
@@ -107,35 +107,37 @@ def no_distribution(schema: Schema, spec: PartitionSpec) -> WriteDistribution:
     )
 
 
-def distribute_and_sort(bridge: Bridge, frame: DataFrame, layout: WriteDistribution) -> DataFrame:
-    """The rows, of whatever columns besides the table's, as `layout` says."""
-    return in_order(bridge, distributed(bridge, frame, layout), layout)
-
-
-def distributed(
-    bridge: Bridge, frame: DataFrame, layout: WriteDistribution, hash_by: Sequence[str] = ()
+def distribute_and_sort(
+    bridge: Bridge, frame: DataFrame, distribution: WriteDistribution
 ) -> DataFrame:
-    """The rows in the tasks that `layout` says; `hash_by` are columns of the partition's values."""
-    by = [_ordered(bridge, f, layout.schema) for f in layout.ordering]
-    if layout.mode == "hash":
+    """The rows, of whatever columns besides the table's, as `distribution` says."""
+    return sort_within_tasks(bridge, distribute(bridge, frame, distribution), distribution)
+
+
+def distribute(
+    bridge: Bridge, frame: DataFrame, distribution: WriteDistribution, hash_by: Sequence[str] = ()
+) -> DataFrame:
+    """The rows in the tasks asked for; `hash_by` are columns of the partition's values."""
+    by = [_ordered(bridge, f, distribution.schema) for f in distribution.ordering]
+    if distribution.mode == "hash":
         by = [F.col(name) for name in hash_by] or [
-            transformed(bridge, f.source_id, f.transform, layout.schema)
-            for f in layout.spec.fields
+            transform_of_field(bridge, f.source_id, f.transform, distribution.schema)
+            for f in distribution.spec.fields
             if not isinstance(f.transform, VoidTransform)
         ]
-    if layout.mode == "none" or not by:
+    if distribution.mode == "none" or not by:
         return frame
     at_least = bridge.bytes_of(_SPARK_ADVISORY_SIZE, "64MB")
-    return bridge.writes.rebalance(frame, by, max(layout.partition_bytes or 0, at_least))
+    return bridge.writes.rebalance(frame, by, max(distribution.partition_bytes or 0, at_least))
 
 
-def in_order(
-    bridge: Bridge, frame: DataFrame, layout: WriteDistribution, first: Sequence[str] = ()
+def sort_within_tasks(
+    bridge: Bridge, frame: DataFrame, distribution: WriteDistribution, first: Sequence[str] = ()
 ) -> DataFrame:
-    """The rows of each task in the order that `layout` says, by the columns of `first` before."""
-    if not layout.sorts_rows:
+    """The rows of each task in the order asked for, by the columns of `first` before."""
+    if not distribution.sorts_rows:
         return frame
-    ordered = [_ordered(bridge, f, layout.schema) for f in layout.ordering]
+    ordered = [_ordered(bridge, f, distribution.schema) for f in distribution.ordering]
     return frame.sortWithinPartitions(*first, *ordered)
 
 
@@ -196,7 +198,7 @@ def _keeps_order_of(sorted_by: Transform, partitioned_by: Transform) -> bool:
 
 
 def _ordered(bridge: Bridge, field: SortField, schema: Schema) -> Column:
-    column = transformed(bridge, field.source_id, field.transform, schema)
+    column = transform_of_field(bridge, field.source_id, field.transform, schema)
     match field.direction, field.null_order:
         case "asc", "nulls-first":
             return column.asc_nulls_first()
@@ -207,7 +209,9 @@ def _ordered(bridge: Bridge, field: SortField, schema: Schema) -> Column:
     return column.desc_nulls_last()
 
 
-def transformed(bridge: Bridge, source_id: int, transform: Transform, schema: Schema) -> Column:
+def transform_of_field(
+    bridge: Bridge, source_id: int, transform: Transform, schema: Schema
+) -> Column:
     """The transform of a column of the table, for rows with its columns."""
     column = column_of(source_id, schema)
     return transform_expression(bridge, transform, column, schema.field_by_id[source_id].type)

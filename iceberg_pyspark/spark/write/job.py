@@ -1,13 +1,12 @@
 """A Spark job whose tasks write data files, and what becomes of the files when it fails.
 
-Each task gives what it has to say back as its result, so that failed, lost or speculative attempts
+Each task gives its result back as a row, so that failed, lost or speculative attempts
 never count. A job that fails removes what its finished tasks have written; a task that fails
 removes its own, and what killed tasks have left is for orphan removal to find.
 """
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +17,13 @@ from pyspark import Accumulator, TaskContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_files import write_data_files
+from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.written_files import remove_files
 
 Result = TypeVar("Result")
 WritingTask: TypeAlias = Callable[
@@ -59,16 +61,35 @@ class _Task:
         yield pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(result)], pa.binary())})
 
 
+def write_frame(frame: DataFrame, context: WriteContext, io: FileIO) -> list[DataFile]:
+    """Write all rows in the tasks and the order that they are in; columns are found by name."""
+    results = run_writing_job(frame, _WriteRows(context, io), io)
+    return [f for files in results for f in files]
+
+
+@dataclass(frozen=True)
+class _WriteRows:
+    """A `WritingTask` whose result are its data files."""
+
+    context: WriteContext
+    io: FileIO
+
+    def __call__(
+        self, batches: Iterable[pa.RecordBatch], partition_id: int, task_id: int
+    ) -> tuple[list[DataFile], list[DataFile]]:
+        files = write_data_files(
+            self.context, batches, self.io, partition_id=partition_id, task_id=task_id
+        )
+        return files, files
+
+
 def run_writing_job(frame: DataFrame, write: WritingTask[Result], io: FileIO) -> Iterator[Result]:
-    """What every task has to say, once all have written; files of a failed job are removed."""
+    """The result of every task, once all have written; files of a failed job are removed."""
     written = frame.sparkSession.sparkContext.accumulator([], WrittenPaths())
     try:
         results = frame.mapInArrow(_Task(write, written), "files binary").collect()
     except BaseException:
-        for path in written.value:
-            # the failure that led here is the one to report; what stays is an orphan
-            with contextlib.suppress(StorageError):
-                io.delete(path)
+        remove_files(io, written.value, NeverSent())
         raise
     finally:
         # Spark keeps the accumulator for as long as the process lives

@@ -18,7 +18,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.spark.bridge.calls import WrittenColumn
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.rows.types import to_spark_schema
-from iceberg_pyspark.spark.write.distribution import column_of, transformed
+from iceberg_pyspark.spark.write.distribution import column_of, transform_of_field
 from iceberg_pyspark.spec import types as ice
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
@@ -35,7 +35,7 @@ from iceberg_pyspark.spec.transforms import (
 from iceberg_pyspark.sql_text.names import quoted
 
 _FIELD_ID = "parquet.field.id"
-_WRITTEN_ALIKE = (
+_TYPES_WRITTEN_ALIKE = (
     ice.BooleanType,
     ice.IntegerType,
     ice.LongType,
@@ -66,12 +66,12 @@ def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | 
     """The table's columns of a frame, to be written alike; None where they would not be."""
     if not all(_is_written_alike(f) for f in schema.fields) or not _distinct(schema.as_struct):
         return None
-    found = _distinct_names(frame)
-    if found is None or found.keys() != {f.name.lower() for f in schema.fields}:
+    fields_by_name = _fields_by_name(frame)
+    if fields_by_name is None or fields_by_name.keys() != {f.name.lower() for f in schema.fields}:
         return None
     columns = []
     for f, wanted in zip(schema.fields, to_spark_schema(schema).fields, strict=True):
-        has = found[f.name.lower()]
+        has = fields_by_name[f.name.lower()]
         type_ = _stored_type(has.dataType, wanted.dataType)
         if type_ is None or (f.required and has.nullable):
             # nulls and values that do not fit are refused in our own words
@@ -92,7 +92,7 @@ def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | 
 def _is_written_alike(f: ice.NestedField) -> bool:
     if isinstance(f.type, ice.StructType):
         return all(_is_written_alike(child) for child in f.type.fields)
-    return isinstance(f.type, _WRITTEN_ALIKE)
+    return isinstance(f.type, _TYPES_WRITTEN_ALIKE)
 
 
 def _distinct(struct: ice.StructType) -> bool:
@@ -102,10 +102,10 @@ def _distinct(struct: ice.StructType) -> bool:
     return len(names) == len(struct.fields) and all(map(_distinct, inner))
 
 
-def _distinct_names(frame: DataFrame) -> dict[str, spark_types.StructField] | None:
+def _fields_by_name(frame: DataFrame) -> dict[str, spark_types.StructField] | None:
     fields = frame.schema.fields
-    found = {f.name.lower(): f for f in fields}
-    return found if len(found) == len(fields) else None
+    by_name = {f.name.lower(): f for f in fields}
+    return by_name if len(by_name) == len(fields) else None
 
 
 def _stored_type(
@@ -172,14 +172,14 @@ def partition_columns(
         source = schema.field_by_id.get(f.source_id)
         if source is None or len(f.source_ids) > 1 or not isinstance(f.transform, _TRANSFORMS):
             return None
-        part = transformed(bridge, f.source_id, f.transform, schema)
-        named = _named(part, column_of(f.source_id, schema), f.transform, source.type)
+        part = transform_of_field(bridge, f.source_id, f.transform, schema)
+        value = _folder_name(part, column_of(f.source_id, schema), f.transform, source.type)
         name = _free_name(len(columns), schema)
-        columns[name] = named.alias(name)
+        columns[name] = value.alias(name)
     return columns
 
 
-def _named(part: Column, source: Column, transform: Any, type_: ice.Type) -> Column:
+def _folder_name(part: Column, source: Column, transform: Any, type_: ice.Type) -> Column:
     """A transform's result as a number or text, different for different results, null for null."""
     match transform:
         case BucketTransform() | YearTransform() | MonthTransform() | HourTransform():
@@ -191,8 +191,8 @@ def _named(part: Column, source: Column, transform: Any, type_: ice.Type) -> Col
             # in letters that every file system tells apart, whatever its encoding
             short = F.concat(F.lit("x"), F.hex(part))
             long = F.concat(F.lit("h"), F.sha2(part.cast("binary"), 256))
-            named = F.when(F.octet_length(part) > _LONGEST_TEXT, long).otherwise(short)
-            return F.when(part.isNotNull(), named)
+            name = F.when(F.octet_length(part) > _LONGEST_TEXT, long).otherwise(short)
+            return F.when(part.isNotNull(), name)
         case ice.DateType():
             return F.unix_date(part)
         case ice.TimestamptzType():
@@ -205,8 +205,8 @@ def _named(part: Column, source: Column, transform: Any, type_: ice.Type) -> Col
 
 
 def _free_name(index: int, schema: Schema) -> str:
-    taken = {f.name.lower() for f in schema.fields}
+    names = {f.name.lower() for f in schema.fields}
     name = f"p{index}"
-    while name in taken:
+    while name in names:
         name = f"_{name}"
     return name

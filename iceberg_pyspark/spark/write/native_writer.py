@@ -1,13 +1,12 @@
 """The rows of a DataFrame as data files of a table, written by Spark's own Parquet writer.
 
-Where the files come out as those of `spark/write/python_writer.py` do, no task need hand its rows
+Where the files come out as those of `spark/write/job.py` do, no task need hand its rows
 to Python. Spark writes below a folder of this write's own, next to the table's files; from there
 they are moved, so this serves where a file can be given another name: on local file systems.
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
 import uuid
 from collections import Counter
@@ -20,9 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.written_parquet import written_file
-from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.write.distribution import WriteDistribution, distributed, in_order
+from iceberg_pyspark.spark.write.distribution import (
+    WriteDistribution,
+    distribute,
+    sort_within_tasks,
+)
 from iceberg_pyspark.spark.write.native_columns import (
     are_numeric_transforms,
     columns_to_write,
@@ -36,6 +39,7 @@ from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.local_moves import files_below, move_file, remove_folder
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
 from iceberg_pyspark.storage.restricted import check_write
+from iceberg_pyspark.table.changes.written_files import remove_files
 
 _THREADS = 8
 _MOST_BY_THREADS = 500
@@ -43,9 +47,13 @@ _FILE = re.compile(r"part-(\d+)-.*\.parquet")
 
 
 def write_natively(
-    bridge: Bridge, frame: DataFrame, context: WriteContext, layout: WriteDistribution, io: FileIO
+    bridge: Bridge,
+    frame: DataFrame,
+    context: WriteContext,
+    distribution: WriteDistribution,
+    io: FileIO,
 ) -> list[DataFile] | None:
-    """Write all rows in their layout; None where Spark's writer would not write the same files."""
+    """Write all rows; None where Spark's writer would not write the same files."""
     data = location_provider(context.table_location, context.properties).data_location
     # a JVM that was started without a locale has no other letters for names
     if not is_local(data) or not data.isascii():
@@ -57,15 +65,15 @@ def write_natively(
     if options is None or columns is None or parts is None:
         return None
     rows = bridge.writes.written_columns(frame, columns)
-    if parts and layout.mode == "hash" and are_numeric_transforms(context.spec):
+    if parts and distribution.mode == "hash" and are_numeric_transforms(context.spec):
         # computed once: a number more costs less in a shuffle than computing it again
-        rows = distributed(bridge, rows.select("*", *parts.values()), layout, list(parts))
+        rows = distribute(bridge, rows.select("*", *parts.values()), distribution, list(parts))
     else:
-        rows = distributed(bridge, rows, layout).select("*", *parts.values())
-    rows = in_order(bridge, rows, layout, list(parts))
+        rows = distribute(bridge, rows, distribution).select("*", *parts.values())
+    rows = sort_within_tasks(bridge, rows, distribution, list(parts))
     # rows of a shuffle have no order to keep, and sorted by partition they are written in half the
     # time that many open files take
-    keeps_order = layout.mode == "none" and not layout.sorts_rows
+    keeps_order = distribution.mode == "none" and not distribution.sorts_rows
     # no other write has it: Spark removes what is in it when one fails
     folder = f"{data}/writing-{uuid.uuid4()}"
     try:
@@ -77,14 +85,14 @@ def write_natively(
             settings=session_settings(context.max_open_files if keeps_order else 0),
             options=options,
         )
-        described = _described(frame.sparkSession, context, folder)
-        return _publish(context, [f for f in described if f.record_count], io)
+        files = _describe(frame.sparkSession, context, folder)
+        return _publish(context, [f for f in files if f.record_count], io)
     finally:
         remove_folder(folder)
 
 
-def _described(spark: SparkSession, context: WriteContext, folder: str) -> list[DataFile]:
-    """What the files of all tasks say of themselves; many say it in a job."""
+def _describe(spark: SparkSession, context: WriteContext, folder: str) -> list[DataFile]:
+    """The data files that all tasks wrote, from their footers; many are read in a job."""
     locations = [
         f"{folder}/{below}/{name}" for below, name in files_below(folder) if _FILE.fullmatch(name)
     ]
@@ -120,15 +128,12 @@ def _publish(context: WriteContext, files: Sequence[DataFile], io: FileIO) -> li
             move_file(file.file_path, location)
             published.append(replace(file, file_path=location))
     except BaseException:
-        for file in published:
-            # the failure that led here is the one to report; what stays is an orphan
-            with contextlib.suppress(StorageError):
-                io.delete(file.file_path)
+        remove_files(io, [f.file_path for f in published], NeverSent())
         raise
     return published
 
 
 def _task_of(location: str) -> int:
-    found = _FILE.fullmatch(location.rpartition("/")[2])
-    assert found is not None, "only such files are described"
-    return int(found[1])
+    name = _FILE.fullmatch(location.rpartition("/")[2])
+    assert name is not None, "only such files are described"
+    return int(name[1])

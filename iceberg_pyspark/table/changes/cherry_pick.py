@@ -16,7 +16,6 @@ from iceberg_pyspark.commits.cherry_picks import (
     cherry_pick_summary,
     is_fast_forward,
 )
-from iceberg_pyspark.commits.outcomes import NotCommitted, Refused
 from iceberg_pyspark.commits.ref_changes import set_current_snapshot
 from iceberg_pyspark.spec.manifests import DataFile, EntryStatus, ManifestContent
 from iceberg_pyspark.spec.partitioning import partition_type
@@ -26,10 +25,11 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 from iceberg_pyspark.table.changes.commit import Clock
-from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.commit_snapshot import LateSnapshotStep, SnapshotStep
 
 
-class CherryPickStep:
+class CherryPickStep(LateSnapshotStep):
     """A `CommitStep` that moves `main` to a snapshot, or repeats the snapshot's changes there."""
 
     def __init__(
@@ -44,7 +44,6 @@ class CherryPickStep:
         self._io = io
         self._table_uuid = table_uuid
         self._clock = clock
-        self._repeated: SnapshotStep | None = None
 
     def changes(self, metadata: TableMetadata) -> Changes:
         """See `CommitStep`."""
@@ -52,35 +51,16 @@ class CherryPickStep:
         if is_fast_forward(metadata, source):
             return set_current_snapshot(metadata, source.snapshot_id)
         check_cherry_pick(metadata, source)
-        if self._repeated is None:
+        if self._snapshot_step is None:
             added, removed = self._files_of(metadata, source)
-            self._repeated = SnapshotStep(
+            self._snapshot_step = SnapshotStep(
                 cherry_pick_action(source, added, removed),
                 self._io,
+                CommitOptions(snapshot_properties=cherry_pick_summary(source)),
                 table_uuid=self._table_uuid,
                 clock=self._clock,
-                snapshot_properties=cherry_pick_summary(source),
             )
-        return self._repeated.changes(metadata)
-
-    def is_in(self, metadata: TableMetadata) -> bool:
-        """See `CommitStep`."""
-        return self._repeated is not None and self._repeated.is_in(metadata)
-
-    def attempt_failed(self, proof: Refused) -> None:
-        """See `CommitStep`."""
-        if self._repeated is not None:
-            self._repeated.attempt_failed(proof)
-
-    def refused(self, proof: NotCommitted) -> None:
-        """See `CommitStep`."""
-        if self._repeated is not None:
-            self._repeated.refused(proof)
-
-    def committed(self, metadata: TableMetadata) -> None:
-        """See `CommitStep`."""
-        if self._repeated is not None:
-            self._repeated.committed(metadata)
+        return self._snapshot_step.changes(metadata)
 
     def _files_of(
         self, metadata: TableMetadata, source: Snapshot

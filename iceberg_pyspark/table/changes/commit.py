@@ -231,7 +231,7 @@ def _properties_to_commit_by(
     except InvalidRequestError:
         for step in steps:
             if isinstance(step, MetadataStep):
-                metadata = _applied(metadata, step.changes(metadata), clock)
+                metadata = with_changes(metadata, step.changes(metadata), clock)
         check_commit_properties(metadata.properties)
     return metadata.properties
 
@@ -268,17 +268,20 @@ def _collect(
     steps: Sequence[CommitStep], metadata: TableMetadata, clock: Clock
 ) -> tuple[list[TableUpdate], list[TableRequirement]]:
     """The changes of all steps, each asked about the metadata the ones before it leave."""
-    found: list[Changes] = []
+    all_changes: list[Changes] = []
     for step in steps:
         changes = step.changes(metadata)
-        found.append(changes)
-        if len(found) < len(steps):
-            metadata = _applied(metadata, changes, clock)
-    updates = [u for changes in found for u in changes.updates]
-    return updates, combine_requirements(found)
+        all_changes.append(changes)
+        if len(all_changes) < len(steps):
+            metadata = with_changes(metadata, changes, clock)
+    updates = [u for changes in all_changes for u in changes.updates]
+    return updates, combine_requirements(all_changes)
 
 
-def _applied(metadata: TableMetadata, changes: Changes, clock: Clock) -> TableMetadata:
+def with_changes(
+    metadata: TableMetadata, changes: Changes, clock: Clock = SYSTEM_CLOCK
+) -> TableMetadata:
+    """The metadata as changes would leave it, committed by no one."""
     return apply_updates(
         metadata, changes.updates, now_ms=clock.now_ms(), previous_metadata_location=None
     )
@@ -311,11 +314,11 @@ def find_after_unknown(
             current = catalog.load_table(identifier)
             if is_in(current.metadata):
                 return Done(current)
-            found = "does not show the commit yet"
+            state = "does not show the commit yet"
         except NoSuchTableError:
-            found = "is not there"
+            state = "is not there"
         except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
-            found = f"could not be read ({e})"
+            state = f"could not be read ({e})"
         check += 1
         wait_ms = policy.wait_ms(
             check, elapsed_ms=clock.now_ms() - started_ms, jitter=clock.random()
@@ -324,7 +327,7 @@ def find_after_unknown(
             # absent now is no proof: the catalog may still carry it out
             error = CommitStateUnknownError(
                 f"table {identifier}: the commit may have succeeded ({outcome.error}); the table "
-                f"{found}; look at its history before writing again, and delete no file"
+                f"{state}; look at its history before writing again, and delete no file"
             )
             caused_by(error, outcome.error)
             return Unknown(error)

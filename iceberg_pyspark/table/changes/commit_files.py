@@ -1,13 +1,12 @@
-"""Commits of files that are written already: what the writers of every front end end with.
+"""The commit of files that are written already: the last step of the writes of every front end.
 
-Each takes the table as it was loaded when the operation read it, refreshes, and returns the table
-as committed. Given as `written`, the files are removed where the commit was refused.
+It takes the table as it was loaded when the operation read it, refreshes, and returns the table as
+committed. Given as `written`, the files are removed where the commit was refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
@@ -27,22 +26,12 @@ from iceberg_pyspark.spec.partitioning import partition_key
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock, CommitStep, commit_steps
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 OverwriteMode: TypeAlias = Literal["static", "dynamic"] | Predicate
 """Replace everything, the partitions written to, or the rows of an (unbound) filter."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommitOptions:
-    """What a user may say about any snapshot."""
-
-    branch: str = MAIN
-    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
-    write_id: str | None = None
-    creates_branch: bool = False
-    stages_only: bool = False
 
 
 def commit_action(
@@ -61,71 +50,30 @@ def commit_action(
     A write id that the table already has a snapshot of means that an earlier try succeeded: the
     table is returned as it is.
     """
-    chosen = options or CommitOptions()
     step = SnapshotStep(
-        action,
-        io,
-        table_uuid=table.metadata.table_uuid,
-        clock=clock,
-        branch=chosen.branch,
-        write_id=chosen.write_id,
-        snapshot_properties=chosen.snapshot_properties,
-        creates_branch=chosen.creates_branch,
-        stages_only=chosen.stages_only,
-        written=written,
+        action, io, options, table_uuid=table.metadata.table_uuid, clock=clock, written=written
     )
     # what was loaded when the write began is old by now: starting from it would waste an attempt
     return commit_steps(catalog, table, [*before, step], written=written, refresh=True, clock=clock)
 
 
-def commit_append(
-    catalog: Catalog,
+def write_action(
     table: LoadedTable,
-    io: FileIO,
     data_files: Iterable[DataFile],
-    options: CommitOptions | None = None,
+    mode: OverwriteMode | None,
     *,
-    fast: bool = False,
-    written: WrittenFiles | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> LoadedTable:
-    """Add data files; `fast` never merges manifests."""
-    action = AppendFiles(data_files=tuple(data_files), merge=not fast)
-    return commit_action(catalog, table, io, action, options, written=written, clock=clock)
-
-
-def commit_overwrite(
-    catalog: Catalog,
-    table: LoadedTable,
-    io: FileIO,
-    data_files: Iterable[DataFile],
-    mode: OverwriteMode,
-    options: CommitOptions | None = None,
-    *,
+    branch: str = MAIN,
     isolation: IsolationLevel | None = None,
-    written: WrittenFiles | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> LoadedTable:
-    """Replace what `mode` says by the data files; see `overwrite_action`."""
-    chosen = options or CommitOptions()
-    action = overwrite_action(table, tuple(data_files), mode, chosen.branch, isolation)
-    return commit_action(catalog, table, io, action, chosen, written=written, clock=clock)
-
-
-def overwrite_action(
-    table: LoadedTable,
-    files: tuple[DataFile, ...],
-    mode: OverwriteMode,
-    branch: str,
-    isolation: IsolationLevel | None,
-    *,
     validates_from: int | None = None,
 ) -> SnapshotAction:
-    """The action that replaces what `mode` says by the data files.
+    """The action that adds data files, and removes what `mode` says; None removes nothing.
 
     With an isolation level, changes made to that part since `table` was loaded, or since the
     snapshot `validates_from`, are refused; without one they are overwritten too.
     """
+    files = tuple(data_files)
+    if mode is None:
+        return AppendFiles(data_files=files)
     metadata = table.metadata
     ref = metadata.refs.get(branch)
     base_id = None if ref is None else ref.snapshot_id

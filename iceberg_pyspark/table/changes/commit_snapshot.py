@@ -8,7 +8,7 @@ here: they are `table/changes/written_files.py`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from iceberg_pyspark.commits.changes import Changes
@@ -58,30 +58,25 @@ from iceberg_pyspark.storage.manifest_reader import (
 )
 from iceberg_pyspark.storage.manifest_writer import write_manifest
 from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.written_files import WrittenFiles, remove_files
 
 
 class SnapshotStep:
     """One action becoming one snapshot of a branch: a `CommitStep`.
 
-    `write_id` stands in the snapshot's summary; a table that already has a snapshot with it has
-    this step's rows, and the step does nothing. `creates_branch`: a branch that is not there begins
-    at main's snapshot. `stages_only`: no branch gets the snapshot, it waits to be published.
-    `written` are files that are new for certain; others are looked for in the branch.
+    A table that already has a snapshot with the step's write id has this step's rows, and the step
+    does nothing. `written` are files that are new for certain; others are looked for in the branch.
     """
 
     def __init__(
         self,
         action: SnapshotAction,
         io: FileIO,
+        options: CommitOptions | None = None,
         *,
         table_uuid: str | None,
         clock: Clock,
-        branch: str = MAIN,
-        write_id: str | None = None,
-        snapshot_properties: Mapping[str, str] | None = None,
-        creates_branch: bool = False,
-        stages_only: bool = False,
         written: WrittenFiles | None = None,
     ) -> None:
         self._action = action
@@ -89,11 +84,8 @@ class SnapshotStep:
         self._io = io
         self._table_uuid = table_uuid
         self._clock = clock
-        self._branch = branch
-        self._write_id = write_id or str(uuid.uuid4())
-        self._properties = dict(snapshot_properties or {})
-        self._creates_branch = creates_branch
-        self._stages_only = stages_only
+        self._options = options or CommitOptions()
+        self._write_id = self._options.write_id or str(uuid.uuid4())
         self._commit_uuid = str(uuid.uuid4())
         self._snapshot_id = 0
         self._attempt = 0
@@ -114,7 +106,10 @@ class SnapshotStep:
 
     def changes(self, metadata: TableMetadata) -> Changes:
         """Write manifests and a manifest list on top of this metadata."""
-        parent = self._parent(metadata)
+        options = self._options
+        parent = snapshot_to_build_on(
+            metadata, options.branch, creates_branch=options.creates_branch
+        )
         self._choose_snapshot_id(metadata)
         base = SnapshotBase(
             metadata=metadata,
@@ -130,7 +125,7 @@ class SnapshotStep:
         plan = plan_snapshot(self._action, base, self._snapshot_id)
         manifests = self._write_manifests(plan, base)
         snapshot = self._write_snapshot(plan, base, manifests)
-        ref = metadata.refs.get(self._branch)
+        ref = metadata.refs.get(options.branch)
         moved = (
             SnapshotRef(snapshot_id=snapshot.snapshot_id)
             if ref is None
@@ -138,12 +133,12 @@ class SnapshotStep:
         )
         parent_id = None if parent is None else parent.snapshot_id
         updates: tuple[TableUpdate, ...] = (AddSnapshot(snapshot),)
-        if not self._stages_only:
-            updates = (*updates, SetSnapshotRef(self._branch, moved))
+        if not options.stages_only:
+            updates = (*updates, SetSnapshotRef(options.branch, moved))
         if metadata.table_uuid is None:
             # v1 tables may lack one; the next write gives it (specification, "Table Metadata")
             updates = (AssignUUID(self._commit_uuid), *updates)
-        requirements = (AssertRefSnapshotId(self._branch, None if ref is None else parent_id),)
+        requirements = (AssertRefSnapshotId(options.branch, None if ref is None else parent_id),)
         if self._table_uuid is None:
             return Changes(updates=updates, requirements=requirements)
         return Changes(
@@ -168,18 +163,6 @@ class SnapshotStep:
             return
         # the manifest list in the table tells which of them it has: the others are in none
         remove_files(self._io, [p for p in self._planned if p not in used], NeverSent())
-
-    def _parent(self, metadata: TableMetadata) -> Snapshot | None:
-        ref = metadata.refs.get(self._branch)
-        if ref is None and (self._branch == MAIN or self._creates_branch):
-            # its totals go on from main's, whose rows it has; Java's begin at zero
-            return metadata.current_snapshot
-        snapshot = metadata.ref_snapshot(self._branch)
-        if ref is not None and ref.type == "tag":
-            raise InvalidRequestError(
-                f"table {metadata.location}: '{self._branch}' is a tag; commits go to branches"
-            )
-        return snapshot
 
     def _choose_snapshot_id(self, metadata: TableMetadata) -> None:
         """Keep the id over attempts, so that manifests can be used again, unless it is taken."""
@@ -349,8 +332,53 @@ class SnapshotStep:
                 "manifests-kept": kept,
                 "manifests-replaced": max(live_before - kept, 0),
             },
-            properties={**self._properties, **own},
+            properties={**self._options.snapshot_properties, **own},
         )
+
+
+class LateSnapshotStep:
+    """A `CommitStep` whose `changes` make a `SnapshotStep` where the metadata need a snapshot."""
+
+    _snapshot_step: SnapshotStep | None = None
+
+    def is_in(self, metadata: TableMetadata) -> bool:
+        """See `CommitStep`."""
+        return self._snapshot_step is not None and self._snapshot_step.is_in(metadata)
+
+    def attempt_failed(self, proof: Refused) -> None:
+        """See `CommitStep`."""
+        if self._snapshot_step is not None:
+            self._snapshot_step.attempt_failed(proof)
+
+    def refused(self, proof: NotCommitted) -> None:
+        """See `CommitStep`."""
+        if self._snapshot_step is not None:
+            self._snapshot_step.refused(proof)
+
+    def committed(self, metadata: TableMetadata) -> None:
+        """See `CommitStep`."""
+        if self._snapshot_step is not None:
+            self._snapshot_step.committed(metadata)
+
+
+def snapshot_to_build_on(
+    metadata: TableMetadata, branch: str, *, creates_branch: bool = False
+) -> Snapshot | None:
+    """The snapshot that a commit to a branch builds on; None where there is none yet.
+
+    Raises `NoSuchSnapshotError` for a branch that is not there, unless the commit creates it, and
+    `InvalidRequestError` for a tag.
+    """
+    ref = metadata.refs.get(branch)
+    if ref is None and (branch == MAIN or creates_branch):
+        # its totals go on from main's, whose rows it has; Java's begin at zero
+        return metadata.current_snapshot
+    snapshot = metadata.ref_snapshot(branch)
+    if ref is not None and ref.type == "tag":
+        raise InvalidRequestError(
+            f"table {metadata.location}: '{branch}' is a tag; commits go to branches"
+        )
+    return snapshot
 
 
 def _alike(planned: NewManifest, base: SnapshotBase) -> Sequence[ManifestFile]:

@@ -49,20 +49,20 @@ def _take(table: str) -> bool:
     try:
         turn.wait(_PATIENCE_S)
     except BaseException:
-        if _is_given(turn, others):
+        if _has_come(turn, others):
             # it came in the same moment: the next one waits for it
             _give_up(table)
         raise
-    return _is_given(turn, others)
+    return _has_come(turn, others)
 
 
-def _is_given(turn: threading.Event, others: deque[threading.Event]) -> bool:
+def _has_come(turn: threading.Event, others: deque[threading.Event]) -> bool:
     """Whether the turn has come; one that has not is waited for no longer."""
     with _guard:
-        given = turn.is_set()
-        if not given:
+        has_come = turn.is_set()
+        if not has_come:
             others.remove(turn)
-    return given
+    return has_come
 
 
 def _give_up(table: str) -> None:

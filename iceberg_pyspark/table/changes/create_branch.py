@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.changes import Changes
-from iceberg_pyspark.commits.outcomes import NotCommitted, Refused
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import Clock
-from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.changes.commit import Clock, with_changes
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.commit_snapshot import LateSnapshotStep, SnapshotStep
 
 
-class CreateBranchStep:
-    """A `CommitStep`: `create` makes the reference, at that snapshot id if one is given."""
+class CreateBranchStep(LateSnapshotStep):
+    """`create` makes the reference, at that snapshot id if one is given."""
 
     def __init__(
         self,
@@ -36,44 +35,22 @@ class CreateBranchStep:
         self._io = io
         self._table_uuid = table_uuid
         self._clock = clock
-        self._empty: SnapshotStep | None = None
 
     def changes(self, metadata: TableMetadata) -> Changes:
         """See `CommitStep`."""
         if metadata.current_snapshot_id is not None or self._name in metadata.refs:
             return self._create(metadata, None)
-        if self._empty is None:
-            self._empty = SnapshotStep(
+        if self._snapshot_step is None:
+            self._snapshot_step = SnapshotStep(
                 AppendFiles(data_files=(), merge=False),
                 self._io,
+                CommitOptions(branch=self._name, creates_branch=True, stages_only=True),
                 table_uuid=self._table_uuid,
                 clock=self._clock,
-                branch=self._name,
-                creates_branch=True,
-                stages_only=True,
             )
-        made = self._empty.changes(metadata)
-        there = apply_updates(
-            metadata, made.updates, now_ms=self._clock.now_ms(), previous_metadata_location=None
+        snapshot_changes = self._snapshot_step.changes(metadata)
+        with_snapshot = with_changes(metadata, snapshot_changes, self._clock)
+        reference_changes = self._create(with_snapshot, with_snapshot.snapshots[-1].snapshot_id)
+        return replace(
+            snapshot_changes, updates=(*snapshot_changes.updates, *reference_changes.updates)
         )
-        named = self._create(there, there.snapshots[-1].snapshot_id)
-        return replace(made, updates=(*made.updates, *named.updates))
-
-    def is_in(self, metadata: TableMetadata) -> bool:
-        """See `CommitStep`."""
-        return self._empty is not None and self._empty.is_in(metadata)
-
-    def attempt_failed(self, proof: Refused) -> None:
-        """See `CommitStep`."""
-        if self._empty is not None:
-            self._empty.attempt_failed(proof)
-
-    def refused(self, proof: NotCommitted) -> None:
-        """See `CommitStep`."""
-        if self._empty is not None:
-            self._empty.refused(proof)
-
-    def committed(self, metadata: TableMetadata) -> None:
-        """See `CommitStep`."""
-        if self._empty is not None:
-            self._empty.committed(metadata)

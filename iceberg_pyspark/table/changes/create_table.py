@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.properties import storage_properties
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.new_table import new_table_metadata, new_table_updates
 from iceberg_pyspark.commits.outcomes import Outcome, Refused, Unknown
@@ -76,16 +77,54 @@ def create_table(
 
     `spec` and `sort_order` refer to `schema` by its field ids; the table numbers its columns anew.
     """
-    metadata = new_table_metadata(
+    planned = planned_table(
+        catalog,
+        identifier,
         schema,
-        spec,
-        sort_order,
-        location or catalog.default_table_location(identifier),
-        properties or {},
-        table_uuid=str(uuid.uuid4()),
-        now_ms=clock.now_ms(),
+        spec=spec,
+        sort_order=sort_order,
+        location=location,
+        properties=properties,
+        clock=clock,
     )
-    return catalog.create_table(identifier, metadata)
+    return catalog.create_table(identifier, planned.metadata)
+
+
+def planned_table(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    schema: Schema,
+    *,
+    spec: PartitionSpec | None = None,
+    sort_order: SortOrder | None = None,
+    location: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """A table as it would be created, which no catalog has yet: files can be written for it."""
+    return LoadedTable(
+        identifier=identifier,
+        metadata=new_table_metadata(
+            schema,
+            spec,
+            sort_order,
+            location or catalog.default_table_location(identifier),
+            properties or {},
+            table_uuid=str(uuid.uuid4()),
+            now_ms=clock.now_ms(),
+        ),
+        metadata_location="",
+        config=storage_properties(catalog.properties),
+    )
+
+
+def takes_files_of(metadata: TableMetadata, planned: TableMetadata) -> bool:
+    """Whether files that were written for a planned table have the ids of this one."""
+    return (
+        metadata.current_schema.fields == planned.current_schema.fields
+        and metadata.default_spec == planned.default_spec
+        and metadata.location == planned.location
+    )
 
 
 def create_table_with(

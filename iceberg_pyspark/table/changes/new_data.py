@@ -1,12 +1,21 @@
-"""The write context of a table: what its properties and a write's options say about new files."""
+"""New data files of a table: how they are written, and Arrow rows written so.
+
+Arrow rows are written by this process; Spark's tasks each write theirs by the same context.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias, cast
+
+import pyarrow as pa
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.spec.manifests import FileFormat
+from iceberg_pyspark.arrow.write.write_files import write_data_files
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.spec.manifests import DataFile, FileFormat
+from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import (
     DATA_FORMAT,
     DELETE_FORMAT,
@@ -15,8 +24,11 @@ from iceberg_pyspark.spec.properties import (
 )
 from iceberg_pyspark.spec.property_types import ChoiceProperty
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
 
-_TELLING_ROWS = 10_000
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
+
+_LEAST_ROWS = 10_000
 
 
 def write_context_of(
@@ -24,11 +36,13 @@ def write_context_of(
     metadata: TableMetadata,
     *,
     write_id: str,
+    spec: PartitionSpec | None = None,
     overrides: Mapping[str, str] | None = None,
     case_sensitive: bool = True,
 ) -> WriteContext:
-    """How to write new data files; `overrides` are table properties for this write alone.
+    """How to write new data files; `spec` None is the table's default.
 
+    `overrides` are table properties for this write alone.
     Raises `InvalidRequestError` for a property that the commit of the files could not work with.
     """
     properties = {**metadata.properties, **(overrides or {})}
@@ -38,7 +52,7 @@ def write_context_of(
         table_location=metadata.location,
         schema=metadata.current_schema,
         schemas=metadata.schemas_newest_first[1:],
-        spec=metadata.default_spec,
+        spec=metadata.default_spec if spec is None else spec,
         write_id=write_id,
         file_format=data_format(properties),
         target_file_size_in_bytes=TARGET_FILE_SIZE.of(properties),
@@ -54,7 +68,7 @@ def _bytes_per_row(metadata: TableMetadata) -> float | None:
     if snapshot is None:
         return None
     rows, size = snapshot.number("total-records"), snapshot.number("total-files-size")
-    if rows is None or size is None or rows < _TELLING_ROWS:
+    if rows is None or size is None or rows < _LEAST_ROWS:
         return None
     return size / rows
 
@@ -72,3 +86,18 @@ def delete_format(properties: Mapping[str, str]) -> FileFormat:
 
 def _format(properties: Mapping[str, str], prop: ChoiceProperty) -> FileFormat:
     return cast("FileFormat", prop.of(properties))
+
+
+def write_rows(
+    identifier: TableIdentifier, metadata: TableMetadata, io: FileIO, rows: Rows
+) -> tuple[str, list[DataFile]]:
+    """Write rows by the table's current schema and spec; returns the write id and the files."""
+    write_id = str(uuid.uuid4())
+    context = write_context_of(str(identifier), metadata, write_id=write_id)
+    return write_id, write_data_files(context, _batches(rows), io, partition_id=0, task_id=0)
+
+
+def _batches(rows: Rows) -> Iterable[pa.RecordBatch]:
+    if isinstance(rows, pa.Table):
+        return rows.to_batches()  # type: ignore[no-any-return]
+    return [rows] if isinstance(rows, pa.RecordBatch) else rows

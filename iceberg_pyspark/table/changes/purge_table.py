@@ -104,8 +104,8 @@ def _reachable_files(io: FileIO, own: OwnFolders, loaded: LoadedTable) -> list[l
             for manifest in read_snapshot_manifests(io, snapshot):
                 manifests.setdefault(manifest.manifest_path, manifest)
     with ThreadPoolExecutor(_THREADS) as pool:
-        known = [m for m in manifests.values() if _may_read(io, m.manifest_path)]
-        content = {path for paths in pool.map(partial(_files_of, io), known) for path in paths}
+        readable = [m for m in manifests.values() if _may_read(io, m.manifest_path)]
+        content = {path for paths in pool.map(partial(_files_of, io), readable) for path in paths}
     statistics = [s.statistics_path for s in metadata.statistics]
     statistics += [s.statistics_path for s in metadata.partition_statistics]
     log = list(_metadata_log(io, own, loaded))
@@ -146,11 +146,11 @@ def _kept_as_dropped(io: FileIO, loaded: LoadedTable) -> list[str]:
     folder = loaded.metadata_location.rpartition("/")[0]
     end = f"-{loaded.metadata.table_uuid}.metadata.json"
     try:
-        found = [info.location for info in io.list_files(folder)]
+        locations = [info.location for info in io.list_files(folder)]
     except StorageError as e:
         _log.info("the metadata folder cannot be listed: %s", e)
         return []
-    return [f for f in found if f.startswith(f"{folder}/dropped-v") and f.endswith(end)]
+    return [f for f in locations if f.startswith(f"{folder}/dropped-v") and f.endswith(end)]
 
 
 def _may_read(io: FileIO, location: str) -> bool:

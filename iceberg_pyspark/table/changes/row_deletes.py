@@ -1,9 +1,8 @@
 """Rows of data files deleted by position, as the files that say so.
 
 Specification, "Deletion Vectors" and "Position Delete Files". Version 3 gets one Puffin file with
-one vector per data file, which replaces the vector and the position deletes that were there
-(conformance 32, 33); version 2 position delete files. A data file all of whose rows are gone is
-dropped instead (39).
+one vector per data file, which replaces the vector and the position deletes that were there;
+version 2 gets position delete files. A data file that has no row left is dropped instead.
 """
 
 from __future__ import annotations
@@ -83,8 +82,8 @@ def write_row_deletes(
         return _Deleted(task, whole, replaced)
 
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        found = list(pool.map(with_earlier, sorted(removed)))
-    deleted = [d for d in found if not d.goes]
+        deleted_rows = list(pool.map(with_earlier, sorted(removed)))
+    deleted = [d for d in deleted_rows if not d.goes]
     if not deleted:
         delete_files: tuple[DataFile, ...] = ()
     elif metadata.format_version >= 3:
@@ -93,9 +92,9 @@ def write_row_deletes(
         delete_files = _position_deletes(metadata, io, deleted, write_id, per_file=per_file)
     return RowDeletes(
         delete_files=delete_files,
-        removed_data_paths=frozenset(d.task.file_path for d in found if d.goes),
+        removed_data_paths=frozenset(d.task.file_path for d in deleted_rows if d.goes),
         removed_deletes=frozenset(
-            (ref.file_path, ref.content_offset) for d in found for ref in d.replaced
+            (ref.file_path, ref.content_offset) for d in deleted_rows for ref in d.replaced
         ),
     )
 

@@ -7,7 +7,6 @@ from functools import partial
 from types import TracebackType
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
-from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles, SnapshotAction
 from iceberg_pyspark.errors import InvalidRequestError
@@ -20,8 +19,11 @@ from iceberg_pyspark.table.changes.commit import (
     CommitStep,
     MetadataStep,
     commit_steps,
+    with_changes,
 )
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.changes.new_data import Rows, write_rows
 from iceberg_pyspark.table.changes.pending_changes import (
     BuildChanges,
     ManageSnapshots,
@@ -31,7 +33,6 @@ from iceberg_pyspark.table.changes.pending_changes import (
     UpdateSchema,
     UpdateSpec,
 )
-from iceberg_pyspark.table.changes.write_rows import Rows, write_rows
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table_storage import check_new_location
 
@@ -118,11 +119,13 @@ class Transaction:
             SnapshotStep(
                 action,
                 self._io,
+                CommitOptions(
+                    branch=branch,
+                    write_id=write_id,
+                    snapshot_properties=snapshot_properties or {},
+                ),
                 table_uuid=self._table.metadata.table_uuid,
                 clock=self._clock,
-                branch=branch,
-                write_id=write_id,
-                snapshot_properties=snapshot_properties,
                 written=self._written,
             )
         )
@@ -161,12 +164,7 @@ class Transaction:
         for step in steps:
             if isinstance(step, MetadataStep):
                 changes = step.changes(self._metadata)
-                self._metadata = apply_updates(
-                    self._metadata,
-                    changes.updates,
-                    now_ms=self._clock.now_ms(),
-                    previous_metadata_location=None,
-                )
+                self._metadata = with_changes(self._metadata, changes, self._clock)
             self._add_step(step)
 
     def _add_step(self, step: CommitStep) -> None:

@@ -85,16 +85,16 @@ def table_of_metadata_table(identifier: TableIdentifier) -> tuple[TableIdentifie
     """
     if not identifier.namespace:
         path, mark, name = identifier.name.rpartition("#")
-        found = _known(name)
-        return (path_identifier(path), found) if mark and path and found else None
-    found = _known(identifier.name)
-    if found is None or len(identifier.namespace) < 2:
+        metadata_name = _metadata_table_name(name)
+        return (path_identifier(path), metadata_name) if mark and path and metadata_name else None
+    metadata_name = _metadata_table_name(identifier.name)
+    if metadata_name is None or len(identifier.namespace) < 2:
         return None
     *levels, table = identifier.namespace
-    return TableIdentifier(namespace=tuple(levels), name=table), found
+    return TableIdentifier(namespace=tuple(levels), name=table), metadata_name
 
 
-def _known(name: str) -> str | None:
+def _metadata_table_name(name: str) -> str | None:
     return name.lower() if name.lower() in METADATA_TABLES else None
 
 
@@ -102,15 +102,15 @@ def metadata_table(
     loaded: LoadedTable, io: FileIO, name: str, *, selector: SnapshotSelector | None = None
 ) -> MetadataTable:
     """A metadata table of a table; `selector` chooses the snapshot of those that show one."""
-    known = _known(name)
-    if known is None:
+    metadata_name = _metadata_table_name(name)
+    if metadata_name is None:
         raise InvalidRequestError(
             f"table {loaded.identifier} has no metadata table '{name}'; there are: "
             f"{', '.join(sorted(METADATA_TABLES))}"
         )
-    full_name = f"{loaded.identifier}.{known}"
+    full_name = f"{loaded.identifier}.{metadata_name}"
     metadata = loaded.metadata
-    if known in _OF_ALL_SNAPSHOTS:
+    if metadata_name in _OF_ALL_SNAPSHOTS:
         if selector not in (None, SnapshotSelector()):
             raise InvalidRequestError(
                 f"{full_name} shows the whole table and takes no snapshot, branch, tag or time; "
@@ -120,7 +120,7 @@ def metadata_table(
     else:
         snapshot = select_snapshot(metadata, selector or SnapshotSelector()).snapshot
         snapshots = () if snapshot is None else (snapshot,)
-    schema, reader, plan = _parts(known, loaded, io, snapshots)
+    schema, reader, plan = _parts(metadata_name, loaded, io, snapshots)
     return MetadataTable(name=full_name, schema=schema, reader=reader, io=io, plan=plan)
 
 
@@ -177,5 +177,5 @@ def _parts(name: str, loaded: LoadedTable, io: FileIO, snapshots: Sequence[Snaps
 
 
 def _known_rows(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> _Parts:
-    known = arrow_of_rows(schema, rows)
-    return schema, KnownRows(schema=schema), lambda: [known]
+    table = arrow_of_rows(schema, rows)
+    return schema, KnownRows(schema=schema), lambda: [table]

@@ -40,7 +40,7 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.table.metadata_tables.rows import batch_of, shaped, struct_of
+from iceberg_pyspark.table.metadata_tables.rows import batch_of, field_of, shaped, struct_of
 from iceberg_pyspark.table.metadata_tables.values import (
     MetricValues,
     bound_values,
@@ -227,48 +227,41 @@ class EntryRows:
             yield batch_of(wanted, batch.num_rows, partial(self._column, batch))
 
     def _column(self, batch: pa.RecordBatch, wanted: NestedField) -> pa.Array:
-        known = _child(self.schema.as_struct, wanted)
-        if known.name == "readable_metrics":
-            return self._readable_metrics(batch, known, wanted)
-        if known.name == "data_file":
+        field = field_of(self.schema.as_struct, wanted)
+        if field.name == "readable_metrics":
+            return self._readable_metrics(batch, field, wanted)
+        if field.name == "data_file":
             children = [self._file_column(batch, f) for f in _struct(wanted).fields]
             return struct_of(_struct(wanted), children, batch.num_rows)
         if self.as_entries:
-            return batch.column(known.name)
+            return batch.column(field.name)
         return self._file_column(batch, wanted)
 
     def _file_column(self, batch: pa.RecordBatch, wanted: NestedField) -> pa.Array:
-        known = _child(_EVERY_FILE_COLUMN, wanted)
-        array = batch.column(known.name)
-        if known.name == "partition":
+        field = field_of(_EVERY_FILE_COLUMN, wanted)
+        array = batch.column(field.name)
+        if field.name == "partition":
             return partition_values(array, _struct(wanted))
-        if known.name == "file_format":
+        if field.name == "file_format":
             return pc.utf8_upper(array)
         return shaped(array, _EVERY_FILE_COLUMN, wanted)
 
     def _readable_metrics(
-        self, batch: pa.RecordBatch, known: NestedField, wanted: NestedField
+        self, batch: pa.RecordBatch, field: NestedField, wanted: NestedField
     ) -> pa.Array:
         values = {metric: MetricValues(batch.column(metric)) for metric in METRIC_MAPS}
         columns = []
         for shown in _struct(wanted).fields:
-            of_column = _child(_struct(known), shown)
+            of_column = field_of(_struct(field), shown)
             source = self.table_schema.find(of_column.name)
             metrics = []
             for f in _struct(shown).fields:
-                metric = _child(_struct(of_column), f).name
-                found = values[_METRICS[metric][0]].of_field(source.field_id)
+                metric = field_of(_struct(of_column), f).name
+                array = values[_METRICS[metric][0]].of_field(source.field_id)
                 is_bound = metric.endswith("bound")
-                metrics.append(bound_values(found, shown_type(source.type)) if is_bound else found)
+                metrics.append(bound_values(array, shown_type(source.type)) if is_bound else array)
             columns.append(struct_of(_struct(shown), metrics, batch.num_rows))
         return struct_of(_struct(wanted), columns, batch.num_rows)
-
-
-def _child(parent: StructType, wanted: NestedField) -> NestedField:
-    """The field as the metadata table has it, whatever a reader calls it."""
-    found = parent.field(wanted.field_id)
-    assert found is not None, "what is wanted is of the schema"
-    return found
 
 
 def _struct(f: NestedField) -> StructType:
@@ -285,9 +278,9 @@ def plan_manifests(
     io: FileIO, snapshots: Sequence[Snapshot], content: ManifestContent | None
 ) -> list[ManifestFile]:
     """The manifests of those snapshots, each once, of all contents or of one."""
-    found: dict[str, ManifestFile] = {}
+    manifests: dict[str, ManifestFile] = {}
     for snapshot in snapshots:
         for manifest in read_snapshot_manifests(io, snapshot):
             if content is None or manifest.content is content:
-                found.setdefault(manifest.manifest_path, manifest)
-    return list(found.values())
+                manifests.setdefault(manifest.manifest_path, manifest)
+    return list(manifests.values())

@@ -32,7 +32,11 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows
-from iceberg_pyspark.table.metadata_tables.values import partition_of_values, partition_values
+from iceberg_pyspark.table.metadata_tables.values import (
+    partition_of_values,
+    partition_tuples,
+    partition_values,
+)
 
 _COUNTED = (
     "spec_id",
@@ -121,11 +125,11 @@ class PartitionRows:
 
     def read(self, io: FileIO, task: Snapshot, wanted: Schema) -> Iterator[pa.RecordBatch]:
         """The partitions of one snapshot, in the order they first appear."""
-        found: dict[PartitionKey, _Partition] = {}
+        partitions: dict[PartitionKey, _Partition] = {}
         for manifest in read_snapshot_manifests(io, task):
-            self._add(io, manifest, found)
-        if found:
-            table = self._table(list(found.values()))
+            self._add(io, manifest, partitions)
+        if partitions:
+            table = self._table(list(partitions.values()))
             yield from KnownRows(schema=self.schema).read(io, table, wanted)
 
     @property
@@ -137,22 +141,21 @@ class PartitionRows:
         return shown.type
 
     def _add(
-        self, io: FileIO, manifest: ManifestFile, found: dict[PartitionKey, _Partition]
+        self, io: FileIO, manifest: ManifestFile, partitions: dict[PartitionKey, _Partition]
     ) -> None:
         own = partition_type(self.specs[manifest.partition_spec_id], self.schemas)
         place = {f.field_id: i for i, f in enumerate(own.fields)}
         places = [place.get(f.field_id) for f in self._partition_type.fields]
         entries = read_entries(io, manifest, own)
         for batch in entries.to_batches():
-            parts = [part.to_pylist() for part in batch.column("partition").flatten()]
-            tuples = zip(*parts, strict=True) if parts else [()] * batch.num_rows
+            tuples = partition_tuples(batch)
             counted = zip(*(batch.column(c).to_pylist() for c in _COUNTED), strict=True)
             for own_values, counts in zip(tuples, counted, strict=True):
                 values = tuple(None if i is None else own_values[i] for i in places)
                 key = partition_key(values)
-                partition = found.get(key)
+                partition = partitions.get(key)
                 if partition is None:
-                    partition = found[key] = _Partition(values=values, spec_id=0)
+                    partition = partitions[key] = _Partition(values=values, spec_id=0)
                 self._count(partition, *counts)
 
     def _count(

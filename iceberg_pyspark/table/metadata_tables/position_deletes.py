@@ -44,6 +44,7 @@ from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.metadata_tables.rows import batch_of
 from iceberg_pyspark.table.metadata_tables.values import (
     partition_of_values,
+    partition_tuples,
     partition_values,
     shown_type,
 )
@@ -128,7 +129,7 @@ def plan_position_deletes(
     io: FileIO, metadata: TableMetadata, snapshots: Sequence[Snapshot]
 ) -> list[PositionDeleteFile]:
     """The position deletes of those snapshots."""
-    found = []
+    deletes = []
     manifests = [m for s in snapshots for m in read_snapshot_manifests(io, s)]
     for manifest in manifests:
         if manifest.content is not ManifestContent.DELETES:
@@ -136,13 +137,12 @@ def plan_position_deletes(
         spec = metadata.spec_by_id[manifest.partition_spec_id]
         own = partition_type(spec, metadata.schemas_newest_first)
         for batch in read_entries(io, manifest, own).to_batches():
-            parts = [part.to_pylist() for part in batch.column("partition").flatten()]
-            tuples = zip(*parts, strict=True) if parts else [()] * batch.num_rows
+            tuples = partition_tuples(batch)
             rows = batch.select(_TAKEN).to_pylist()
             for row, values in zip(rows, tuples, strict=True):
                 if row.pop("content") == FileContent.POSITION_DELETES:
-                    found.append(PositionDeleteFile(partition=tuple(values), **row))
-    return found
+                    deletes.append(PositionDeleteFile(partition=values, **row))
+    return deletes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,8 +208,8 @@ class PositionDeleteRows:
     def _of_file(
         self, io: FileIO, task: PositionDeleteFile, wanted: Schema
     ) -> Iterator[tuple[int, Mapping[int, pa.Array]]]:
-        asked = wanted.as_struct.field(DELETE_FILE_ROW_ID)
-        fields = (DELETE_FILE_PATH, DELETE_FILE_POS, *(() if asked is None else (asked,)))
+        field = wanted.as_struct.field(DELETE_FILE_ROW_ID)
+        fields = (DELETE_FILE_PATH, DELETE_FILE_POS, *(() if field is None else (field,)))
         with open_data_file(io, task.file_path, task.file_format) as file:
             projection = FileProjection(
                 fields,

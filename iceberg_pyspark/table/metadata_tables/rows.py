@@ -93,9 +93,14 @@ def batch_of(wanted: Schema, rows: int, make: ColumnMaker) -> pa.RecordBatch:
 
 def shaped(array: pa.Array, parent: StructType, wanted: NestedField) -> pa.Array:
     """A child of `parent`, given as an array, with the fields and exact Arrow type wanted."""
-    found = parent.field(wanted.field_id)
-    assert found is not None, "what is wanted is of the schema"
-    return shaped_type(array, found.type, wanted.type)
+    return shaped_type(array, field_of(parent, wanted).type, wanted.type)
+
+
+def field_of(parent: StructType, wanted: NestedField) -> NestedField:
+    """The field as the metadata table has it, whatever a reader calls it."""
+    field = parent.field(wanted.field_id)
+    assert field is not None, "a reader wants fields of the schema"
+    return field
 
 
 def shaped_type(array: pa.Array, have: Type, want: Type) -> pa.Array:

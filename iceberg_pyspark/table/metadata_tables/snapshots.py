@@ -87,11 +87,11 @@ def history_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
     current = metadata.current_snapshot
     ancestors = {s.snapshot_id for s in ancestors_of(metadata, current)}
     for entry in metadata.snapshot_log:
-        found = metadata.snapshot_by_id.get(entry.snapshot_id)
+        snapshot = metadata.snapshot_by_id.get(entry.snapshot_id)
         yield {
             "made_current_at": entry.timestamp_ms * 1000,
             "snapshot_id": entry.snapshot_id,
-            "parent_id": None if found is None else found.parent_snapshot_id,
+            "parent_id": None if snapshot is None else snapshot.parent_snapshot_id,
             "is_current_ancestor": entry.snapshot_id in ancestors,
         }
 

@@ -97,6 +97,12 @@ def bound_values(bounds: pa.Array, type_: Type) -> pa.Array:
     return logical_values(decode_bounds(bounds, type_), type_)
 
 
+def partition_tuples(entries: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    """The physical partition values of each manifest entry; empty tuples where there are none."""
+    parts = [part.to_pylist() for part in entries.column("partition").flatten()]
+    return list(zip(*parts, strict=True)) if parts else [()] * entries.num_rows
+
+
 def partition_of_values(type_: StructType, tuples: Sequence[Sequence[Any]]) -> pa.Array:
     """Tuples of physical values as a struct that names its children by field id."""
     if not type_.fields:

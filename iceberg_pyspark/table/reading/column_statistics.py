@@ -66,7 +66,7 @@ class ColumnStatistics:
 
 def distinct_counts(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, int]:
     """How many values the statistics file of a snapshot counts, by the id of the column."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for file in metadata.statistics:
         if snapshot is None or file.snapshot_id != snapshot.snapshot_id:
             continue
@@ -85,8 +85,8 @@ def distinct_counts(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[
                     text,
                 )
             else:
-                found[blob.fields[0]] = count
-    return found
+                counts[blob.fields[0]] = count
+    return counts
 
 
 def column_statistics(
@@ -98,30 +98,30 @@ def column_statistics(
     nothing else known for one of nulls alone.
     """
     counts = distinct_counts(scan.metadata, scan.snapshot)
-    asked = {
-        c.field_id: _Known(c)
+    totals = {
+        c.field_id: _Totals(c)
         for c in columns
         if c.field_id in counts and isinstance(c.type, _BOUNDED_TYPES + _UNBOUNDED_TYPES)
     }
     files = 0 if scan.snapshot is None else scan.snapshot.number("total-data-files")
-    if not asked or files is None or files > _MOST_FILES:
+    if not totals or files is None or files > _MOST_FILES:
         return {}
-    for planned in scan.plan(metrics=list(asked)).files():
-        for known in asked.values():
-            known.add(planned)
+    for planned in scan.plan(metrics=list(totals)).files():
+        for total in totals.values():
+            total.add(planned)
     return {
         i: ColumnStatistics(
             distinct_count=counts[i],
-            null_count=known.nulls,
-            least=known.least,
-            greatest=known.greatest,
+            null_count=total.nulls,
+            least=total.least,
+            greatest=total.greatest,
         )
-        for i, known in asked.items()
-        if known.complete
+        for i, total in totals.items()
+        if total.complete
     }
 
 
-class _Known:
+class _Totals:
     """Of one column, what the manifests seen so far say."""
 
     def __init__(self, column: NestedField) -> None:
@@ -145,14 +145,14 @@ class _Known:
         has_values = pc.less(nulls, rows)
         least = self._bounds(planned, "lower_bounds")
         greatest = self._bounds(planned, "upper_bounds")
-        known = pc.and_(pc.is_valid(least), pc.is_valid(greatest))
-        if pc.any(pc.and_not(has_values, known)).as_py():
+        has_bounds = pc.and_(pc.is_valid(least), pc.is_valid(greatest))
+        if pc.any(pc.and_not(has_values, has_bounds)).as_py():
             self.complete = False
             return
-        found = [self.least, pc.min(least).as_py()]
-        self.least = min((v for v in found if v is not None), default=None)
-        found = [self.greatest, pc.max(greatest).as_py()]
-        self.greatest = max((v for v in found if v is not None), default=None)
+        bounds = [self.least, pc.min(least).as_py()]
+        self.least = min((v for v in bounds if v is not None), default=None)
+        bounds = [self.greatest, pc.max(greatest).as_py()]
+        self.greatest = max((v for v in bounds if v is not None), default=None)
 
     def _bounds(self, planned: PlannedFiles, metric: MetricMap) -> pa.Array:
         return decode_bounds(self._metric(planned, metric), self._column.type)

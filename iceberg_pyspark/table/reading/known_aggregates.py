@@ -90,10 +90,10 @@ def _of_files(
 ) -> pa.Table:
     """One row for each file of a manifest that has rows."""
     files = _File(scan, planned)
-    made = {f"g{i}": files.partition_values(g) for i, g in enumerate(groups)}
-    made |= {f"a{i}": files.aggregate(a) for i, a in enumerate(aggregates)}
-    made["rows"] = files.rows
-    table = pa.table(made)
+    columns = {f"g{i}": files.partition_values(g) for i, g in enumerate(groups)}
+    columns |= {f"a{i}": files.aggregate(a) for i, a in enumerate(aggregates)}
+    columns["rows"] = files.rows
+    table = pa.table(columns)
     return table.filter(pc.greater(table["rows"], 0))
 
 
@@ -141,10 +141,11 @@ class _File:
     def _nulls(self, column: NestedField) -> pa.Array:
         """How many rows have a null, where that and the count of all values are told."""
         nulls = self._metric("null_value_counts", column)
-        told = pc.equal(self._metric("value_counts", column), self.rows)
-        told = pc.and_(told, pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, self.rows)))
-        told = pc.or_(pc.fill_null(told, False), pc.equal(self.rows, 0))
-        if not pc.all(told).as_py():
+        in_range = pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, self.rows))
+        has_counts = pc.equal(self._metric("value_counts", column), self.rows)
+        is_counted = pc.and_(has_counts, in_range)
+        is_counted = pc.or_(pc.fill_null(is_counted, False), pc.equal(self.rows, 0))
+        if not pc.all(is_counted).as_py():
             raise _UnknownError
         return pc.fill_null(nulls, 0)
 
@@ -177,9 +178,9 @@ def _combined(
         return
     by = [f"g{i}" for i in range(len(groups))]
     combined = [(f"a{i}", _COMBINED[a.kind]) for i, a in enumerate(aggregates)]
-    found = pa.concat_tables(tables).group_by(by).aggregate(combined)
+    sums_and_bounds = pa.concat_tables(tables).group_by(by).aggregate(combined)
     names = [*by, *(f"{name}_{how}" for name, how in combined)]
-    for row in zip(*(found[name].to_pylist() for name in names), strict=True):
+    for row in zip(*(sums_and_bounds[name].to_pylist() for name in names), strict=True):
         sums = zip(row[len(by) :], aggregates, strict=True)
         yield (
             *row[: len(by)],

@@ -35,14 +35,14 @@ class SnapshotSelector:
     version: str | None = None
 
     def __post_init__(self) -> None:
-        asked = [
+        names = [
             name
             for name in ("snapshot_id", "as_of_timestamp_ms", "branch", "tag", "version")
             if getattr(self, name) is not None
         ]
-        if len(asked) > 1:
+        if len(names) > 1:
             raise InvalidRequestError(
-                f"a read sees one snapshot, but {' and '.join(asked)} are both given; keep one"
+                f"a read sees one snapshot, but {' and '.join(names)} are both given; keep one"
             )
 
 

@@ -28,7 +28,7 @@ from iceberg_pyspark.spark.native_read import columns as native_columns
 from iceberg_pyspark.spark.native_read import equality_deletes, files, scan
 from iceberg_pyspark.spark.native_read.location_settings import _SESSION
 from iceberg_pyspark.spark.row_level import change_columns, change_frame, merge
-from iceberg_pyspark.spark.write import transform_columns
+from iceberg_pyspark.spark.write import transform_expressions
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 
@@ -168,7 +168,7 @@ def test_equalities_of_a_condition() -> None:
 
 
 def test_kinds_of_hashes() -> None:
-    kinds = set(re.findall(r'murmur3\(.*?, "(\w+)"\)', inspect.getsource(transform_columns)))
+    kinds = set(re.findall(r'murmur3\(.*?, "(\w+)"\)', inspect.getsource(transform_expressions)))
     assert set(re.findall(r'kind\.equals\("(\w+)"\)', java("IcebergPyMurmur3"))) <= kinds
     assert kinds == {"long", "text", "bytes", "decimal"}
 

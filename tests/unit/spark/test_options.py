@@ -8,6 +8,7 @@ from iceberg_pyspark.spark.data_source.options import (
     parse_table_options,
     parse_write_options,
 )
+from iceberg_pyspark.spark.write.settings import resolve_settings
 
 
 def test_read_option_names_ignore_case() -> None:
@@ -97,11 +98,11 @@ def test_write_options_become_table_properties_of_this_write() -> None:
             "format-version": "3",
         }
     )
-    assert dict(parsed.write_properties) == {
+    assert resolve_settings(parsed, {}, {"write.format.default": "orc", "x": "y"}).properties == {
+        "x": "y",
+        "write.format.default": "orc",
         "write.target-file-size-bytes": "1048576",
-        "write.parquet.compression-codec": "snappy",
         "write.orc.compression-codec": "snappy",
-        "write.avro.compression-codec": "snappy",
     }
     assert dict(parsed.snapshot_properties) == {"run": "7"}
     assert dict(parsed.table_properties) == {"owner": "me", "format-version": "3"}

@@ -61,7 +61,7 @@ def test_rows_are_written_and_places_noted() -> None:
     assert [f.record_count for f in done.data_files] == [3]
     assert {path: list(bitmap) for path, bitmap in done.removed.items()} == {"f": [3], "g": [0]}
     assert done.counts == dict.fromkeys(Op, 1)
-    done.check_met_once("t")
+    done.check_single_matches("t")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_rows_are_written_and_places_noted() -> None:
 def test_a_row_met_twice_is_found(tasks: list[list[list[Row]]]) -> None:
     found = unite(task(*batches) for batches in tasks)
     with pytest.raises(InvalidRequestError, match="several rows of the source"):
-        found.check_met_once("db.t")
+        found.check_single_matches("db.t")
 
 
 @given(

@@ -11,7 +11,7 @@ import pytest
 from pyspark import TaskContext
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.spark.write.python_writer import write_frame
+from iceberg_pyspark.spark.write.job import write_frame
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, NestedField

@@ -25,7 +25,7 @@ def test_an_option_goes_before_the_session_and_the_session_before_the_table() ->
         "write.spark.fanout.enabled": "false",
         "x": "y",
     }
-    assert settings.snapshot_properties == {"a": "option", "B": "session"}
+    assert settings.options.snapshot_properties == {"a": "option", "B": "session"}
 
 
 def test_a_branch_is_named_once() -> None:
@@ -58,14 +58,17 @@ def test_write_audit_publish_is_for_tables_that_allow_it() -> None:
         ({"overwrite-mode": "replace"}, "static or dynamic"),
         ({"txn-app-id": "a"}, "together"),
         ({"txn-version": "1"}, "together"),
-        ({"txn-app-id": "a", "txn-version": "x"}, "not an integer"),
-        ({"txn-app-id": "a", "txn-version": "-1"}, "from 0 to 9223372036854775807, got -1"),
-        ({"txn-app-id": "a", "txn-version": "9223372036854775808"}, "not an integer"),
-        ({"merge-schema": "maybe"}, "neither true nor false"),
+        ({"txn-app-id": "a", "txn-version": "x"}, "is a whole number"),
+        (
+            {"txn-app-id": "a", "txn-version": "-1"},
+            "0 and at most 9223372036854775807, got '-1'",
+        ),
+        ({"txn-app-id": "a", "txn-version": "9223372036854775808"}, "is a whole number"),
+        ({"merge-schema": "maybe"}, "true or false"),
         ({"write-format": "csv"}, "'csv' is none of parquet, orc, avro"),
         ({"shred-variants": "true"}, "variants are not shredded"),
-        ({"output-sort-order-id": "a"}, "not an integer"),
-        ({"validate-from-snapshot-id": "a"}, "not an integer"),
+        ({"output-sort-order-id": "a"}, "is a whole number"),
+        ({"validate-from-snapshot-id": "a"}, "is a whole number"),
     ],
 )
 def test_what_cannot_be_understood_is_refused(options: dict[str, str], message: str) -> None:
@@ -108,9 +111,10 @@ def test_every_option_of_javas_writes_is_known() -> None:
     for name, value in JAVAS.items():
         write_settings({name: value}, {}, {})
     settings = write_settings(JAVAS, {}, {})
+    parsed = settings.options
     assert settings.properties["write.orc.compression-codec"] == "zstd"
     assert settings.properties["write.orc.compression-strategy"] == "speed"
-    assert (settings.spec_id, settings.sort_order_id, settings.validates_from) == (1, 1, 5)
+    assert (parsed.spec_id, parsed.sort_order_id, parsed.validates_from) == (1, 1, 5)
 
 
 @pytest.mark.parametrize(
@@ -139,9 +143,9 @@ def test_the_rest() -> None:
         "check-ordering": "false",
         "use-table-distribution-and-ordering": "false",
     }
-    settings = write_settings(options, {}, {})
+    settings = write_settings(options, {}, {}).options
     assert settings.merges_schema
     assert settings.isolation == "snapshot"
     assert settings.transaction == ("app", 3)
     assert settings.spec_id == 0
-    assert not settings.uses_layout
+    assert not settings.uses_distribution

@@ -24,7 +24,7 @@ from iceberg_pyspark.errors import (
     StorageError,
 )
 from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
-from iceberg_pyspark.table.changes.commit_files import CommitOptions, commit_append
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.changes.create_table import create_table
 from tests.support.commit_tables import (
@@ -34,6 +34,7 @@ from tests.support.commit_tables import (
     commit_table,
     data_file,
 )
+from tests.support.file_commits import commit_append
 
 Answer = Outcome[LoadedTable]
 Commit = Callable[[], Answer]

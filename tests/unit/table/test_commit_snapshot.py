@@ -38,16 +38,12 @@ from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 from iceberg_pyspark.table.changes import commit_snapshot
 from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
-from iceberg_pyspark.table.changes.commit_files import (
-    CommitOptions,
-    OverwriteMode,
-    commit_action,
-    commit_append,
-    commit_overwrite,
-)
+from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table, data_file
+from tests.support.file_commits import commit_append, commit_overwrite
 
 VERSIONS = (1, 2, 3)
 

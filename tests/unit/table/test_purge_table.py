@@ -19,7 +19,8 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.table.changes.commit_files import CommitOptions, commit_action
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.purge_table import PurgedFiles, purge_table
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table, data_file

@@ -42,10 +42,11 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
 )
 from iceberg_pyspark.storage.manifest_reader import read_partition_types
-from iceberg_pyspark.table.changes.commit_files import commit_action, commit_append
+from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import SCHEMA, CommitTable, commit_table, data_file, publish
+from tests.support.file_commits import commit_append
 
 VALUES: Sequence[tuple[PrimitiveType, Any, Any]] = [
     (IntegerType(), 3, 4),

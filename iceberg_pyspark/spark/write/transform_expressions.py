@@ -1,4 +1,4 @@
-"""Partition transforms as columns of Spark's own functions, to group and order rows by.
+"""Partition transforms as expressions of Spark's own functions, to group and order rows by.
 
 Equal partition values give equal columns and greater ones greater, which is all that distribution
 and sorting need. Numbers are the specification's, so that a hash of them spreads partitions over

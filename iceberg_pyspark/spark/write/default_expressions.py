@@ -1,11 +1,13 @@
-"""Default values of a table's columns as Spark is told of them: SQL text with a column.
+"""Default values of a table's columns as expressions of Spark's SQL.
 
 Spark fills in the columns that an INSERT, or the word DEFAULT, leaves to the table; the metadata
 that say what with are those that Iceberg's own connector sets, and they say it in the same words.
+Rows that a MERGE inserts get theirs from the same expressions.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pyspark.sql import types as spark_types
@@ -44,13 +46,13 @@ def with_shown_defaults(shown: spark_types.StructType, schema: Schema) -> spark_
 def _with_default(column: spark_types.StructField, f: NestedField) -> spark_types.StructField:
     if f.write_default is None or not _is_shown_as_it_is(f):
         return column
-    said = {
+    metadata = {
         **column.metadata,
         _OF_ROWS_TO_COME: _default_sql(f, "write"),
         # Spark heeds the one only where it finds both
         _OF_ROWS_THERE: _default_sql(f, "initial"),
     }
-    return spark_types.StructField(column.name, column.dataType, column.nullable, said)
+    return spark_types.StructField(column.name, column.dataType, column.nullable, metadata)
 
 
 def _is_shown_as_it_is(f: NestedField) -> bool:
@@ -63,7 +65,7 @@ def _is_shown_as_it_is(f: NestedField) -> bool:
 
 
 def _default_sql(f: NestedField, which: WhichDefault) -> str:
-    text = _sql(f.type, default_of(f, which))
+    text = sql_of(f.type, default_of(f, which))
     if not isinstance(f.type, StructType | ListType | MapType):
         return text
     # nulls, and lists of nothing, get their types here
@@ -71,26 +73,27 @@ def _default_sql(f: NestedField, which: WhichDefault) -> str:
     return f"CAST({text} AS {type_.simpleString()})"
 
 
-def _sql(type_: Type, value: Any) -> str:
+def sql_of(type_: Type, value: Any) -> str:
     """A value as an expression that means the same in every session."""
     if value is None:
         return "NULL"
     match type_:
         case StructType(fields=fields):
-            named = [f"{text_literal(f.name)}, {_sql(f.type, value[f.field_id])}" for f in fields]
-            return f"NAMED_STRUCT({', '.join(named)})"
+            items = [f"{text_literal(f.name)}, {sql_of(f.type, value[f.field_id])}" for f in fields]
+            return f"NAMED_STRUCT({', '.join(items)})"
         case ListType():
-            return f"ARRAY({', '.join(_sql(type_.element_type, v) for v in value)})"
+            return f"ARRAY({', '.join(sql_of(type_.element_type, v) for v in value)})"
         case MapType():
-            pairs = [f"{_sql(type_.key_type, k)}, {_sql(type_.value_type, v)}" for k, v in value]
-            return f"MAP({', '.join(pairs)})"
+            key, element = type_.key_type, type_.value_type
+            items = [f"{sql_of(key, k)}, {sql_of(element, v)}" for k, v in value]
+            return f"MAP({', '.join(items)})"
         case UUIDType():
             return text_literal(value_to_json(type_, value))
         case BinaryType() | FixedType():
             return f"X'{value.hex().upper()}'"
         case DecimalType():
             return f"{value:f}BD"
-        case DoubleType():
+        case DoubleType() if math.isfinite(value):
             return f"{float(value)!r}D"
         case TimestampType():
             return f"TIMESTAMP_NTZ '{_shortest(value_to_json(type_, value))}'"

@@ -1,0 +1,159 @@
+"""A write job on the driver: checked and fixed before its tasks run, committed after them.
+
+All files come into one snapshot, or none of them. The tasks' part is `spark/data_source/writer.py`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql.types import StructType
+
+from iceberg_pyspark.arrow.write.cast_to_table_schema import check_write_schema
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.errors import (
+    ConcurrentChangeError,
+    InvalidRequestError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.spark.data_source.options import parse_table_options, parse_write_options
+from iceberg_pyspark.spark.data_source.prepared_write import PreparedWrite
+from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
+from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spark.write.options import WriteOptions
+from iceberg_pyspark.spark.write.settings import resolve_settings
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.properties import FORMAT_VERSION
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.sql_text.ddl import parse_partitioning
+from iceberg_pyspark.sql_text.on_demand import as_predicate
+from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action, write_action
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.commit_snapshot import snapshot_to_build_on
+from iceberg_pyspark.table.changes.create_table import (
+    create_namespace_if_absent,
+    new_table_properties,
+    planned_table,
+    takes_files_of,
+)
+from iceberg_pyspark.table.changes.new_data import write_context_of
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.table_storage import table_io
+
+
+def prepare_write(
+    values: Mapping[str, str], frame: StructType, *, overwrite: bool
+) -> PreparedWrite:
+    """Check the options and the frame's schema, and fix everything the tasks need."""
+    table, options = parse_table_options(values), parse_write_options(values)
+    catalog, identifier = find_table(table)
+    new_table = None
+    try:
+        loaded = load_table(catalog, identifier, table)
+        _check_layout_asked_for(options, loaded.metadata, table.table)
+    except NoSuchTableError:
+        columns = from_spark_schema(frame, all_optional=True)
+        planned = planned_table(
+            catalog,
+            identifier,
+            columns,
+            spec=parse_partitioning(options.partitioned_by, columns),
+            location=options.location,
+            properties=new_table_properties(catalog.properties, options.table_properties),
+        )
+        new_table = planned.metadata
+        loaded = replace(planned, config={**planned.config, **table.storage_properties})
+    metadata = loaded.metadata
+    settings = resolve_settings(options, {}, metadata.properties)
+    snapshot_to_build_on(metadata, settings.branch)
+    schema = metadata.current_schema
+    check_write_schema(from_spark_schema(frame), schema, table=table.table, case_sensitive=False)
+    write_id = str(uuid.uuid4())
+    return PreparedWrite(
+        table=table,
+        options=CommitOptions(
+            branch=settings.branch,
+            snapshot_properties=options.snapshot_properties,
+            write_id=write_id,
+        ),
+        context=write_context_of(
+            table.table,
+            metadata,
+            write_id=write_id,
+            overrides=settings.properties,
+            case_sensitive=False,
+        ),
+        io=table_io(loaded, catalog),
+        overwrite=_overwrite_mode(options, schema) if overwrite else None,
+        table_uuid=metadata.table_uuid,
+        new_table=new_table,
+        sort_order=metadata.default_sort_order,
+    )
+
+
+def commit_write(prepared: PreparedWrite, files: Sequence[DataFile]) -> None:
+    """Commit the files of all tasks; a refused commit leaves none of them."""
+    # their names carry this job's id alone
+    with WrittenFiles(prepared.io, files) as written:
+        catalog, loaded = _table_to_commit_to(prepared)
+        action = write_action(loaded, files, prepared.overwrite, branch=prepared.options.branch)
+        commit_action(catalog, loaded, prepared.io, action, prepared.options, written=written)
+
+
+def _table_to_commit_to(prepared: PreparedWrite) -> tuple[Catalog, LoadedTable]:
+    """The table the files were written for, created now if this job is its first."""
+    catalog, identifier = find_table(prepared.table)
+    if prepared.new_table is None:
+        loaded = load_table(catalog, identifier, prepared.table)
+        # a table of version 1 may have had none yet
+        if prepared.table_uuid not in (None, loaded.metadata.table_uuid):
+            raise ConcurrentChangeError(
+                f"table {prepared.table.table} was dropped and created anew while this job "
+                "ran; run the job again to write into the new table"
+            )
+        return catalog, loaded
+    try:
+        create_namespace_if_absent(catalog, identifier.namespace)
+        return catalog, catalog.create_table(identifier, prepared.new_table)
+    except TableAlreadyExistsError:
+        loaded = load_table(catalog, identifier, prepared.table)
+    if not takes_files_of(loaded.metadata, prepared.new_table):
+        raise ConcurrentChangeError(
+            f"table {prepared.table.table} was created by another writer while this job ran, with "
+            "another schema, partitioning or location; run the job again to write into that table"
+        )
+    return catalog, loaded
+
+
+def _overwrite_mode(options: WriteOptions, schema: Schema) -> OverwriteMode:
+    if options.overwrite_filter is not None:
+        # bound now: a wrong filter must not wait for the rows to be written
+        return bind(as_predicate(options.overwrite_filter), schema, case_sensitive=False)
+    return "dynamic" if options.overwrite_mode == "dynamic" else "static"
+
+
+def _check_layout_asked_for(options: WriteOptions, metadata: TableMetadata, table: str) -> None:
+    """Options that shape a new table may be given again, but change no table that is there."""
+    version = options.table_properties.get(FORMAT_VERSION)
+    if version is not None and version != str(metadata.format_version):
+        raise InvalidRequestError(
+            f"table {table} exists and has format version {metadata.format_version}, not "
+            f"{version}; leave the option format-version out"
+        )
+    if not options.partitioned_by:
+        return
+    spec = parse_partitioning(options.partitioned_by, metadata.current_schema)
+    has = metadata.default_spec
+    if [(f.source_ids, str(f.transform)) for f in spec.fields] != [
+        (f.source_ids, str(f.transform)) for f in has.fields
+    ]:
+        shown = ", ".join(f"{f.transform} of {f.name}" for f in has.fields) or "nothing"
+        raise InvalidRequestError(
+            f"table {table} exists and is partitioned by {shown}, not by "
+            f"{', '.join(options.partitioned_by)}; leave the option partitioned-by out"
+        )

@@ -1,0 +1,60 @@
+"""What DELETE and UPDATE share: rows that fulfil a condition change, whatever becomes of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from pyspark.sql import Column, DataFrame
+
+from iceberg_pyspark.spark.row_level.change_columns import Op
+from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
+from iceberg_pyspark.spark.row_level.isolation import Mode
+from iceberg_pyspark.spark.row_level.key_range import prune_by_subqueries
+from iceberg_pyspark.spark.row_level.operation import RowChanges
+from iceberg_pyspark.spark.row_level.store_assignment import Rows
+from iceberg_pyspark.spark.row_level.target import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeWhere(ABC):
+    """An `Operation` on the rows for which the condition is true."""
+
+    condition: Column
+    may_run_again: bool = True
+    requires_single_match: ClassVar[bool] = False
+    source: ClassVar[None] = None
+
+    @abstractmethod
+    def change(self) -> Change:
+        """What happens to each of these rows."""
+
+    def needs_no_rebalance(self, target: Target) -> bool:
+        """See `Operation`: few rows of many files."""
+        del target
+        return False
+
+    def touched(self, target: Target) -> DataFrame:
+        """See `Operation`."""
+        return self._selected(target, target.rows())
+
+    def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
+        """See `Operation`."""
+        if mode == "merge-on-read":
+            # filtered, not tested: Spark prunes files by it
+            rows = self._selected(target, rows)
+            return change_frame(target, Rows(frame=rows, target=rows), [self.change()])
+        changes = [replace(self.change(), condition=self.condition), _COPY]
+        return change_frame(target, Rows(frame=rows, target=rows), changes)
+
+    def summary(self, done: RowChanges) -> dict[str, str]:
+        """See `Operation`."""
+        del done
+        return {}
+
+    def _selected(self, target: Target, rows: DataFrame) -> DataFrame:
+        return prune_by_subqueries(target, rows, self.condition).where(self.condition)
+
+
+_COPY = Change(op=Op.COPY, placed=False)

@@ -1,0 +1,112 @@
+"""What Spark is told of a loaded table: columns, partitioning, size, properties, sort order.
+
+Names and forms are those that Iceberg's own catalog shows.
+"""
+
+from __future__ import annotations
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.spark.bridge.protocol.tables import PartitionTransform, TableFacts
+from iceberg_pyspark.spark.native_read.partitioning import spark_grouping, spark_partitioning
+from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
+from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
+from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
+from iceberg_pyspark.spark.table_states import TableState
+from iceberg_pyspark.spark.write.default_expressions import with_shown_defaults
+from iceberg_pyspark.spec.display import transform_text
+from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA, DATA_FORMAT
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.sorting import SortField
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import VoidTransform
+from iceberg_pyspark.sql_text.names import quoted_name
+from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
+from iceberg_pyspark.table.reading.column_statistics import distinct_counts
+from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, select_snapshot
+from iceberg_pyspark.table.table_storage import table_io
+
+_UNKNOWN_SIZE = 2**40
+"""Too large to broadcast."""
+
+
+def table_facts(handle: str, catalog: str, state: TableState) -> TableFacts:
+    """The facts of a table, or of one of its metadata tables, under a handle of the bridge's."""
+    loaded, name = state.loaded, state.metadata_table
+    if name is None:
+        selected = select_snapshot(loaded.metadata, state.selector)
+        return facts_of_snapshot(handle, catalog, loaded, selected)
+    opened = metadata_table(loaded, table_io(loaded), name, selector=state.selector)
+    return TableFacts(
+        handle=handle,
+        name=f"{catalog}.{opened.name}",
+        schema=to_spark_schema(opened.schema).json(),
+        metadata_columns=to_spark_schema(Schema(fields=())).json(),
+        properties={"provider": "iceberg", "location": loaded.metadata.location},
+        partitioning=_partitioning_of_metadata_table(name, loaded.metadata),
+        size_in_bytes=2**20,
+    )
+
+
+def facts_of_snapshot(
+    handle: str, catalog: str, loaded: LoadedTable, selected: SelectedSnapshot
+) -> TableFacts:
+    """The facts of a table at a snapshot."""
+    metadata, snapshot = loaded.metadata, selected.snapshot
+    size = None if snapshot is None else snapshot.number("total-files-size")
+    return TableFacts(
+        handle=handle,
+        name=f"{catalog}.{loaded.identifier}",
+        id=metadata.table_uuid,
+        version=str(snapshot and snapshot.snapshot_id),
+        schema=with_shown_defaults(shown_spark_schema(selected.schema), selected.schema).json(),
+        metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
+        properties=_shown_properties(metadata),
+        partitioning=spark_partitioning(metadata),
+        size_in_bytes=0 if snapshot is None else _UNKNOWN_SIZE if size is None else size,
+        rows=0 if snapshot is None else snapshot.number("total-records") or 0,
+        has_column_statistics=bool(distinct_counts(metadata, snapshot)),
+        grouping=spark_grouping(metadata, selected.schema),
+        filtered=tuple(f.name for f in columns_for_skipping(metadata)),
+        accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
+    )
+
+
+def _shown_properties(metadata: TableMetadata) -> dict[str, str]:
+    """The table properties, and facts about the table under reserved names."""
+    current = metadata.current_snapshot_id
+    shown = {
+        **metadata.properties,
+        "provider": "iceberg",
+        "format": "iceberg/" + metadata.properties.get(DATA_FORMAT.name, DATA_FORMAT.default),
+        "format-version": str(metadata.format_version),
+        "location": metadata.location,
+        "current-snapshot-id": "none" if current is None else str(current),
+        "table_type": "EXTERNAL",
+    }
+    schema = metadata.current_schema
+    if metadata.default_sort_order.fields:
+        terms = [_sort_term(f, schema) for f in metadata.default_sort_order.fields]
+        shown["sort-order"] = ", ".join(terms)
+    if schema.identifier_field_ids:
+        names = [schema.name_by_id[i] for i in schema.identifier_field_ids]
+        shown["identifier-fields"] = f"[{','.join(names)}]"
+    return shown
+
+
+def _sort_term(f: SortField, schema: Schema) -> str:
+    name = schema.name_by_id.get(f.source_id, str(f.source_id))
+    term = transform_text(f.transform, name)
+    return f"{term} {f.direction.upper()} {f.null_order.replace('-', ' ').upper()}"
+
+
+def _partitioning_of_metadata_table(
+    name: str, metadata: TableMetadata
+) -> tuple[PartitionTransform, ...]:
+    """Java shows position deletes as partitioned like the table, by the struct `partition`."""
+    if name != "position_deletes":
+        return ()
+    return tuple(
+        PartitionTransform(transform="identity", column=quoted_name(("partition", f.name)))
+        for f in metadata.default_spec.fields
+        if not isinstance(f.transform, VoidTransform)
+    )

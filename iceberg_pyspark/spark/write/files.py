@@ -1,0 +1,90 @@
+"""The rows of a DataFrame as data files: by whom they are written, and how they come there.
+
+Few rows that the plan holds itself are written by this process, without a job; others by Spark's
+own Parquet writer where its files come out right, else by Python in Spark's tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_files import write_data_files
+from iceberg_pyspark.spark.bridge.features import NATIVE_WRITE, WRITE_LAYOUT
+from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spark.write.distribution import (
+    WriteDistribution,
+    distribute_and_sort,
+    no_distribution,
+)
+from iceberg_pyspark.spark.write.job import write_frame
+from iceberg_pyspark.spark.write.native_writer import write_natively
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.sorting import UNSORTED
+from iceberg_pyspark.storage.file_io import FileIO
+
+
+def write_files(
+    bridge: Bridge,
+    frame: DataFrame,
+    context: WriteContext,
+    distribution: WriteDistribution,
+    io: FileIO,
+) -> list[DataFile]:
+    """Write the rows; where columns that the distribution needs are left out, without one."""
+    if not (bridge.has(WRITE_LAYOUT) and _has_columns_of(frame, distribution)):
+        # columns that are left out are null in every row
+        distribution = no_distribution(distribution.schema, distribution.spec)
+        context = replace(context, sort_order_id=UNSORTED.order_id)
+    if not distribution.sorts_rows and (rows := _local_rows(bridge, frame)) is not None:
+        return write_data_files(context, rows.to_batches(), io, partition_id=0, task_id=0)
+    files = None
+    if bridge.has(NATIVE_WRITE):
+        files = write_natively(bridge, frame, context, distribution, io)
+    if files is None:
+        files = write_frame(distribute_and_sort(bridge, frame, distribution), context, io)
+    return files
+
+
+def _has_columns_of(frame: DataFrame, distribution: WriteDistribution) -> bool:
+    """Whether the frame has the columns that rows are distributed and sorted by."""
+    schema = distribution.schema
+    needed = {f.source_id for f in distribution.ordering}
+    needed |= {f.source_id for f in distribution.spec.fields}
+    while enclosing := {schema.parent_by_id.get(i, i) for i in needed} - needed:
+        needed |= enclosing
+    names = {f.name.lower() for f in schema.fields if f.field_id in needed}
+    return names <= {name.lower() for name in frame.columns}
+
+
+_MOST_ROWS = 1000
+# values that Python holds as Arrow does: not timestamps, which it would show in a time zone
+_HELD_AS_ARROW = (
+    spark_types.BooleanType,
+    spark_types.IntegerType,
+    spark_types.LongType,
+    spark_types.FloatType,
+    spark_types.DoubleType,
+    spark_types.DecimalType,
+    spark_types.DateType,
+    spark_types.StringType,
+    spark_types.BinaryType,
+)
+
+
+def _local_rows(bridge: Bridge, frame: DataFrame) -> pa.Table | None:
+    """Rows that the plan holds itself, `VALUES (...)` say; None where a job must make them."""
+    if not all(isinstance(f.dataType, _HELD_AS_ARROW) for f in frame.schema.fields):
+        return None
+    if not bridge.holds_rows(frame, _MOST_ROWS):
+        return None
+    rows = frame.collect()
+    schema = to_arrow_schema(from_spark_schema(frame.schema))
+    columns = [pa.array([r[i] for r in rows], f.type) for i, f in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,0 +1,207 @@
+"""Options of writes, each declared once, and which of the two ways to write takes it.
+
+Names and defaults are the reference implementation's (`SparkWriteOptions`). The portable way is
+`df.write.format("iceberg-py")`; the catalog's way is every write to a table of a session's catalog,
+where the session's `spark.sql.iceberg.<option>` counts too, after the option itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.option_values import (
+    choice_option,
+    flag_option,
+    list_items,
+    lowered,
+    number_option,
+    with_prefix,
+)
+from iceberg_pyspark.spec.properties import (
+    ADVISORY_PARTITION_SIZE,
+    DATA_FORMAT,
+    DISTRIBUTION_MODE,
+    FANOUT,
+    FORMAT_VERSION,
+    NATIVE_WRITER,
+    TARGET_FILE_SIZE,
+    check_set_properties,
+)
+from iceberg_pyspark.spec.property_types import TableProperty, check_settable
+
+if TYPE_CHECKING:
+    # executors import this module, and commit nothing
+    from iceberg_pyspark.commits.conflicts import IsolationLevel
+
+Way: TypeAlias = Literal["portable", "catalog"]
+
+PROPERTY_BY_OPTION: Mapping[str, TableProperty] = {
+    "target-file-size-bytes": TARGET_FILE_SIZE,
+    "write-format": DATA_FORMAT,
+    "distribution-mode": DISTRIBUTION_MODE,
+    "fanout-enabled": FANOUT,
+    "native-writer-enabled": NATIVE_WRITER,
+    "advisory-partition-size": ADVISORY_PARTITION_SIZE,
+}
+"""Options that override a table property for one write."""
+
+OPTIONS_OF_THE_FORMAT = ("compression-codec", "compression-level", "compression-strategy")
+"""The same for properties of the format of data files: `write.<format>.<option>`."""
+
+_OVERWRITE_MODE = choice_option("overwrite-mode", "static", "dynamic")
+_SPEC_ID = number_option("output-spec-id")
+_SORT_ORDER_ID = number_option("output-sort-order-id")
+_VALIDATE_FROM = number_option("validate-from-snapshot-id")
+_ISOLATION = choice_option("isolation-level", "serializable", "snapshot")
+_TXN_VERSION = number_option("txn-version", 0)
+_SHRED_VARIANTS = flag_option("shred-variants", False)
+_MERGE_SCHEMA = flag_option("merge-schema", False)
+_MERGE_SCHEMA_IN_SPARK = flag_option("mergeschema", False)
+_USES_DISTRIBUTION = flag_option("use-table-distribution-and-ordering", True)
+
+_OF_BOTH = {
+    "branch",
+    _OVERWRITE_MODE.name,
+    *OPTIONS_OF_THE_FORMAT,
+    "target-file-size-bytes",
+    "write-format",
+    "native-writer-enabled",
+}
+OPTIONS: Mapping[Way, frozenset[str]] = {
+    "portable": frozenset(
+        {*_OF_BOTH, "overwrite-filter", "partitioned-by", "location", FORMAT_VERSION}
+    ),
+    "catalog": frozenset(
+        {
+            *_OF_BOTH,
+            *PROPERTY_BY_OPTION,
+            *(_SPEC_ID.name, _SORT_ORDER_ID.name, _VALIDATE_FROM.name, _ISOLATION.name),
+            *("txn-app-id", _TXN_VERSION.name, _SHRED_VARIANTS.name, _USES_DISTRIBUTION.name),
+            *(_MERGE_SCHEMA.name, _MERGE_SCHEMA_IN_SPARK.name),
+        }
+    ),
+}
+_SNAPSHOT_PROPERTY, _TABLE_PROPERTY = "snapshot-property.", "table-property."
+PREFIXES: Mapping[Way, tuple[str, ...]] = {
+    "portable": (_SNAPSHOT_PROPERTY, _TABLE_PROPERTY),
+    "catalog": (_SNAPSHOT_PROPERTY,),
+}
+_WITHOUT_EFFECT_ON_ANY = {
+    "check-ordering",  # columns are found by name
+    "check-nullability",  # a null in a required column is always refused
+    # no delete files are made, no stream is written, no variant shredded
+    "delete-format",
+    "delete-granularity",
+    "target-delete-file-size-bytes",
+    "use-merge-append-for-streaming",
+    "variant-inference-buffer-size",
+}
+WITHOUT_EFFECT: Mapping[Way, frozenset[str]] = {
+    # a portable task always fans out
+    "portable": frozenset({*_WITHOUT_EFFECT_ON_ANY, "fanout-enabled"}),
+    "catalog": frozenset(_WITHOUT_EFFECT_ON_ANY),
+}
+_SESSION = "spark.sql.iceberg."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """What the options of one write say.
+
+    `overrides` are table properties by name, `of_format` options of the format of data files,
+    `transaction` is an application and its version. What a table that the write creates has,
+    `partitioned_by`, `location` and `table_properties`, and a filter are the portable way's alone.
+    """
+
+    branch: str | None
+    overwrite_mode: Literal["static", "dynamic", "filter"]
+    overwrite_filter: str | None
+    overrides: Mapping[str, str]
+    of_format: Mapping[str, str]
+    spec_id: int | None
+    sort_order_id: int | None
+    validates_from: int | None
+    isolation: IsolationLevel | None
+    merges_schema: bool
+    uses_distribution: bool
+    transaction: tuple[str, int] | None
+    snapshot_properties: Mapping[str, str]
+    partitioned_by: tuple[str, ...]
+    location: str | None
+    table_properties: Mapping[str, str]
+
+
+def write_options(
+    options: Mapping[str, str], way: Way, session: Mapping[str, str] | None = None
+) -> WriteOptions:
+    """The options that a way takes, read strictly; what else there is was refused or has no effect.
+
+    `session` are the settings of a session, which only the catalog's way has.
+    """
+    values = {k: v for k, v in lowered(options).items() if k in OPTIONS[way]}
+    settings = session or {}
+    values_or_settings = {
+        **{k.removeprefix(_SESSION): v for k, v in settings.items() if k.startswith(_SESSION)},
+        **values,
+    }
+    if _SHRED_VARIANTS.of(values_or_settings):
+        raise InvalidRequestError("option shred-variants: variants are not shredded; leave it out")
+    merges_schema = _MERGE_SCHEMA.of(values_or_settings)
+    table_properties = with_prefix(options, _TABLE_PROPERTY)
+    if FORMAT_VERSION in values:
+        table_properties[FORMAT_VERSION] = values[FORMAT_VERSION]
+    check_set_properties(table_properties)
+    return WriteOptions(
+        branch=values.get("branch"),
+        overwrite_mode=_overwrite_mode(values),
+        overwrite_filter=values.get("overwrite-filter"),
+        overrides=_overrides(values_or_settings),
+        of_format={
+            o: values_or_settings[o] for o in OPTIONS_OF_THE_FORMAT if o in values_or_settings
+        },
+        spec_id=_SPEC_ID.of(values),
+        sort_order_id=_SORT_ORDER_ID.of(values),
+        validates_from=_VALIDATE_FROM.of(values),
+        isolation=cast("IsolationLevel | None", _ISOLATION.of(values)),
+        merges_schema=replace(_MERGE_SCHEMA_IN_SPARK, default=merges_schema).of(values_or_settings),
+        uses_distribution=_USES_DISTRIBUTION.of(values_or_settings),
+        transaction=_transaction(values),
+        snapshot_properties={
+            **with_prefix(settings, _SESSION + _SNAPSHOT_PROPERTY),
+            **with_prefix(options, _SNAPSHOT_PROPERTY),
+        },
+        partitioned_by=list_items(values.get("partitioned-by")) or (),
+        location=values.get("location"),
+        table_properties=table_properties,
+    )
+
+
+def _overrides(options: Mapping[str, str]) -> dict[str, str]:
+    overrides = {}
+    for name, prop in PROPERTY_BY_OPTION.items():
+        if name in options:
+            check_settable(prop, options[name], name)
+            overrides[prop.name] = options[name]
+    return overrides
+
+
+def _overwrite_mode(values: Mapping[str, str]) -> Literal["static", "dynamic", "filter"]:
+    filters = "overwrite-filter" in values
+    by_filter = values.get(_OVERWRITE_MODE.name, "filter" if filters else "").lower() == "filter"
+    if filters != by_filter:
+        raise InvalidRequestError(
+            "an overwrite by filter takes the option overwrite-filter and no other overwrite-mode"
+        )
+    if by_filter:
+        return "filter"
+    return "dynamic" if _OVERWRITE_MODE.of(values) == "dynamic" else "static"
+
+
+def _transaction(values: Mapping[str, str]) -> tuple[str, int] | None:
+    app, version = values.get("txn-app-id"), _TXN_VERSION.of(values)
+    if (app is None) != (version is None):
+        raise InvalidRequestError("options txn-app-id and txn-version are given together or not")
+    return None if app is None or version is None else (app, version)

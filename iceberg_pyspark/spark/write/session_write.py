@@ -1,0 +1,119 @@
+"""One write of a session to a table, resolved before its first row: settings, store, snapshot.
+
+Writes through a catalog, staged tables, changes of rows and equality deletes begin with it and end
+with its commit. The portable way has no session: `spark/data_source/write_job.py`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.commits.snapshot_changes import SnapshotAction
+from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
+from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
+from iceberg_pyspark.spark.write.settings import WriteSettings
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.commit import CommitStep
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.commit_snapshot import snapshot_to_build_on
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.table_storage import table_io
+
+_TXN_APP_ID = "txn-app-id"
+_TXN_VERSION = "txn-version"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionWrite:
+    """`base` is the snapshot that the write builds on.
+
+    `write_id` stands in the summary of its own snapshot, of which `options` say the rest.
+    """
+
+    catalog: Catalog
+    loaded: LoadedTable
+    settings: WriteSettings
+    write_id: str
+    options: CommitOptions
+    base: Snapshot | None
+    io: FileIO
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table as it was loaded."""
+        return self.loaded.metadata
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the table has a snapshot of the write's application and version, or a later."""
+        if self.settings.options.transaction is None:
+            return False
+        app, version = self.settings.options.transaction
+        of_app = (s for s in self.metadata.snapshots if s.summary.get(_TXN_APP_ID) == app)
+        versions = (s.number(_TXN_VERSION) for s in of_app)
+        return any(v is not None and v >= version for v in versions)
+
+    def commit(
+        self,
+        action: SnapshotAction,
+        written: WrittenFiles | None = None,
+        *,
+        options: CommitOptions | None = None,
+        before: Sequence[CommitStep] = (),
+    ) -> LoadedTable:
+        """Commit the action as one snapshot; a refused commit leaves none of the files written."""
+        return commit_action(
+            self.catalog,
+            self.loaded,
+            self.io,
+            action,
+            options or self.options,
+            written=written,
+            before=before,
+        )
+
+
+def session_write(
+    catalog: Catalog, loaded: LoadedTable, settings: WriteSettings, environment: WriteEnvironment
+) -> SessionWrite:
+    """Resolve a write; raises for a branch that is a tag, or is not there and is not to be made."""
+    metadata = loaded.metadata
+    base = snapshot_to_build_on(metadata, settings.branch, creates_branch=settings.creates_branch)
+    write_id = str(uuid.uuid4())
+    if settings.options.transaction is not None:
+        app, version = settings.options.transaction
+        # the same for both of two writes racing: the second finds the first in the table
+        write_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{metadata.table_uuid}/{app}/{version}"))
+    return SessionWrite(
+        catalog=catalog,
+        loaded=loaded,
+        settings=settings,
+        write_id=write_id,
+        options=_commit_options(environment, settings, write_id),
+        base=base,
+        io=table_io(with_location_settings(loaded, environment.session), catalog),
+    )
+
+
+def _commit_options(
+    environment: WriteEnvironment, settings: WriteSettings, write_id: str
+) -> CommitOptions:
+    summary = {**environment.application, **settings.options.snapshot_properties}
+    if settings.options.transaction is not None:
+        app, version = settings.options.transaction
+        summary |= {_TXN_APP_ID: app, _TXN_VERSION: str(version)}
+    if settings.wap_id is not None:
+        summary["wap.id"] = settings.wap_id
+    return CommitOptions(
+        branch=settings.branch,
+        snapshot_properties=summary,
+        write_id=write_id,
+        creates_branch=settings.creates_branch,
+        stages_only=settings.wap_id is not None,
+    )

@@ -1,0 +1,53 @@
+"""Commits of data files in one call, as most tests want them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.commits.conflicts import IsolationLevel
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock
+from iceberg_pyspark.table.changes.commit_files import (
+    OverwriteMode,
+    commit_action,
+    write_action,
+)
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+
+
+def commit_append(
+    catalog: Catalog,
+    table: LoadedTable,
+    io: FileIO,
+    data_files: Iterable[DataFile],
+    options: CommitOptions | None = None,
+    *,
+    fast: bool = False,
+    written: WrittenFiles | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Add data files; `fast` never merges manifests."""
+    action = AppendFiles(data_files=tuple(data_files), merge=not fast)
+    return commit_action(catalog, table, io, action, options, written=written, clock=clock)
+
+
+def commit_overwrite(
+    catalog: Catalog,
+    table: LoadedTable,
+    io: FileIO,
+    data_files: Iterable[DataFile],
+    mode: OverwriteMode,
+    options: CommitOptions | None = None,
+    *,
+    isolation: IsolationLevel | None = None,
+    written: WrittenFiles | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedTable:
+    """Replace what `mode` says by the data files; see `write_action`."""
+    chosen = options or CommitOptions()
+    action = write_action(table, data_files, mode, branch=chosen.branch, isolation=isolation)
+    return commit_action(catalog, table, io, action, chosen, written=written, clock=clock)
