@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import threading
@@ -181,13 +182,14 @@ def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
     good.run_optimize()
     vector = good.serialize()
     blobs = [encode_deletion_vector(good), framed(vector_of()), framed(vector + b"\0")]
-    for _ in range(120):
+    flips, cuts = (400, 50) if os.environ.get("ICEBERG_MORE") else (120, 20)
+    for _ in range(flips):
         damaged = bytearray(vector)
         near = rng.random() < 0.7
         damaged[rng.randrange(200 if near else len(vector))] ^= 1 << rng.randrange(8)
         blobs.append(framed(bytes(damaged)))
-    blobs += [framed(vector[: rng.randrange(len(vector))]) for _ in range(20)]
-    blobs += [blobs[0][: rng.randrange(1, len(blobs[0]))] for _ in range(20)]
+    blobs += [framed(vector[: rng.randrange(len(vector))]) for _ in range(cuts)]
+    blobs += [blobs[0][: rng.randrange(1, len(blobs[0]))] for _ in range(cuts)]
     for _ in range(20):
         damaged = bytearray(blobs[0])
         damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)

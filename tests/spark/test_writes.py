@@ -230,21 +230,29 @@ def test_tables_of_the_session_catalog_lose_their_options_and_say_so(
 
 
 def test_a_task_that_fails_leaves_no_file_and_no_table(spark: SparkSession, tmp_path: Path) -> None:
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield batch
-            if 15 in batch.column("id").to_pylist():
-                # the other tasks are done by then: one that Spark kills at its end leaves its file
-                time.sleep(2)
-                raise ValueError("row 15 is rotten")
+    def save_rows(folder: Path, files: int, mode: str) -> None:
+        """The last of four tasks fails once there are as many files as the others write."""
 
-    frame = spark.range(20, numPartitions=4).mapInArrow(rows, "id BIGINT")
-    with pytest.raises(PySparkException, match="row 15 is rotten"):
-        save(frame, tmp_path / "new")
+        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield batch
+                if 15 in batch.column("id").to_pylist():
+                    deadline = time.monotonic() + 60
+                    while len(list(folder.rglob("*.parquet"))) < files:
+                        assert time.monotonic() < deadline, "the other tasks wrote nothing"
+                        time.sleep(0.1)
+                    # a task that Spark kills at its end leaves its file: the others shall be done
+                    time.sleep(2)
+                    raise ValueError("row 15 is rotten")
+
+        frame = spark.range(20, numPartitions=4).mapInArrow(rows, "id BIGINT")
+        with pytest.raises(PySparkException, match="row 15 is rotten"):
+            save(frame, folder, mode=mode)
+
+    save_rows(tmp_path / "new", 3, "append")
     assert data_files(tmp_path / "new") == []
     create_path_table(tmp_path / "old", "id BIGINT", [{"id": 99}])
-    with pytest.raises(PySparkException, match="row 15 is rotten"):
-        save(frame, tmp_path / "old", mode="overwrite")
+    save_rows(tmp_path / "old", 4, "overwrite")
     assert len(data_files(tmp_path / "old")) == 1
     assert rows_of(spark, tmp_path / "old") == [(99,)]
 
