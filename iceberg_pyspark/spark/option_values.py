@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.property_types import LONG_MAX, whole_number
+from iceberg_pyspark.sql_text.on_demand import term_tokens
 
 T = TypeVar("T")
 
@@ -99,21 +100,16 @@ def list_items(text: str | None) -> tuple[str, ...] | None:
     """Comma-separated items; commas in parentheses or backticks do not separate."""
     if text is None:
         return None
+    # names without either need no parser, which takes time to load
+    marks = term_tokens(text) if "(" in text or "`" in text else ()
     items: list[str] = []
-    depth, quoted, start = 0, False, 0
-    for i, c in enumerate(text):
-        if c == "`":
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif c == "(":
-            depth += 1
-        elif c == ")":
-            depth -= 1
-        elif c == "," and depth == 0:
-            items.append(text[start:i])
-            start = i + 1
-    items.append(text[start:])
+    depth = start = 0
+    for token in marks:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.text == "," and depth == 0:
+            items.append(text[start : token.start])
+            start = token.end
+    items += [text[start:]] if marks else text.split(",")
     names = tuple(item.strip() for item in items)
     if not all(names):
         raise InvalidRequestError(f"'{text}' has an empty item; write a,b,c")

@@ -72,11 +72,11 @@ class PartitionSpec:
 
     @property
     def is_unpartitioned(self) -> bool:
-        """No field, or only void ones (Java's reading, conformance line 23)."""
+        """No field, or only void ones (Java's reading, docs/conformance.md 23)."""
         return all(isinstance(f.transform, VoidTransform) for f in self.fields)
 
     def same_fields(self, other: PartitionSpec) -> bool:
-        """Whether both specs partition alike, ids aside (conformance line 60)."""
+        """Whether both specs partition alike, ids aside (docs/conformance.md 60)."""
         return [(f.source_ids, str(f.transform), f.name) for f in self.fields] == [
             (f.source_ids, str(f.transform), f.name) for f in other.fields
         ]
@@ -86,7 +86,7 @@ def source_type(field: PartitionField, schemas: Sequence[Schema]) -> Type:
     """The source column's type in the first schema that has it; `unknown` when none has.
 
     Pass the current schema first and older ones after it: a spec stays readable after its source
-    column was dropped (conformance line 63).
+    column was dropped (docs/conformance.md 63).
     """
     for schema in schemas:
         source = schema.field_by_id.get(field.source_id)
@@ -202,7 +202,7 @@ def check_writable(spec: PartitionSpec) -> None:
 
 
 def identity_source_ids(spec: PartitionSpec) -> dict[int, int]:
-    """Source field id -> position in the tuple, for identity fields only (conformance line 62)."""
+    """Source field id -> position in the tuple, of identity fields (docs/conformance.md 62)."""
     return {
         f.source_id: i
         for i, f in enumerate(spec.fields)
@@ -268,7 +268,7 @@ def unified_partition_type(specs: Sequence[PartitionSpec], schemas: Sequence[Sch
     """One struct with every partition field of all specs, by rising field id.
 
     The newest spec gives a field its name; a void field takes the type the field had before it was
-    dropped (conformance line 61). Values of unknown transforms are shown as strings, as in Java.
+    dropped (docs/conformance.md 61). Values of unknown transforms are shown as strings, as in Java.
     """
     field_by_id: dict[int, NestedField] = {}
     void: set[int] = set()

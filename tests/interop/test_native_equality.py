@@ -1,4 +1,4 @@
-"""Equality deletes in plans of Spark's own: Java's rows (conformance 22-24, 27-30)."""
+"""Equality deletes in plans of Spark's own: Java's rows (docs/conformance.md 22-24, 27-30)."""
 
 from collections.abc import Iterator
 

@@ -151,7 +151,7 @@ def test_conditions_on_metadata_columns_select_rows(lake: Oracle) -> None:
 
 
 def test_partition_values_stand_in_for_columns_that_files_lack(lake: Oracle) -> None:
-    """Files of migrated tables: no partition columns, no field ids (conformance 62)."""
+    """Files of migrated tables: no partition columns, no field ids (docs/conformance.md 62)."""
     folder = lake.warehouse.parent / "hive_table"
     hive = f"parquet.`{folder}`"
     rows = (

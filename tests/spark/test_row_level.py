@@ -354,7 +354,7 @@ def test_commits_of_others(
         assert merge.whenMatched().updateAll().merge().updated == 1
         assert len(job.targets) == 1
     with monkeypatch.context() as patch:
-        # a second vector for one file: run again on the first (conformance 33)
+        # a second vector for one file: run again on the first (docs/conformance.md 33)
         job = Interrupted(patch, lambda: session.table(t.name).delete("s = '1'"))
         assert t.update({"s": "'x'"}, "id in (1, 3)").updated == 1
         assert len(job.targets) == 3

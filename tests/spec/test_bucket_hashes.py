@@ -1,4 +1,4 @@
-"""Appendix B: 32-bit hash requirements (conformance line 51) and bucket numbers (52)."""
+"""Appendix B: 32-bit hash requirements (docs/conformance.md 51) and bucket numbers (52)."""
 
 import uuid
 from decimal import Decimal

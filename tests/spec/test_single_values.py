@@ -1,4 +1,4 @@
-"""Appendix D: single values as bytes and as JSON (conformance lines 41, 45, 76)."""
+"""Appendix D: single values as bytes and as JSON (docs/conformance.md 41, 45, 76)."""
 
 import uuid
 from decimal import Decimal

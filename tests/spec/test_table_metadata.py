@@ -1,4 +1,4 @@
-"""Appendix C and E: metadata JSON of three versions (conformance lines 59, 83-87, 90)."""
+"""Appendix C and E: metadata JSON of three versions (docs/conformance.md 59, 83-87, 90)."""
 
 import json
 import pickle

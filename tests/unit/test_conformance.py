@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-CITED = re.compile(r"[Cc]onformance (?:lines? )?((?:\d+(?:-\d+)?(?:,\s+| and )?)+)")
+CITED = re.compile(r"docs/conformance\.md ((?:\d+(?:-\d+)?(?:,\s+| and )?)+)")
 
 
 def lines() -> list[int]:

@@ -3,7 +3,8 @@
 Specification, "Equality Delete Files" and "Scan Planning". The planner has settled which delete
 file applies to which data file. A delete of one partition is compared within that partition, one
 that reaches several is global; either way only with rows older than itself. Of equal keys the
-youngest delete stands for all. Null equals null (conformance 28), which costs a fast join, so it is
+youngest delete stands for all. Null equals null (docs/conformance.md 28), which costs a fast
+join, so it is
 asked for only where a null is among the keys.
 
 What Spark may compare otherwise than the specification has no plan here, and is read portably.

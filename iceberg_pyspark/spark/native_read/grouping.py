@@ -54,7 +54,7 @@ def key_columns(metadata: TableMetadata, tasks: Sequence[ScanTask]) -> dict[str,
     """The keys of the files, a column for each grouping field; None where one is not certain.
 
     Values have the types that the functions give. Old writers cut times before 1970 towards zero
-    (conformance line 55): up to the value 0 a stored one may be one too high.
+    (docs/conformance.md 55): up to the value 0 a stored one may be one too high.
     """
     source_of = metadata.current_schema.field_by_id
     columns: dict[str, pa.Array] = {}

@@ -1,4 +1,4 @@
-"""Columns with an initial default, which rows written before them have (conformance 66, 69, 71)."""
+"""Columns with an initial default, which older rows have (docs/conformance.md 66, 69, 71)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_initial_defaults_of_every_type_at_the_top_and_below(oracle: Oracle) -> 
 
 
 def test_a_default_of_a_column_that_equality_deletes_name(oracle: Oracle) -> None:
-    """Conformance 29: old files have the default in a column added after they were written."""
+    """docs/conformance.md 29: older files have the default in a column that was added."""
     name = "java_sql.defaults.deleted"
     oracle.sql(
         f"CREATE TABLE {name} (id INT, p STRING) USING iceberg PARTITIONED BY (p) "

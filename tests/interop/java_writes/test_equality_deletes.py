@@ -1,4 +1,4 @@
-"""Equality deletes, which Spark never writes, by Java's API (conformance 22-24, 27-30)."""
+"""Equality deletes, which Spark never writes, by Java's API (docs/conformance.md 22-24, 27-30)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_column_of_every_type(oracle: Oracle) -> None:
 
 
 def test_partitioned_deletes_stay_in_their_partition_and_spec(oracle: Oracle) -> None:
-    """Conformance 23, 24: the spec of id 0 is global when it has no fields, and only then."""
+    """docs/conformance.md 23, 24: the spec of id 0 is global only when it has no fields."""
     name = "java_sql.equality.partitions"
     oracle.sql(f"CREATE TABLE {name} (id BIGINT, p STRING, n INT) USING iceberg")
     values = "(1, 'a', 1), (1, 'b', 1), (1, null, 1), (2, 'a', 1), (2, null, 2)"
@@ -104,7 +104,7 @@ def test_partitioned_deletes_stay_in_their_partition_and_spec(oracle: Oracle) ->
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_columns_that_were_dropped_added_renamed_or_promoted(oracle: Oracle, version: int) -> None:
-    """Conformance 29, 30."""
+    """docs/conformance.md 29, 30."""
     name = f"java_hadoop.equality.evolved_{version}"
     oracle.sql(
         f"CREATE TABLE {name} (id INT, f FLOAT, d DECIMAL(5, 2), gone STRING, s STRUCT<x: INT>) "

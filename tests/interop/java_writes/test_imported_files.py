@@ -1,6 +1,6 @@
 """Files that Iceberg did not write, taken into a table: no field ids, INT96, old layouts.
 
-Conformance 66, 67; quirks of migrated Parquet.
+docs/conformance.md 66, 67; quirks of migrated Parquet.
 """
 
 from __future__ import annotations

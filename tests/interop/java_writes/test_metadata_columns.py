@@ -1,6 +1,6 @@
 """Where a row lies, and since when it is there: equal to Java's metadata columns in every respect.
 
-Row lineage: conformance 14, 15, 18, 20, 21.
+Row lineage: docs/conformance.md 14, 15, 18, 20, 21.
 """
 
 from __future__ import annotations

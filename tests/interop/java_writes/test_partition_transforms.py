@@ -2,7 +2,7 @@
 
 One table has a column and a partition field for each pair, and no metrics: files are skipped by
 their partition values alone. What a filter selects is compared with Spark's own evaluation of it,
-how many files are left with Java's plan (conformance 52-58, 62).
+how many files are left with Java's plan (docs/conformance.md 52-58, 62).
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_delete_update_and_merge_on_read(oracle: Oracle, version: int, granulari
 def test_old_position_deletes_of_an_upgraded_table_apply_until_a_vector_replaces_them(
     oracle: Oracle,
 ) -> None:
-    """Conformance 32, 34."""
+    """docs/conformance.md 32, 34."""
     name = "java_sql.positions.upgraded"
     create_table(oracle, name, 2, "partition")
     oracle.sql(f"DELETE FROM {name} WHERE id % 10 = 3")

@@ -1,6 +1,6 @@
 """What Java's metadata tables show of our tables is what they show of its own with the same rows.
 
-Each table has a twin that Spark on Java wrote with the same statements (conformance 1-8, 88-90).
+Each table has a twin that Java wrote with the same statements (docs/conformance.md 1-8, 88-90).
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def test_every_type(oracle: Oracle, java: JavaTables, version: int) -> None:
     [file] = assert_same_metrics(ours, javas)
     ids = ours.schema.id_by_name
     assert file["nan_value_counts"][ids["nans"]] == 3
-    # nothing inside lists and maps has bounds (conformance 46)
+    # nothing inside lists and maps has bounds (docs/conformance.md 46)
     assert not {ids["li.element.x"], ids["ma.key"], ids["mk.key.k"]} & file["lower_bounds"].keys()
     assert file["value_counts"][ids["st.b b.c"]] == 4
 

@@ -1,6 +1,6 @@
 """Row lineage, deletion vectors and upgrades of our tables, as Java applies and goes on with them.
 
-(conformance 9-18, 27-36; specification, "Row Lineage", "Deletion Vectors".)
+(docs/conformance.md 9-18, 27-36; specification, "Row Lineage", "Deletion Vectors".)
 """
 
 from __future__ import annotations

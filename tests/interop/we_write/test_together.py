@@ -1,6 +1,6 @@
 """Java and we write to one table, in turns and at the same time: no commit is lost, none doubled.
 
-(conformance 83-85, 88, 93, 95.)
+(docs/conformance.md 83-85, 88, 93, 95.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every transform on every source type: Java prunes our files by our values and loses no row.
 
 Java applies each transform to the rows it reads and must come to the partition the file is in, and
-to the folder it lies in (conformance 47, 51-58, 80).
+to the folder it lies in (docs/conformance.md 47, 51-58, 80).
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def test_column_equals_value_by_value(data: st.DataObject) -> None:
     expected = [apply_transform(transform, source, v) for v in values]
     result = result_type(transform, source)
     if not all(is_representable(result, v) for v in expected):
-        # conformance 53: never a wrapped value
+        # docs/conformance.md 53: never a wrapped value
         with pytest.raises(InvalidRequestError):
             transformed(transform, source, values)
         return

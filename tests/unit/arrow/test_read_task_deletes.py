@@ -1,4 +1,4 @@
-"""Deleted rows stay away. Numbers are lines of the conformance list."""
+"""Deleted rows stay away. Numbers are lines of `docs/conformance.md`."""
 
 import uuid
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Columns of a file as the projection asks for them. Numbers are lines of the conformance list."""
+"""Columns of a file as the projection asks for them. Numbers are lines of `docs/conformance.md`."""
 
 import datetime as dt
 from dataclasses import replace

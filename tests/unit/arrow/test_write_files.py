@@ -131,7 +131,7 @@ def test_files_whose_rows_are_in_no_order_say_so() -> None:
 
 
 def test_a_table_whose_partition_fields_are_all_dropped_has_no_partition_folders() -> None:
-    # conformance 23: it counts as unpartitioned
+    # docs/conformance.md 23: it counts as unpartitioned
     [file], _ = write(a_context(spec=spec_of(1, VoidTransform())), [numbers([2, 1])])
     assert file.file_path == "mem/t/data/00003-17-w1-00001.parquet"
     assert file.partition == (None,)

@@ -223,13 +223,13 @@ def test_sets_drop_and_prove() -> None:
     assert not must(BoundSet("in", INT, frozenset((1, 9))), ONE_TO_NINE)
     assert must(BoundSet("not_in", INT, frozenset((0, 10))), ONE_TO_NINE)
     assert must(Not(BoundSet("in", INT, frozenset((0, 10)))), ONE_TO_NINE)
-    # conformance 48: bounds need not be values, they never rule out != and NOT IN
+    # docs/conformance.md 48: bounds need not be values, they never rule out != and NOT IN
     assert may(BoundSet("not_in", INT, frozenset((5, 6))), one)
     assert may(BoundLiteral("not_eq", INT, 5), one)
 
 
 def test_a_missing_count_is_unknown_not_zero() -> None:
-    """Conformance 46."""
+    """docs/conformance.md 46."""
     unknown = file_of(nulls=None, lower=int_bytes(1), upper=int_bytes(9))
     assert may(BoundUnary("is_null", INT), unknown)
     assert not must(BoundUnary("not_null", INT), unknown)
@@ -253,14 +253,14 @@ def test_a_missing_count_is_unknown_not_zero() -> None:
     ],
 )
 def test_tests_use_counts(op: Test, file: DataFile, may_match: bool, must_match: bool) -> None:
-    """Conformance 48."""
+    """docs/conformance.md 48."""
     leaf = BoundUnary(op, DOUBLE if op.endswith("nan") else INT)
     assert may(leaf, file) is may_match
     assert must(leaf, file) is must_match
 
 
 def test_a_column_of_nulls_matches_no_comparison() -> None:
-    """Conformance 48."""
+    """docs/conformance.md 48."""
     empty = file_of(nulls=10)
     for op in ("eq", "not_eq", "lt"):
         assert not may(BoundLiteral(op, INT, 5), empty)
@@ -279,7 +279,7 @@ def test_nan_rows_are_above_the_upper_bound() -> None:
 
 
 def test_bounds_that_read_as_nan_are_unknown() -> None:
-    """Conformance 42."""
+    """docs/conformance.md 42."""
     nan = struct.pack("<d", NAN)
     file = file_of(nans=0, lower=nan, upper=nan, field_id=2)
     for op in ("lt", "gt", "eq", "not_eq"):
@@ -291,7 +291,7 @@ def test_bounds_that_read_as_nan_are_unknown() -> None:
 
 
 def test_a_lower_bound_of_positive_zero_holds_negative_zero() -> None:
-    """Conformance 43."""
+    """docs/conformance.md 43."""
     file = file_of(nans=0, lower=struct.pack("<d", 0.0), upper=struct.pack("<d", 1.0), field_id=2)
     assert may(BoundLiteral("eq", DOUBLE, -0.0), file)
     assert may(BoundLiteral("lt_eq", DOUBLE, -0.0), file)
@@ -308,7 +308,7 @@ def test_a_lower_bound_of_positive_zero_holds_negative_zero() -> None:
 def test_bounds_written_before_a_promotion_are_read_by_length(
     type_: Any, bound: bytes, literal: Any
 ) -> None:
-    """Conformance 41."""
+    """docs/conformance.md 41."""
     [column] = columns(type_)
     file = file_of(nans=0, lower=bound, upper=bound)
     assert not may(BoundLiteral("gt_eq", column, literal), file)
@@ -363,7 +363,7 @@ def test_prefixes_against_shorter_and_longer_bounds(
     must_start: bool,
     must_not: bool,
 ) -> None:
-    """Conformance 48."""
+    """docs/conformance.md 48."""
     file = file_of(lower=lower, upper=upper, field_id=3)
     starts, starts_not = (
         BoundLiteral("starts_with", TEXT, prefix),
@@ -397,7 +397,7 @@ def summary_matches(leaf: Predicate, column: BoundColumn, summary: PartitionFiel
 
 
 def test_no_bounds_mean_only_nulls_or_nans() -> None:
-    """Conformance 47."""
+    """docs/conformance.md 47."""
     nulls = PartitionFieldSummary(contains_null=True, contains_nan=False)
     assert not summary_matches(BoundLiteral("eq", INT, 5), INT, nulls)
     assert not summary_matches(BoundUnary("not_null", INT), INT, nulls)
@@ -415,7 +415,7 @@ def test_interop_a_summary_without_bounds_nulls_and_nans_is_unknown() -> None:
 
 
 def test_nan_bounds_in_summaries_are_unknown() -> None:
-    """Conformance 42."""
+    """docs/conformance.md 42."""
     nan = struct.pack("<d", NAN)
     summary = PartitionFieldSummary(
         contains_null=False, contains_nan=False, lower_bound=nan, upper_bound=nan

@@ -112,7 +112,7 @@ def storable(type_: Type, value: Any) -> bool:
 def partition_values(
     column: BoundColumn, transform: Transform, partition: StructType, value: Any
 ) -> list[Any] | None:
-    """What writers may have stored for the value; None where no writer can (conformance 53)."""
+    """What writers may store for the value; None where none can (docs/conformance.md 53)."""
     t = apply_transform(transform, column.type, value)
     if t is None:
         return [None]
@@ -203,7 +203,7 @@ DAY = 20_454  # 2026-01-01
 
 
 def test_a_range_through_day_keeps_the_day_of_the_literal() -> None:
-    """Conformance 58."""
+    """docs/conformance.md 58."""
     ts = datetime(2026, 1, 1, 12)
     assert project(TimestampType(), DayTransform(), "gt", ts) == ("gt_eq", DAY)
     assert project(TimestampType(), DayTransform(), "lt", ts) == ("lt_eq", DAY)
@@ -233,7 +233,7 @@ def test_day_results_are_dates_and_day_of_a_date_is_exact() -> None:
 
 @pytest.mark.parametrize("transform", [HourTransform(), DayTransform(), YearTransform()])
 def test_files_that_stored_0_for_1969_are_kept(transform: Transform) -> None:
-    """Conformance 55."""
+    """docs/conformance.md 55."""
     last_of_1969 = "1969-12-31 23:59:59.999999"
     assert project(TimestampType(), transform, "eq", last_of_1969) == ("in", {-1, 0})
     assert project(TimestampType(), transform, "lt_eq", last_of_1969) == ("lt_eq", 0)
@@ -246,7 +246,7 @@ def test_files_that_stored_0_for_1969_are_kept(transform: Transform) -> None:
 
 
 def test_bucket_projects_only_equality() -> None:
-    """Conformance 58."""
+    """docs/conformance.md 58."""
     bucket = BucketTransform(16)
     assert project(IntegerType(), bucket, "eq", 34) == ("eq", 3)
     assert project(IntegerType(), bucket, "lt", 34) == ("not_null", None)
@@ -287,7 +287,7 @@ def test_truncate_projects_numbers_and_prefixes() -> None:
 
 
 def test_truncating_next_to_the_smallest_int_says_only_not_null() -> None:
-    """Conformance 53."""
+    """docs/conformance.md 53."""
     smallest = -(2**31)
     assert project(IntegerType(), TruncateTransform(10), "eq", smallest) == ("not_null", None)
     found = project(IntegerType(), TruncateTransform(10), "lt", smallest + 1, strict=True)
@@ -326,7 +326,7 @@ def test_several_fields_of_one_column_are_all_used() -> None:
 
 
 def test_a_promoted_source_is_projected_with_its_current_type() -> None:
-    """Conformance 57."""
+    """docs/conformance.md 57."""
     # written as int, read as long: literals beyond int still compare
     assert project(LongType(), TruncateTransform(100), "lt_eq", 2**40) == (
         "lt_eq",

@@ -134,14 +134,14 @@ def partitioned(*types: PrimitiveType) -> Snapshot:
 
 
 def test_equality_deletes_apply_to_strictly_older_data() -> None:
-    """Conformance 22."""
+    """docs/conformance.md 22."""
     data = [at(n, a_file(f"d{n}")) for n in (1, 2, 3)]
     matches = unpartitioned().match(data, [at(2, equality("e"))])
     assert matches == {"d1": {"e"}}
 
 
 def test_position_deletes_apply_to_data_of_the_same_commit_too() -> None:
-    """Conformance 22."""
+    """docs/conformance.md 22."""
     data = [at(n, a_file(f"d{n}")) for n in (1, 2, 3)]
     matches = unpartitioned().match(data, [at(2, deletes("p", POSITION))])
     assert matches == {"d1": {"p"}, "d2": {"p"}}
@@ -156,7 +156,7 @@ def test_vectors_apply_to_the_file_they_name() -> None:
 
 
 def test_equality_deletes_of_an_unpartitioned_spec_are_global() -> None:
-    """Conformance 23."""
+    """docs/conformance.md 23."""
     schema, spec = identity_table(LongType())
     field = spec.fields[0]
     void = PartitionSpec(
@@ -179,7 +179,7 @@ def test_position_deletes_of_an_unpartitioned_spec_are_not_global() -> None:
 
 
 def test_deletes_stay_in_their_spec_and_partition() -> None:
-    """Conformance 24 and 25."""
+    """docs/conformance.md 24 and 25."""
     snapshot = partitioned(LongType())
     data = [
         at(1, a_file("a", partition=(1,))),
@@ -195,7 +195,7 @@ def test_deletes_stay_in_their_spec_and_partition() -> None:
 
 
 def test_partitions_are_equal_as_the_specification_says() -> None:
-    """Conformance 26."""
+    """docs/conformance.md 26."""
     snapshot = partitioned(DoubleType(), LongType())
     other_nan = struct.unpack("<d", struct.pack("<Q", 0x7FF8000000000001))[0]
     values = {"nan": math.nan, "zero": 0.0, "minus": -0.0, "null": None}
@@ -220,7 +220,7 @@ def test_partitions_are_equal_as_the_specification_says() -> None:
     ],
 )
 def test_a_delete_that_names_a_file_elsewhere_is_damage(delete: DataFile) -> None:
-    """Conformance 25."""
+    """docs/conformance.md 25."""
     data = [at(1, a_file("d", partition=(1,)))]
     with pytest.raises(InvalidMetadataError, match=r"v.* names d, which is of another partition"):
         partitioned(LongType()).match(data, [at(2, delete)])
@@ -233,7 +233,7 @@ def test_bounds_that_name_a_file_elsewhere_only_do_not_apply() -> None:
 
 
 def test_a_vector_replaces_position_deletes() -> None:
-    """Conformance 32."""
+    """docs/conformance.md 32."""
     data = [at(1, a_file("a")), at(1, a_file("b"))]
     delete = [
         at(2, deletes("p", POSITION)),
@@ -245,14 +245,14 @@ def test_a_vector_replaces_position_deletes() -> None:
 
 
 def test_two_vectors_of_a_file_are_damage() -> None:
-    """Conformance 33."""
+    """docs/conformance.md 33."""
     delete = [at(2, vector("v", "a")), at(3, vector("w", "a", 30))]
     with pytest.raises(InvalidMetadataError, match=r"a has two deletion vectors.*v at.*w at"):
         unpartitioned().match([at(1, a_file("a"))], delete)
 
 
 def test_position_deletes_of_one_file_by_name_or_by_bounds() -> None:
-    """Conformance 37."""
+    """docs/conformance.md 37."""
     data = [at(1, a_file(p)) for p in ("a", "b")]
     delete = [
         at(2, deletes("named", POSITION, referenced_data_file="a")),
@@ -266,7 +266,7 @@ def test_position_deletes_of_one_file_by_name_or_by_bounds() -> None:
 
 
 def test_bounds_of_paths_narrow_and_need_not_be_whole() -> None:
-    """Conformance 37."""
+    """docs/conformance.md 37."""
     data = [at(1, a_file(p)) for p in ("data/1", "data/2", "data/3")]
     delete = [
         at(2, deletes("two", POSITION, **between("data/2", "data/3"))),
@@ -288,7 +288,7 @@ def test_bounds_of_paths_narrow_and_need_not_be_whole() -> None:
     ],
 )
 def test_a_vector_must_say_where_it_is(damaged: DataFile, missing: str) -> None:
-    """Conformance 35."""
+    """docs/conformance.md 35."""
     with pytest.raises(InvalidMetadataError, match=f"v: a deletion vector must have {missing}"):
         unpartitioned().match([at(1, a_file("a"))], [at(2, damaged)])
 

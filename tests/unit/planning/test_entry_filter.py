@@ -158,7 +158,7 @@ def test_bounds_decode_like_one_bound(data: st.DataObject) -> None:
 def test_bounds_written_before_a_promotion_are_read(
     type_: PrimitiveType, bound: bytes, value: Any
 ) -> None:
-    """Conformance 41."""
+    """docs/conformance.md 41."""
     assert decode_bounds(pa.array([bound, None]), type_).to_pylist() == [value, None]
 
 
@@ -168,7 +168,7 @@ def test_a_date_beyond_the_promoted_type_is_unknown() -> None:
 
 
 def test_decimal_bounds_have_any_width() -> None:
-    """Conformance 45."""
+    """docs/conformance.md 45."""
     bounds = pa.array(
         [b"\x00", b"\x7f", b"\x00\x80", b"\x80", b"\xff" * 16, b"\x00" * 15 + b"\x05"]
     )

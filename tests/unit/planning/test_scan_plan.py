@@ -173,7 +173,7 @@ def test_partitions_that_prove_the_predicate_need_no_row_filter() -> None:
 
 
 def test_an_unknown_spec_is_refused() -> None:
-    """Conformance 10."""
+    """docs/conformance.md 10."""
     io = MemoryFileIO()
     manifest = replace(numbered(io, "a", 1), partition_spec_id=8)
     with pytest.raises(InvalidMetadataError, match=r"a\.avro: partition spec 8 is not in"):
@@ -195,7 +195,7 @@ def test_manifests_without_live_files_are_skipped() -> None:
 
 
 def test_a_v1_manifest_without_counts_is_read() -> None:
-    """Conformance 9."""
+    """docs/conformance.md 9."""
     io = MemoryFileIO()
     manifest = replace(numbered(io, "a", 1, 2), added_files_count=None, existing_files_count=None)
     planned = plan(io, [manifest], LiteralPredicate("eq", "c1", 2))
@@ -268,7 +268,7 @@ def with_bounds(path: str, low: int | None, high: int | None, **values: Any) -> 
 
 
 def test_equality_deletes_are_left_out_by_sound_bounds_only() -> None:
-    """Conformance 31."""
+    """docs/conformance.md 31."""
     io = MemoryFileIO()
     data = [
         with_bounds("low", 1, 5),
@@ -377,7 +377,7 @@ def files_with_rows(draw: DrawFn) -> tuple[PartitionSpec, list[tuple[DataFile, l
 def test_no_file_with_a_matching_row_is_pruned(
     groups: list[tuple[PartitionSpec, list[tuple[DataFile, list[Row]]]]], predicate: Predicate
 ) -> None:
-    """Conformance 57."""
+    """docs/conformance.md 57."""
     io = MemoryFileIO()
     manifests = []
     matching = set()
@@ -412,7 +412,7 @@ def test_partitions_of_zeros_stay_apart() -> None:
 
 
 def test_a_partition_of_a_dropped_column_still_plans() -> None:
-    """Conformance 63."""
+    """docs/conformance.md 63."""
     io = MemoryFileIO()
     manifests = [numbered(io, "a", 1, 2)]
     left = Schema(fields=(NestedField(field_id=2, name="c2", type=StringType()),), schema_id=1)

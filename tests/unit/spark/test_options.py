@@ -73,6 +73,7 @@ def test_several_paths_are_refused() -> None:
         ({"case-sensitive": "maybe"}, "true or false"),
         ({"read.parquet.verify-checksum": "yes"}, "true or false"),
         ({"columns": "a,,b"}, "empty item"),
+        ({"columns": "a,`b"}, "a backtick is not closed"),
         ({"snapshot-id": "1", "branch": "b"}, "one snapshot"),
         ({"as-of-timestamp": "1", "timestampAsOf": "2020-01-01"}, "both given"),
         ({"timestampAsOf": "yesterday"}, "not a point in time"),

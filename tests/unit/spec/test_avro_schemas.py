@@ -182,7 +182,7 @@ def test_records_have_the_names_java_gives_them() -> None:
     ],
 )
 def test_primitive_types(type_: PrimitiveType, avro: Any) -> None:
-    """Conformance 80 and 81."""
+    """docs/conformance.md 80 and 81."""
     optional = NestedField(field_id=1, name="a", type=type_)
     required = NestedField(field_id=2, name="b", type=type_, required=True)
     first, second = (
@@ -196,7 +196,7 @@ def test_primitive_types(type_: PrimitiveType, avro: Any) -> None:
     ("precision", "size"), [(1, 1), (2, 1), (3, 2), (9, 4), (10, 5), (18, 8), (19, 9), (38, 16)]
 )
 def test_decimals_take_the_least_bytes(precision: int, size: int) -> None:
-    """Conformance 77."""
+    """docs/conformance.md 77."""
     assert decimal_bytes(precision) == size
 
 
@@ -243,7 +243,7 @@ def test_a_named_type_is_defined_once() -> None:
 
 
 def test_original_names_are_kept_beside_sanitised_ones() -> None:
-    """Conformance 82."""
+    """docs/conformance.md 82."""
     field = NestedField(field_id=1, name="a.b", type=LongType())
     (avro,) = record_schema(StructType((field,)), "r")["fields"]
     assert (avro["name"], avro["iceberg-field-name"]) == ("a_x2Eb", "a.b")
@@ -279,7 +279,7 @@ def test_original_names_are_kept_beside_sanitised_ones() -> None:
     ],
 )
 def test_defaults_become_avro_defaults(type_: Type, default: Any, avro: Any) -> None:
-    """Conformance 71."""
+    """docs/conformance.md 71."""
     field = NestedField(field_id=1, name="a", type=type_, initial_default=default)
     (avro_field,) = record_schema(StructType((field,)), "r")["fields"]
     assert avro_field["default"] == avro

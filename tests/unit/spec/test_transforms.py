@@ -63,13 +63,13 @@ DAY_US = 86_400_000_000
     ],
 )
 def test_truncate(source: Type, width: int, value: Any, expected: Any) -> None:
-    # conformance 53, 54; the smallest int must not wrap around
+    # docs/conformance.md 53, 54; the smallest int must not wrap around
     assert apply_transform(TruncateTransform(width), source, value) == expected
 
 
 @pytest.mark.parametrize("source", [TimestampType(), TimestamptzType()])
 def test_time_transforms_floor_before_1970(source: Type) -> None:
-    # conformance 55: 1969-12-31T23:59:59.999999
+    # docs/conformance.md 55: 1969-12-31T23:59:59.999999
     for transform in (YearTransform(), MonthTransform(), DayTransform(), HourTransform()):
         assert apply_transform(transform, source, -1) == -1
         assert apply_transform(transform, source, 0) == 0

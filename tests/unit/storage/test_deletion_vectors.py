@@ -1,4 +1,4 @@
-"""Deletion vectors: bytes, masks, files. Conformance 35 and 36."""
+"""Deletion vectors: bytes, masks, files. docs/conformance.md 35 and 36."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_offsets_and_sizes_that_are_wrong_are_typed_errors(offset: int, size: in
         read_deletion_vector(io, "dv.bin", offset, size, None, "t")
 
 
-# conformance 35
+# docs/conformance.md 35
 def test_a_cardinality_that_is_not_the_entry_s_is_an_error() -> None:
     io = MemoryFileIO()
     io.write_bytes("dv.bin", GOOD)

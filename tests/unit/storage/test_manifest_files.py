@@ -130,7 +130,7 @@ def test_a_list_reads_back_as_it_was_assigned() -> None:
 
 
 def test_older_manifests_keep_their_numbers() -> None:
-    """Conformance 8."""
+    """docs/conformance.md 8."""
     old = a_manifest(
         "old", sequence_number=2, min_sequence_number=1, added_snapshot_id=3, first_row_id=40
     )
@@ -142,7 +142,7 @@ def test_older_manifests_keep_their_numbers() -> None:
 
 
 def test_row_ids_of_the_specification_example() -> None:
-    """Conformance 16."""
+    """docs/conformance.md 16."""
     manifests = [
         a_manifest("existing", sequence_number=1, added_snapshot_id=3, first_row_id=925),
         a_manifest("added1", added_rows_count=100, existing_rows_count=25),
@@ -155,7 +155,7 @@ def test_row_ids_of_the_specification_example() -> None:
 
 
 def test_delete_manifests_get_no_row_id() -> None:
-    """Conformance 17."""
+    """docs/conformance.md 17."""
     io = MemoryFileIO()
     delete = a_manifest("d", content=ManifestContent.DELETES, added_rows_count=7)
     written = write_list(io, [delete, a_manifest("a")])
@@ -164,7 +164,7 @@ def test_delete_manifests_get_no_row_id() -> None:
 
 
 def test_data_manifests_from_before_v3_get_row_ids() -> None:
-    """Conformance 18."""
+    """docs/conformance.md 18."""
     old = a_manifest("old", sequence_number=1, added_snapshot_id=3, existing_rows_count=5)
     written = write_list(MemoryFileIO(), [old], first_row_id=0)
     assert written.manifests[0].first_row_id == 0
@@ -178,7 +178,7 @@ def test_before_v3_nothing_is_assigned() -> None:
 
 
 def test_a_retry_changes_the_list_only() -> None:
-    """Conformance 7."""
+    """docs/conformance.md 7."""
     io = MemoryFileIO()
     manifest = write_entries(io, [added(a_file())])
     before = io.read_bytes("m.avro")
@@ -235,7 +235,7 @@ def test_key_values_of_a_list() -> None:
 
 
 def test_v1_lists_have_no_numbers_and_may_have_no_counts() -> None:
-    """Conformance 9."""
+    """docs/conformance.md 9."""
     io = MemoryFileIO()
     written = write_list(
         io,
@@ -286,7 +286,7 @@ def test_counts_and_the_least_sequence_number_of_live_files() -> None:
 
 
 def test_key_values_of_a_manifest() -> None:
-    """Conformance 12."""
+    """docs/conformance.md 12."""
     io = MemoryFileIO()
     schema, spec = identity_table(LongType())
     write_entries(
@@ -315,7 +315,7 @@ def test_key_values_of_a_manifest() -> None:
 
 
 def test_a_manifest_tells_its_own_schema_and_spec() -> None:
-    """Conformance 10."""
+    """docs/conformance.md 10."""
     io = MemoryFileIO()
     schema, spec = identity_table(LongType(), StringType(), spec_id=6)
     write_entries(io, [], schema=schema, spec=spec, partition_type=partition_type(spec, [schema]))
@@ -328,7 +328,7 @@ def test_a_manifest_tells_its_own_schema_and_spec() -> None:
 def test_entries_of_older_snapshots_must_bring_their_numbers(
     entry: ManifestEntry,
 ) -> None:
-    """Conformance 4."""
+    """docs/conformance.md 4."""
     with pytest.raises(InvalidRequestError, match="must bring its snapshot id"):
         write_entries(MemoryFileIO(), [replace(entry, sequence_number=None)])
 
@@ -346,7 +346,7 @@ def test_a_manifest_holds_one_content_and_one_spec() -> None:
 
 
 def test_a_v1_snapshot_may_list_its_manifests_itself() -> None:
-    """Conformance 86."""
+    """docs/conformance.md 86."""
     io = MemoryFileIO()
     write_entries(io, [added(a_file())], format_version=1)
     snapshot = Snapshot(snapshot_id=3, timestamp_ms=0, manifests=("m.avro",))
@@ -386,7 +386,7 @@ def summary_of(type_: Any, *values: Any) -> PartitionFieldSummary:
 
 
 def test_summaries_of_zeros_keep_their_sign() -> None:
-    """Conformance 43."""
+    """docs/conformance.md 43."""
     for values in ([0.0, -0.0], [-0.0, 0.0]):
         summary = summary_of(DoubleType(), *values)
         assert summary.lower_bound == struct.pack("<d", -0.0)
@@ -421,7 +421,7 @@ def test_uuids_that_java_orders_otherwise_are_not_summarised() -> None:
 
 
 def test_summaries_of_nulls_and_nans() -> None:
-    """Conformance 47."""
+    """docs/conformance.md 47."""
     nan = summary_of(DoubleType(), math.nan, math.nan)
     assert nan == PartitionFieldSummary(contains_null=False, contains_nan=True)
     null = summary_of(LongType(), None)

@@ -179,7 +179,7 @@ def test_both_decoders_give_the_same_table(data: st.DataObject, version: int) ->
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "zstd"])
 def test_all_codecs_are_readable(codec: str, decoder: Decoder) -> None:
-    """Conformance 13."""
+    """docs/conformance.md 13."""
     io = MemoryFileIO()
     manifest = listed(io, [added(a_file(str(i))) for i in range(50)], codec=codec)
     table = read_entries(io, manifest, NO_PARTITION, decoder=decoder)
@@ -204,7 +204,7 @@ def test_metrics_of_chosen_fields_are_columns() -> None:
 
 
 def test_an_added_file_may_bring_an_older_data_sequence_number() -> None:
-    """Conformance 6."""
+    """docs/conformance.md 6."""
     io = MemoryFileIO()
     manifest = listed(io, [added(a_file("a"), sequence_number=2), added(a_file("b"))])
     table = read_entries(io, manifest, NO_PARTITION)
@@ -214,7 +214,7 @@ def test_an_added_file_may_bring_an_older_data_sequence_number() -> None:
 
 
 def test_row_ids_are_inherited_in_order() -> None:
-    """Conformance 14."""
+    """docs/conformance.md 14."""
     io = MemoryFileIO()
     manifest = listed(
         io,
@@ -232,7 +232,7 @@ def test_row_ids_are_inherited_in_order() -> None:
 
 
 def test_without_a_first_row_id_of_the_manifest_there_are_none() -> None:
-    """Conformance 15."""
+    """docs/conformance.md 15."""
     io = MemoryFileIO()
     manifest = listed(io, [existing(a_file("a", first_row_id=800))], format_version=3)
     table = read_entries(io, replace(manifest, first_row_id=None), NO_PARTITION)
@@ -240,7 +240,7 @@ def test_without_a_first_row_id_of_the_manifest_there_are_none() -> None:
 
 
 def test_delete_files_have_no_row_ids() -> None:
-    """Conformance 17."""
+    """docs/conformance.md 17."""
     io = MemoryFileIO()
     delete = a_file("d", content=FileContent.POSITION_DELETES, first_row_id=3)
     manifest = listed(io, [added(delete)], format_version=3, content=ManifestContent.DELETES)
@@ -293,7 +293,7 @@ def raw_entry(version: int = 2, status: int = 1, **file: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_v1_manifests_have_sequence_number_zero_and_data(decoder: Decoder) -> None:
-    """Conformance 3."""
+    """docs/conformance.md 3."""
     io = MemoryFileIO()
     schema = manifest_entry_schema(NO_PARTITION, 1)
     manifest = write_raw(io, schema, [raw_entry(status=0), raw_entry(status=1)])
@@ -305,7 +305,7 @@ def test_v1_manifests_have_sequence_number_zero_and_data(decoder: Decoder) -> No
 
 @pytest.mark.parametrize("status", [EntryStatus.EXISTING, EntryStatus.DELETED])
 def test_only_added_entries_inherit_sequence_numbers(status: EntryStatus) -> None:
-    """Conformance 1."""
+    """docs/conformance.md 1."""
     io = MemoryFileIO()
     schema = manifest_entry_schema(NO_PARTITION, 2)
     manifest = write_raw(io, schema, [raw_entry(status=status)])
@@ -315,7 +315,7 @@ def test_only_added_entries_inherit_sequence_numbers(status: EntryStatus) -> Non
 
 @pytest.mark.parametrize("status", [0, 1, 2])
 def test_any_entry_inherits_the_snapshot_id(status: int) -> None:
-    """Conformance 2."""
+    """docs/conformance.md 2."""
     io = MemoryFileIO()
     schema = manifest_entry_schema(NO_PARTITION, 2)
     record = raw_entry(status=status) | {
@@ -364,7 +364,7 @@ def renamed(record: Any, schema: Any) -> Any:
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_fields_are_found_by_id_whatever_their_name(decoder: Decoder) -> None:
-    """Conformance 11."""
+    """docs/conformance.md 11."""
     io = MemoryFileIO()
     schema = manifest_entry_schema(NO_PARTITION, 2)
     record = raw_entry(
@@ -389,7 +389,7 @@ def test_fields_are_found_by_id_whatever_their_name(decoder: Decoder) -> None:
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("logical", [True, False])
 def test_days_read_the_same_with_and_without_date(logical: bool, decoder: Decoder) -> None:
-    """Conformance 56."""
+    """docs/conformance.md 56."""
     io = MemoryFileIO()
     type_ = StructType((NestedField(field_id=1000, name="d", type=DateType()),))
     written = type_ if logical else StructType((replace(type_.fields[0], type=IntegerType()),))
@@ -459,7 +459,7 @@ def test_a_partition_field_written_as_null_is_null() -> None:
     ],
 )
 def test_values_of_unknown_type_are_kept_as_they_are(written: PrimitiveType, value: Any) -> None:
-    """Conformance 26."""
+    """docs/conformance.md 26."""
     io = MemoryFileIO()
     schema = StructType((NestedField(field_id=1000, name="d", type=written),))
     manifest = write_raw(io, manifest_entry_schema(schema, 2), [raw_entry(partition={"d": value})])
@@ -486,7 +486,7 @@ def test_void_may_be_stored_as_int_whatever_its_source(
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_names_avro_does_not_allow_are_sanitised(decoder: Decoder) -> None:
-    """Conformance 82."""
+    """docs/conformance.md 82."""
     io = MemoryFileIO()
     names = ["a.b", "1a", "id:foo", "\U0001f600", "a_x2Eb", ""]
     fields = [
@@ -531,7 +531,7 @@ def test_a_manifest_without_data_files_is_damage() -> None:
 
 
 def test_metrics_are_lists_of_records_with_the_map_type() -> None:
-    """Conformance 13."""
+    """docs/conformance.md 13."""
     text = json.dumps(manifest_entry_schema(NO_PARTITION, 3))
     for ids in ("k117_v118", "k119_v120", "k121_v122", "k138_v139", "k126_v127", "k129_v130"):
         assert f'"logicalType": "map", "items": {{"type": "record", "name": "{ids}"' in text

@@ -87,7 +87,7 @@ def test_vectors_replace_vectors_and_share_a_file() -> None:
     ]
     assert ids(table) == [0, 2, 3, 4, 5, 6, 7, 9, 11]
     written = delete(table, {first: {0}, second: {3}}, "two")
-    # at most one vector per data file, with all that was deleted before (conformance 32, 33)
+    # one vector per data file, with all that was deleted before (docs/conformance.md 32, 33)
     assert {f.referenced_data_file: f.record_count for f in written.delete_files} == {
         first: 2,
         second: 1,
@@ -108,7 +108,7 @@ def test_a_file_without_rows_is_dropped(version: int) -> None:
     first, second, _ = (t.file_path for t in files(table))
     delete(table, {first: {0, 1}, second: {2}}, "one")
     written = delete(table, {first: {2, 3}}, "two")
-    # with its deletes (conformance 39)
+    # with its deletes (docs/conformance.md 39)
     assert (written.delete_files, written.removed_data_paths) == ((), frozenset({first}))
     assert ids(table) == [4, 5, 7, 8, 9, 10, 11]
     assert [f.referenced_data_file for f in live_deletes(table)] == [second]
@@ -120,7 +120,7 @@ def test_position_deletes_of_one_file_each_are_merged() -> None:
     written = delete(table, {first: {1}, second: {3}, third: {0}}, "one")
     assert [f.referenced_data_file for f in written.delete_files] == sorted([first, second, third])
     for f in written.delete_files:
-        # found by exact bounds too (conformance 37)
+        # found by exact bounds too (docs/conformance.md 37)
         path = str(f.referenced_data_file).encode()
         assert f.lower_bounds is not None
         assert f.lower_bounds[DELETE_FILE_PATH.field_id] == path
@@ -144,7 +144,7 @@ def test_position_deletes_by_partition_then_vectors() -> None:
     table.update_properties().set({"format-version": "3"}).commit()
     written = delete(table, {first: {0}, third: {1}}, "three")
     # a vector says all that the position deletes of its file say; a file that others need stays
-    # (conformance 32, 34)
+    # (docs/conformance.md 32, 34)
     assert {f.referenced_data_file: f.record_count for f in written.delete_files} == {
         first: 3,
         third: 2,
