@@ -46,7 +46,7 @@ class OracleLake(Lake):
     oracle: Oracle | None = None
     attempt: str = ""
 
-    def named(self, name: str) -> TableIdentifier:
+    def identifier_of(self, name: str) -> TableIdentifier:
         return TableIdentifier(namespace=("stopped",), name=f"{self.attempt}_{name}")
 
     def open(self) -> tuple[Catalog, FileIO]:
