@@ -39,6 +39,7 @@ _OTHERS = (
     "org.apache.arrow:arrow-vector",
     "org.apache.avro:avro",
     "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
     "org.apache.logging.log4j:log4j-api",
     "org.apache.logging.log4j:log4j-core",
     "org.apache.parquet:parquet-column",
