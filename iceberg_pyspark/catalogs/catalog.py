@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.commits.requirements import TableRequirement
@@ -42,6 +42,23 @@ class LoadedTable:
     metadata: TableMetadata
     metadata_location: str
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTablePlace:
+    """Where a table goes that is not created yet, and the storage properties to write there."""
+
+    location: str
+    config: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@runtime_checkable
+class PlacingCatalog(Protocol):
+    """A catalog whose server says where a new table goes, and may vend credentials for it."""
+
+    def place_table(self, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
+        """The place of a new table, `location` where one is asked for."""
+        ...
 
 
 def check_same_table(loaded: LoadedTable, current: LoadedTable) -> LoadedTable:

@@ -1,13 +1,14 @@
 """A catalog that is a folder tree: Java HadoopCatalog's `<warehouse>/<namespace>/<table>`.
 
-Only for local file systems: there a name can be taken exclusively and folders exist. How a table
-is read and committed is `hadoop_tables.py`. A folder is a table if its `metadata` folder holds a
+For local file systems and object stores: there a name can be taken exclusively. How a table is read
+and committed is `hadoop_tables.py`. A folder is a table if its `metadata` folder holds a
 version; with other files in that folder it is what a dropped table or an interrupted create left;
 every other folder is a namespace.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -36,13 +37,10 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.redaction import redact_text
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.folders import (
-    create_folder,
-    folder_exists,
-    list_folder,
-    remove_empty_folder,
-)
 from iceberg_pyspark.storage.local import is_local
+from iceberg_pyspark.storage.object_folders import Folders, LocalFolders, ObjectFolders
+from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.object_stores import is_object
 
 _DATA = "data"
 _METADATA = "metadata"
@@ -56,13 +54,18 @@ class FilesystemCatalog(CommittingCatalog):
     ) -> None:
         warehouse = required_property(name, properties, WAREHOUSE, "the folder of its tables")
         self._warehouse = absolute_location(warehouse)
-        if not is_local(self._warehouse):
+        if not is_local(self._warehouse) and not is_object(self._warehouse):
             raise UnsupportedFeatureError(
-                f"catalog '{name}' of type hadoop works on local folders only, not on "
-                f"{self._warehouse}; use a catalog of "
+                f"catalog '{name}' of type hadoop works in local folders and object stores, not on "
+                f"{self._warehouse}, where no name can be taken exclusively; use a catalog of "
                 "type sql with this warehouse"
             )
         super().__init__(name, {**properties, WAREHOUSE: self._warehouse}, io)
+        self._folders: Folders = (
+            LocalFolders()
+            if is_local(self._warehouse)
+            else ObjectFolders(ObjectStoreFileIO(dict(self._config)))
+        )
 
     def __repr__(self) -> str:
         return f"FilesystemCatalog({self._name!r}, {redact_text(self._warehouse)!r})"
@@ -72,7 +75,9 @@ class FilesystemCatalog(CommittingCatalog):
         self._require_namespace(parent)
         folder = self._folder(parent)
         return [
-            (*parent, name) for name in _visible_folders(folder) if not _is_used(f"{folder}/{name}")
+            (*parent, name)
+            for name in self._visible_folders(folder)
+            if not self._is_used(f"{folder}/{name}")
         ]
 
     def create_namespace(
@@ -84,8 +89,11 @@ class FilesystemCatalog(CommittingCatalog):
             raise self._no_properties()
         for depth in range(1, len(namespace)):
             self._refuse_table_folder(namespace[:depth])
+        for depth in range(1, len(namespace)):
+            with contextlib.suppress(FileAlreadyExistsError):
+                self._folders.create(self._folder(namespace[:depth]))
         try:
-            create_folder(self._folder(namespace))
+            self._folders.create(self._folder(namespace))
         except FileAlreadyExistsError as e:
             self._refuse_table_folder(namespace)
             raise NamespaceAlreadyExistsError(
@@ -96,7 +104,7 @@ class FilesystemCatalog(CommittingCatalog):
         """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`: any file counts."""
         check_namespace(namespace)
         self._require_namespace(namespace)
-        if not remove_empty_folder(self._folder(namespace)):
+        if not self._folders.remove_empty(self._folder(namespace)):
             raise NamespaceNotEmptyError(
                 f"namespace {'.'.join(namespace)} still holds tables, namespaces or files of "
                 "dropped tables "
@@ -108,7 +116,7 @@ class FilesystemCatalog(CommittingCatalog):
         if not namespace:
             return True
         folder = self._folder(namespace)
-        return folder_exists(folder) and not _is_used(folder)
+        return self._folders.exists(folder) and not self._is_used(folder)
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
         """Its folder as `location`. Raises `NoSuchNamespaceError`."""
@@ -128,14 +136,13 @@ class FilesystemCatalog(CommittingCatalog):
         folder = self._folder(namespace)
         return [
             TableIdentifier(namespace=namespace, name=name)
-            for name in _visible_folders(folder)
-            if any(map(is_version_file, list_folder(f"{folder}/{name}/metadata")[1]))
+            for name in self._visible_folders(folder)
+            if self._is_table(f"{folder}/{name}")
         ]
 
     def table_exists(self, identifier: TableIdentifier) -> bool:
         """Whether the table is there."""
-        folder = self.default_table_location(identifier)
-        return any(map(is_version_file, list_folder(f"{folder}/metadata")[1]))
+        return self._is_table(self.default_table_location(identifier))
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """Raises `NoSuchTableError`."""
@@ -148,7 +155,7 @@ class FilesystemCatalog(CommittingCatalog):
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
         folder = self.default_table_location(identifier)
         self._require_namespace(identifier.namespace)
-        if folder_exists(folder) and not _is_used(folder) and not _is_free(folder):
+        if self._folders.exists(folder) and not self._is_used(folder) and not self._is_free(folder):
             raise TableAlreadyExistsError(
                 f"{identifier} is already a namespace of catalog '{self._name}'"
             )
@@ -215,7 +222,7 @@ class FilesystemCatalog(CommittingCatalog):
 
     def _refuse_table_folder(self, namespace: Namespace) -> None:
         folder = self._folder(namespace)
-        if _is_used(folder):
+        if self._is_used(folder):
             raise NamespaceAlreadyExistsError(
                 f"{'.'.join(namespace)} cannot be a namespace of catalog '{self._name}': folder "
                 f"{folder} holds a "
@@ -234,26 +241,27 @@ class FilesystemCatalog(CommittingCatalog):
             "are folders"
         )
 
+    def _visible_folders(self, folder: str) -> list[str]:
+        return [name for name in self._folders.list(folder)[0] if not name.startswith(".")]
 
-def _visible_folders(folder: str) -> list[str]:
-    return [name for name in list_folder(folder)[0] if not name.startswith(".")]
+    def _is_table(self, folder: str) -> bool:
+        return any(map(is_version_file, self._folders.list(f"{folder}/{_METADATA}")[1]))
 
+    def _is_used(self, folder: str) -> bool:
+        """Whether a folder is a table's, or holds what is left of one."""
+        return bool(self._folders.list(f"{folder}/{_METADATA}")[1])
 
-def _is_used(folder: str) -> bool:
-    """Whether a folder is a table's, or holds what is left of one."""
-    return bool(list_folder(f"{folder}/metadata")[1])
+    def _is_free(self, folder: str) -> bool:
+        """Whether a table may begin in a folder: nothing but a table has ever been in it.
 
-
-def _is_free(folder: str) -> bool:
-    """Whether a table may begin in a folder: nothing but a table has ever been in it.
-
-    It is empty, or holds the table's first data files, since a job that creates its table writes
-    the files first, or what is left of a table whose files were all removed. A namespace can hold a
-    table or a namespace called `data` or `metadata` too, but no data files there.
-    """
-    folders, files = list_folder(folder)
-    if files or not {*folders} <= {_DATA, _METADATA} or any(list_folder(f"{folder}/{_METADATA}")):
-        return False
-    data = f"{folder}/{_DATA}"
-    below = [f"{data}/{name}" for name in list_folder(data)[0]]
-    return not any(map(_is_used, (data, *below)))
+        It is empty, or holds the table's first data files, since a job that creates its table
+        writes the files first, or what is left of a table whose files were all removed. A namespace
+        can hold a table or a namespace called `data` or `metadata` too, but no data files there.
+        """
+        folders, files = self._folders.list(folder)
+        metadata = self._folders.list(f"{folder}/{_METADATA}")
+        if files or not {*folders} <= {_DATA, _METADATA} or any(metadata):
+            return False
+        data = f"{folder}/{_DATA}"
+        below = [f"{data}/{name}" for name in self._folders.list(data)[0]]
+        return not any(map(self._is_used, (data, *below)))

@@ -55,6 +55,7 @@ from iceberg_pyspark.storage.metadata_files import (
     write_table_metadata,
 )
 from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.places import normalized_location
 
 _MAX_FORMAT_VERSION = 3
 
@@ -363,8 +364,6 @@ def _check(metadata: TableMetadata, location: str) -> None:
 def _same_place(a: str, b: str) -> bool:
     if a.rstrip("/") == b.rstrip("/"):
         return True
-    return (
-        is_local(a)
-        and is_local(b)
-        and os.path.realpath(local_path(a)) == os.path.realpath(local_path(b))
-    )
+    if is_local(a) and is_local(b):
+        return os.path.realpath(local_path(a)) == os.path.realpath(local_path(b))
+    return normalized_location(a.rstrip("/")) == normalized_location(b.rstrip("/"))

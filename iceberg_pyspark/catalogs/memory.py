@@ -8,9 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_namespace
-from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
+from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused
 from iceberg_pyspark.errors import (
     InvalidRequestError,
@@ -20,8 +20,8 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.storage.file_io import FileIO
 
 
-class MemoryCatalog(MetastoreCatalog):
-    """Tables by name in this process; `io` None: storage is chosen by location."""
+class MemoryCatalog(MetastoreViewCatalog):
+    """Tables and views by name in this process; `io` None: storage is chosen by location."""
 
     def __init__(
         self, name: str, properties: Mapping[str, str] | None = None, *, io: FileIO | None = None
@@ -30,6 +30,7 @@ class MemoryCatalog(MetastoreCatalog):
         self._lock = threading.RLock()
         self._namespaces: dict[Namespace, dict[str, str]] = {}
         self._locations: dict[TableIdentifier, str] = {}
+        self._view_locations: dict[TableIdentifier, str] = {}
 
     def __repr__(self) -> str:
         return f"MemoryCatalog({self._name!r}, {self._properties!r})"
@@ -66,10 +67,11 @@ class MemoryCatalog(MetastoreCatalog):
         check_namespace(namespace)
         with self._lock:
             self._require_namespace(namespace)
-            if self.list_tables(namespace) or self.list_namespaces(namespace):
+            views = self.list_views(namespace)
+            if views or self.list_tables(namespace) or self.list_namespaces(namespace):
                 raise NamespaceNotEmptyError(
-                    f"namespace {'.'.join(namespace)} still holds tables or namespaces; drop them "
-                    "first"
+                    f"namespace {'.'.join(namespace)} still holds tables, views or namespaces; "
+                    "drop them first"
                 )
             del self._namespaces[namespace]
 
@@ -108,12 +110,18 @@ class MemoryCatalog(MetastoreCatalog):
     def _pointer(self, identifier: TableIdentifier) -> str | None:
         return self._locations.get(identifier)
 
+    def _publish_table(self, created: LoadedTable) -> Outcome[None]:
+        return self._publish(created.identifier, created.metadata_location)
+
     def _publish(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
         with self._lock:
-            if identifier in self._locations:
+            if identifier in self._locations or identifier in self._view_locations:
                 return Refused(self._already_exists(identifier))
             self._locations[identifier] = location
             return Done(None)
+
+    def _swap_table(self, expected: str, committed: LoadedTable) -> Outcome[None]:
+        return self._swap(committed.identifier, expected, committed.metadata_location)
 
     def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
         with self._lock:
@@ -128,9 +136,46 @@ class MemoryCatalog(MetastoreCatalog):
 
     def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
         with self._lock:
-            if target in self._locations:
+            if target in self._locations or target in self._view_locations:
                 raise self._already_exists(target)
             if source not in self._locations:
                 return False
             self._locations[target] = self._locations.pop(source)
+            return True
+
+    def list_views(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Views directly in a namespace; raises `NoSuchNamespaceError`."""
+        with self._lock:
+            self._require_namespace(namespace)
+            views = (i for i in self._view_locations if i.namespace == namespace)
+            return sorted(views, key=lambda i: i.name)
+
+    def _view_pointer(self, identifier: TableIdentifier) -> str | None:
+        return self._view_locations.get(identifier)
+
+    def _publish_view(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
+        with self._lock:
+            if identifier in self._locations or identifier in self._view_locations:
+                return Refused(self._view_already_exists(identifier))
+            self._view_locations[identifier] = location
+            return Done(None)
+
+    def _swap_view(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
+        with self._lock:
+            if self._view_locations.get(identifier) != expected:
+                return Refused(self._view_conflict(identifier))
+            self._view_locations[identifier] = new
+            return Done(None)
+
+    def _delete_view_pointer(self, identifier: TableIdentifier) -> bool:
+        with self._lock:
+            return self._view_locations.pop(identifier, None) is not None
+
+    def _rename_view_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
+        with self._lock:
+            if target in self._locations or target in self._view_locations:
+                raise self._view_already_exists(target)
+            if source not in self._view_locations:
+                return False
+            self._view_locations[target] = self._view_locations.pop(source)
             return True

@@ -5,9 +5,9 @@ Specification, "Metastore Tables". A backend stores pointers and namespaces, and
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
@@ -15,16 +15,19 @@ from iceberg_pyspark.catalogs.identifiers import check_identifier, no_such_names
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.catalogs.pointer_swap import commit_by_swap, create_by_swap
 from iceberg_pyspark.catalogs.warehouse import default_location
-from iceberg_pyspark.commits.outcomes import Outcome
+from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by, unknown
 from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
     CommitConflictError,
+    IcebergError,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
+
+_log = logging.getLogger(__name__)
 
 
 class MetastoreCatalog(CommittingCatalog):
@@ -43,11 +46,11 @@ class MetastoreCatalog(CommittingCatalog):
         """The location of a table's current metadata file; None: there is no such table."""
 
     @abstractmethod
-    def _publish(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
+    def _publish_table(self, created: LoadedTable) -> Outcome[None]:
         """Give a table its first pointer; refused where there is one."""
 
     @abstractmethod
-    def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
+    def _swap_table(self, expected: str, committed: LoadedTable) -> Outcome[None]:
         """Replace a pointer; refused with `self._conflict` where it is not `expected`."""
 
     @abstractmethod
@@ -78,8 +81,7 @@ class MetastoreCatalog(CommittingCatalog):
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
         self._require_free(identifier)
         io = self._storage(metadata.location)
-        publish = partial(self._publish, identifier)
-        return lambda: create_by_swap(io, identifier, metadata, publish, self._config)
+        return lambda: create_by_swap(io, identifier, metadata, self._publish_table, self._config)
 
     def _prepare_commit(
         self,
@@ -89,8 +91,8 @@ class MetastoreCatalog(CommittingCatalog):
     ) -> Swap:
         current = self.load_table(identifier)
         io = self._storage(current.metadata.location)
-        own, swap = own_folders(self, current), partial(self._swap, identifier)
-        return lambda: commit_by_swap(io, own, current, requirements, updates, swap)
+        own = own_folders(self, current)
+        return lambda: commit_by_swap(io, own, current, requirements, updates, self._swap_table)
 
     def drop_table(self, identifier: TableIdentifier) -> None:
         """Forget the table; its files stay. Raises `NoSuchTableError`."""
@@ -110,8 +112,41 @@ class MetastoreCatalog(CommittingCatalog):
         """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
         self._require_free(identifier)
         table = self._load(identifier, metadata_location)
-        self._publish(identifier, metadata_location).result()
+        self._publish_table(table).result()
         return table
+
+    def _outcome_of(
+        self,
+        identifier: TableIdentifier,
+        new: str,
+        cause: BaseException,
+        *,
+        expected: str | None = None,
+        refusal: IcebergError,
+    ) -> Outcome[None]:
+        """The outcome of a swap that was sent and not answered.
+
+        `refusal` is the error where the pointer has moved on from what the swap asked for, so
+        that the swap can never be applied any more.
+        """
+        not_known = unknown(f"table {identifier}", cause)
+        try:
+            location = self._pointer(identifier)
+            if location == new:
+                return Done(None)
+            if location == expected or location is None:
+                return not_known
+            log = self._load(identifier, location).metadata.metadata_log
+        except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
+            _log.info("could not look at table %s: %s", identifier, e)
+            return not_known
+        logged = {entry.metadata_file for entry in log}
+        if new in logged:
+            return Done(None)
+        # without the old location in it, the log may have been cut after our commit
+        if expected in logged or (expected is None and not logged):
+            return Refused(caused_by(refusal, cause))
+        return not_known
 
     def _load(self, identifier: TableIdentifier, location: str) -> LoadedTable:
         return LoadedTable(

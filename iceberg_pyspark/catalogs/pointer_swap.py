@@ -11,8 +11,10 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.outcomes import (
     Done,
@@ -31,8 +33,10 @@ from iceberg_pyspark.spec.properties import (
     WRITE_METADATA_PATH,
 )
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.views import ViewMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import (
+    MetadataCodec,
     create_own_metadata,
     is_metadata_file,
     metadata_codec,
@@ -44,6 +48,8 @@ from iceberg_pyspark.storage.places import is_in_store, store_of
 from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _log = logging.getLogger(__name__)
+
+_Loaded = TypeVar("_Loaded", LoadedTable, LoadedView)
 
 
 def next_metadata(
@@ -62,21 +68,25 @@ def next_metadata(
     return apply_updates(base, updates, now_ms=now_ms, previous_metadata_location=base_location)
 
 
-def metadata_folder(metadata: TableMetadata) -> str:
+def metadata_folder(metadata: TableMetadata | ViewMetadata) -> str:
     """Where metadata files go: `write.metadata.path`, or `metadata` below the location."""
     configured = metadata.properties.get(WRITE_METADATA_PATH)
     return configured.rstrip("/") if configured else f"{metadata.location}/metadata"
 
 
-def first_metadata_location(metadata: TableMetadata, config: Mapping[str, str]) -> str:
-    """An unused name for a new table's metadata file."""
+def first_metadata_location(
+    metadata: TableMetadata | ViewMetadata, config: Mapping[str, str]
+) -> str:
+    """An unused name for the metadata file of a new table or view."""
     folder = metadata_folder(metadata)
     _check_store(folder, metadata.location, config)
     return f"{folder}/{_file_name(metadata, 0)}"
 
 
-def next_metadata_location(current: LoadedTable, metadata: TableMetadata) -> str:
-    """An unused name for a table's next metadata file.
+def next_metadata_location(
+    current: LoadedTable | LoadedView, metadata: TableMetadata | ViewMetadata
+) -> str:
+    """An unused name for the next metadata file of a table or view.
 
     It lies beside the current one, unless it is this change that moves the table: where the pointer
     is tells the catalog which folders are the table's own, and if metadata that somebody else wrote
@@ -90,8 +100,10 @@ def next_metadata_location(current: LoadedTable, metadata: TableMetadata) -> str
     return f"{folder}/{_file_name(metadata, parse_version(here) + 1)}"
 
 
-def _file_name(metadata: TableMetadata, version: int) -> str:
-    codec = metadata_codec(metadata.properties)
+def _file_name(metadata: TableMetadata | ViewMetadata, version: int) -> str:
+    # the defaults are Java's
+    default: MetadataCodec = "gzip" if isinstance(metadata, ViewMetadata) else "none"
+    codec = metadata_codec(metadata.properties, default)
     return new_metadata_file_name(version, str(uuid.uuid4()), codec)
 
 
@@ -111,7 +123,7 @@ def create_by_swap(
     io: FileIO,
     identifier: TableIdentifier,
     metadata: TableMetadata,
-    publish: Callable[[str], Outcome[None]],
+    publish: Callable[[LoadedTable], Outcome[None]],
     config: Mapping[str, str],
 ) -> Outcome[LoadedTable]:
     """Write a table's first metadata file and publish its location."""
@@ -123,7 +135,7 @@ def create_by_swap(
     created = LoadedTable(
         identifier=identifier, metadata=metadata, metadata_location=location, config=config
     )
-    return _swap_pointer(io, created, lambda: publish(location))
+    return swap_pointer(io, created, lambda: publish(created))
 
 
 def commit_by_swap(
@@ -132,11 +144,11 @@ def commit_by_swap(
     current: LoadedTable,
     requirements: Sequence[TableRequirement],
     updates: Sequence[TableUpdate],
-    swap: Callable[[str, str], Outcome[None]],
+    swap: Callable[[str, LoadedTable], Outcome[None]],
 ) -> Outcome[LoadedTable]:
     """Check, apply, write, and swap the pointer from the current location to the new one.
 
-    `own` are the folders in which files of the table may be deleted. `swap(expected, new)` is
+    `own` are the folders in which files of the table may be deleted. `swap(expected, committed)` is
     `Refused` with a `CommitConflictError` if the pointer is not at `expected` any more.
     """
     base = current.metadata
@@ -154,20 +166,20 @@ def commit_by_swap(
         metadata_location=location,
         config=current.config,
     )
-    outcome = _swap_pointer(io, committed, lambda: swap(current.metadata_location, location))
+    outcome = swap_pointer(io, committed, lambda: swap(current.metadata_location, committed))
     if isinstance(outcome, Done):
         delete_trimmed_metadata(io, own, base, metadata)
     return outcome
 
 
-def _swap_pointer(
-    io: FileIO, committed: LoadedTable, swap: Callable[[], Outcome[None]]
-) -> Outcome[LoadedTable]:
+def swap_pointer(
+    io: FileIO, committed: _Loaded, swap: Callable[[], Outcome[None]]
+) -> Outcome[_Loaded]:
     """Swap; a refused swap removes the metadata file."""
     try:
         outcome = swap()
     except Exception as e:  # noqa: BLE001 - whatever it is, the pointer may have moved before it
-        return unknown(f"table {committed.identifier}", e)
+        return unknown(f"table or view {committed.identifier}", e)
     match outcome:
         case Done():
             return Done(committed)

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.redaction import redacted
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
-
-_STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "storage.", "fs.")
+from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 
 
 class CatalogProperties(Mapping[str, str]):
@@ -39,7 +38,7 @@ def storage_properties(properties: Mapping[str, str]) -> CatalogProperties:
         {
             k: v
             for k, v in properties.items()
-            if k.startswith(_STORAGE_PREFIXES) or k in LOCATION_OPTIONS
+            if k.startswith(STORAGE_PREFIXES) or k in LOCATION_OPTIONS
         }
     )
 

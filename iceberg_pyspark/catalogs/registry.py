@@ -19,6 +19,7 @@ from iceberg_pyspark.catalogs.configuration import (
     default_name,
 )
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.glue import GlueCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_uri
@@ -31,6 +32,8 @@ _TYPES = {
     "filesystem": "hadoop",
     "memory": "memory",
     "in-memory": "memory",
+    "rest": "rest",
+    "glue": "glue",
 }
 _TYPE_OF_SCHEME = {
     "http": "rest",
@@ -81,11 +84,28 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
             return FilesystemCatalog(catalog_name, merged)
         case "memory":
             return MemoryCatalog(catalog_name, merged)
+        case "glue":
+            return GlueCatalog(catalog_name, merged)
+        case "rest":
+            return _rest_catalog(catalog_name, merged)
         case other:
             raise UnsupportedFeatureError(
                 f"catalog '{catalog_name}': type '{other}' is not supported yet; there are "
-                "sql, hadoop, memory"
+                "sql, hadoop, memory, rest, glue"
             )
+
+
+def _rest_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
+    try:
+        # httpx is an extra, which other catalogs need not have
+        from iceberg_pyspark.catalogs.rest.catalog import RestCatalog  # noqa: PLC0415
+    except ModuleNotFoundError as e:
+        if e.name != "httpx":
+            raise
+        raise UnsupportedFeatureError(
+            f"catalog '{name}': type 'rest' needs httpx; run pip install 'iceberg-pyspark[rest]'"
+        ) from e
+    return RestCatalog(name, properties)
 
 
 def _as_text(properties: Mapping[str, object]) -> dict[str, str]:
@@ -101,7 +121,7 @@ def _as_text(properties: Mapping[str, object]) -> dict[str, str]:
 def _type_of(name: str, properties: Mapping[str, str]) -> str:
     if type_name := properties.get("type"):
         lowered = type_name.lower()
-        if lowered not in _TYPES and lowered not in ("rest", "glue", "hive"):
+        if lowered not in _TYPES and lowered != "hive":
             raise UnsupportedFeatureError(
                 f"catalog '{name}': type '{type_name}' is not known; there are {', '.join(_TYPES)}"
             )

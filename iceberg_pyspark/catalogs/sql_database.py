@@ -15,13 +15,21 @@ import re
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import NullPool, StaticPool
 
+from iceberg_pyspark.catalogs.sql_dialects import (
+    collated,
+    equals_exactly,
+    installed_driver,
+    is_refused_user,
+)
 from iceberg_pyspark.catalogs.sqlite_files import is_read_only, open_sqlite_file
 from iceberg_pyspark.errors import (
     CatalogError,
@@ -45,9 +53,9 @@ BUSY_TIMEOUT_MS = IntProperty("jdbc.busy_timeout", 10_000, 0)
 _ATTEMPTS = 3
 _IMMEDIATE = "iceberg_immediate"
 # PostgreSQL: serialization failure, deadlock, lock not available; MySQL: lock wait timeout,
-# deadlock
+# deadlock; MariaDB: the row has changed since the transaction began
 _BUSY_STATES = ("40001", "40P01", "55P03")
-_BUSY_NUMBERS = (1205, 1213)
+_BUSY_NUMBERS = (1020, 1205, 1213)
 
 
 def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
@@ -74,6 +82,12 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
             f"catalog uri '{redact_uri(uri)}' is no database URL; write sqlite:///path/catalog.db, "
             "postgresql://host/database or their JDBC forms"
         ) from None
+    if "@" in (url.host or ""):
+        # what is taken for a host is the end of a password, and drivers show hosts
+        raise InvalidRequestError(
+            f"catalog uri '{redact_uri(uri)}' has a host with an @ in it; write the characters "
+            "@, :, / and % of a user or password as %40, %3A, %2F and %25"
+        )
     if url.get_backend_name() == "sqlite":
         # it knows no users
         return url.set(database=os.path.abspath(url.database or "")) if _is_plain_file(url) else url
@@ -169,12 +183,27 @@ class Database:
         """
         return self._attempts(lambda: self._write_once(change))
 
+    def equals(
+        self, column: sa.ColumnElement[str], value: str
+    ) -> tuple[sa.ColumnElement[bool], ...]:
+        """The conditions under which a column is a text, character by character."""
+        return equals_exactly(self._url.get_backend_name(), column, value)
+
+    def exact_names(self, connection: sa.Connection, table: sa.Table) -> sa.Table:
+        """The table with columns that compare texts character by character."""
+        return collated(connection.dialect, table)
+
     def _attempts(self, run: Callable[[], T]) -> T:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return run()
             except IntegrityError:
                 raise
+            except PoolTimeoutError as e:
+                raise CatalogUnavailableError(
+                    f"database {self.redacted_url}: no connection became free; nothing was "
+                    "changed, try again with fewer threads at once"
+                ) from e
             except DBAPIError as e:
                 if not _is_busy(e):
                     raise self._translate(e) from self._cause(e)
@@ -228,12 +257,14 @@ class Database:
             if self._engine is None or self._engine_pid != os.getpid():
                 self._engine = self._new_engine()
                 self._engine_pid = os.getpid()
+                weakref.finalize(self, _close, self._engine, self._engine_pid)
             return self._engine
 
     def _new_engine(self) -> sa.Engine:
         try:
             if not self._is_sqlite:
-                engine = sa.create_engine(self._url, hide_parameters=True, pool_pre_ping=True)
+                url = installed_driver(self._url)
+                engine = sa.create_engine(url, hide_parameters=True, pool_pre_ping=True)
             elif self.is_memory:
                 engine = sa.create_engine(
                     self._url,
@@ -252,7 +283,8 @@ class Database:
             raise InvalidRequestError(
                 f"catalog uri {self.redacted_url} needs a database driver that is not installed "
                 f"({without_secrets(str(e), self._secrets)}); "
-                "install it with pip, or name another one as dialect+driver://"
+                "pip install 'iceberg-pyspark[postgres]' or 'iceberg-pyspark[mysql]' for those "
+                "databases, or name another one as dialect+driver://"
             ) from harmless_cause(e, self._secrets)
         except (ArgumentError, ValueError):
             # not chained: the text of that error may hold the password
@@ -274,7 +306,7 @@ class Database:
 
     def _translate(self, e: DBAPIError) -> CatalogError:
         state = str(getattr(e.orig, "sqlstate", None) or getattr(e.orig, "pgcode", None) or "")
-        if state.startswith("28"):
+        if state.startswith("28") or is_refused_user(e.orig):
             return NotAuthorizedError(
                 f"database {self.redacted_url} refused the user: {self._reason(e)}"
             )
@@ -295,6 +327,12 @@ class Database:
     def _cause(self, e: DBAPIError) -> BaseException | None:
         # the driver's own error: SQLAlchemy's repeats the statement
         return harmless_cause(e.orig, self._secrets)
+
+
+def _close(engine: sa.Engine, pid: int) -> None:
+    # in a child of a fork the connections are still the parent's
+    if os.getpid() == pid:
+        engine.dispose()
 
 
 def _open_sqlite(

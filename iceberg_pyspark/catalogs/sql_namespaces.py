@@ -16,12 +16,14 @@ from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namesp
 from iceberg_pyspark.catalogs.sql_database import Database
 from iceberg_pyspark.catalogs.sql_schema import MAX_VALUE_LENGTH, NAMESPACE_PROPERTIES, TABLES
 from iceberg_pyspark.errors import (
+    CatalogUnavailableError,
     InvalidRequestError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
 )
 
 _EXISTS = "exists"
+_ATTEMPTS = 10
 
 
 class SqlNamespaces:
@@ -127,7 +129,16 @@ class SqlNamespaces:
             if rows:
                 connection.execute(sa.insert(NAMESPACE_PROPERTIES), rows)
 
-        self._database.write(update)
+        for _ in range(_ATTEMPTS):
+            try:
+                self._database.write(update)
+                return
+            except IntegrityError:
+                # another client has set a property of that name since the deletion
+                continue
+        raise CatalogUnavailableError(
+            f"the properties of namespace {text} changed all the time; nothing was done, try again"
+        )
 
     def _at_or_below(self, connection: sa.Connection, parent: Namespace) -> list[Namespace]:
         """Namespaces with a row of their own or of a table: `parent`, and those below it."""

@@ -7,6 +7,7 @@ not expect the column.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import sqlalchemy as sa
@@ -39,7 +40,9 @@ NAMESPACE_PROPERTIES = sa.Table(
 )
 
 TABLE_TYPE = "TABLE"
+VIEW_TYPE = "VIEW"
 MAX_VALUE_LENGTH = 1000
+_ATTEMPTS = 5
 _SCHEMA_VERSION_KEYS = ("jdbc.schema-version", "schema_version", "schema-version")
 _INIT_KEYS = ("jdbc.init-catalog-tables", "init_catalog_tables", "init-catalog-tables")
 _ADD_TYPE_COLUMN = sa.text("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)")
@@ -64,14 +67,23 @@ def prepare_tables(database: Database, name: str, properties: Mapping[str, str])
 def _create_tables(database: Database) -> None:
     def create(connection: sa.Connection) -> None:
         for table in _missing_tables(connection):
-            table.create(connection)
+            database.exact_names(connection, table).create(connection)
 
-    try:
-        database.write(create)
-    except (CatalogError, IntegrityError):
-        # another client may have created them in the meantime
-        if database.read(_missing_tables):
-            raise
+    for attempt in range(_ATTEMPTS):
+        try:
+            database.write(create)
+            return
+        except (CatalogError, IntegrityError) as e:
+            # another client may have created them in the meantime, or one of them: not every
+            # database creates both in one transaction
+            if not database.read(_missing_tables):
+                return
+            if attempt == _ATTEMPTS - 1:
+                raise CatalogError(
+                    f"database {database.redacted_url}: the tables of a catalog could not be "
+                    "created; give its user the right to, or create them by another client"
+                ) from e
+            time.sleep(0.05)
 
 
 def _add_type_column(database: Database) -> None:
@@ -100,8 +112,3 @@ def _missing_tables(connection: sa.Connection) -> list[sa.Table]:
 def _has_type_column(connection: sa.Connection) -> bool:
     columns = sa.inspect(connection).get_columns(TABLES.name)
     return any(c["name"].lower() == TABLES.c.iceberg_type.name for c in columns)
-
-
-def is_table_row() -> sa.ColumnElement[bool]:
-    """In a V1 database: the row is a table's and no view's."""
-    return sa.or_(TABLES.c.iceberg_type == TABLE_TYPE, TABLES.c.iceberg_type.is_(None))

@@ -30,15 +30,20 @@ def default_location(
     properties: Mapping[str, str],
     namespace_properties: Mapping[str, str],
     identifier: TableIdentifier,
+    *,
+    namespace_suffix: str = "",
 ) -> str:
-    """`<namespace's location>/<table>`, else `<warehouse>/<levels joined by slashes>/<table>`."""
+    """`<namespace's location>/<table>`, else `<warehouse>/<levels joined by slashes>/<table>`.
+
+    Databases of Hive have the suffix `.db`: `<warehouse>/<database>.db/<table>`.
+    """
     for level in (*identifier.namespace, identifier.name):
         check_folder_name(level)
     if base := namespace_properties.get(LOCATION):
         return f"{base.rstrip('/')}/{identifier.name}"
     if warehouse := properties.get(WAREHOUSE):
-        levels = "/".join((*identifier.namespace, identifier.name))
-        return f"{absolute_location(warehouse)}/{levels}"
+        folders = (*(level + namespace_suffix for level in identifier.namespace), identifier.name)
+        return f"{absolute_location(warehouse)}/{'/'.join(folders)}"
     raise InvalidRequestError(
         f"table {identifier} has no place to go: catalog '{catalog}' has no property 'warehouse' "
         "and its "

@@ -9,7 +9,7 @@ is `requirements.py`; which changes an operation needs is decided by its own mod
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from iceberg_pyspark.commits import apply_schemas, apply_snapshots
@@ -78,16 +78,18 @@ def _apply(builder: MetadataBuilder, update: u.TableUpdate) -> None:
             apply_snapshots.set_statistics(builder, statistics)
         case u.RemoveStatistics(snapshot_id=snapshot_id):
             apply_snapshots.remove_statistics(builder, snapshot_id)
-        case u.SetPartitionStatistics(partition_statistics=partition_statistics):
-            apply_snapshots.set_partition_statistics(builder, partition_statistics)
+        case u.SetPartitionStatistics(partition_statistics=statistics):
+            apply_snapshots.set_statistics(builder, statistics)
         case u.RemovePartitionStatistics(snapshot_id=snapshot_id):
             apply_snapshots.remove_partition_statistics(builder, snapshot_id)
         case u.SetLocation(location=location):
-            _set_location(builder, location)
+            builder.change(location=normal_location(location))
         case u.SetProperties(updates=updates):
-            _set_properties(builder, updates)
+            settable = {k: v for k, v in updates.items() if k not in RESERVED_PROPERTIES}
+            builder.change(properties={**builder.metadata.properties, **settable})
         case u.RemoveProperties(removals=removals):
-            _remove_properties(builder, removals)
+            properties = builder.metadata.properties
+            builder.change(properties={k: v for k, v in properties.items() if k not in removals})
         case _:
             raise InvalidRequestError(f"unknown table update {type(update).__name__}")
 
@@ -114,12 +116,6 @@ def _upgrade(builder: MetadataBuilder, version: int) -> None:
     builder.metadata = replace(builder.metadata, format_version=version, next_row_id=0)
 
 
-def _set_location(builder: MetadataBuilder, location: str) -> None:
-    location = normal_location(location)
-    if location != builder.metadata.location:
-        builder.metadata = replace(builder.metadata, location=location)
-
-
 def normal_location(location: str) -> str:
     """A location without trailing slashes, unless it is nothing else.
 
@@ -128,16 +124,3 @@ def normal_location(location: str) -> str:
     """
     stripped = location.rstrip("/")
     return location if not stripped or stripped.endswith(":") else stripped
-
-
-def _set_properties(builder: MetadataBuilder, updates: Mapping[str, str]) -> None:
-    settable = {k: v for k, v in updates.items() if k not in RESERVED_PROPERTIES}
-    properties = {**builder.metadata.properties, **settable}
-    if properties != builder.metadata.properties:
-        builder.metadata = replace(builder.metadata, properties=properties)
-
-
-def _remove_properties(builder: MetadataBuilder, removals: Collection[str]) -> None:
-    properties = {k: v for k, v in builder.metadata.properties.items() if k not in removals}
-    if properties != builder.metadata.properties:
-        builder.metadata = replace(builder.metadata, properties=properties)

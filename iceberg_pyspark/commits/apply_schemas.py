@@ -31,8 +31,7 @@ def add_schema(builder: MetadataBuilder, update: AddSchema) -> None:
     existing = next((s for s in m.schemas if same_schema(s, schema)), None)
     if existing is not None:
         builder.last_added_schema_id = existing.schema_id
-        if last_column_id != m.last_column_id:
-            builder.metadata = replace(m, last_column_id=last_column_id)
+        builder.change(last_column_id=last_column_id)
         return
     schema_id = max((s.schema_id for s in m.schemas), default=-1) + 1
     builder.last_added_schema_id = schema_id
@@ -94,32 +93,26 @@ def add_sort_order(builder: MetadataBuilder, order: SortOrder) -> None:
 
 def set_current_schema(builder: MetadataBuilder, schema_id: int) -> None:
     """Make a schema the current one."""
-    m = builder.metadata
     schema_id = _last_added(schema_id, builder.last_added_schema_id, "schema")
-    if schema_id not in m.schema_by_id:
+    if schema_id not in builder.metadata.schema_by_id:
         raise InvalidRequestError(f"cannot make schema {schema_id} current: it is not there")
-    if schema_id != m.current_schema_id:
-        builder.metadata = replace(m, current_schema_id=schema_id)
+    builder.change(current_schema_id=schema_id)
 
 
 def set_default_spec(builder: MetadataBuilder, spec_id: int) -> None:
     """Make a partition spec the default."""
-    m = builder.metadata
     spec_id = _last_added(spec_id, builder.last_added_spec_id, "partition spec")
-    if spec_id not in m.spec_by_id:
+    if spec_id not in builder.metadata.spec_by_id:
         raise InvalidRequestError(f"cannot make spec {spec_id} the default: it is not there")
-    if spec_id != m.default_spec_id:
-        builder.metadata = replace(m, default_spec_id=spec_id)
+    builder.change(default_spec_id=spec_id)
 
 
 def set_default_sort_order(builder: MetadataBuilder, order_id: int) -> None:
     """Make a sort order the default."""
-    m = builder.metadata
     order_id = _last_added(order_id, builder.last_added_order_id, "sort order")
-    if order_id not in m.sort_order_by_id:
+    if order_id not in builder.metadata.sort_order_by_id:
         raise InvalidRequestError(f"cannot make sort order {order_id} the default: it is not there")
-    if order_id != m.default_sort_order_id:
-        builder.metadata = replace(m, default_sort_order_id=order_id)
+    builder.change(default_sort_order_id=order_id)
 
 
 def remove_schemas(builder: MetadataBuilder, schema_ids: Collection[int]) -> None:
@@ -127,9 +120,7 @@ def remove_schemas(builder: MetadataBuilder, schema_ids: Collection[int]) -> Non
     m = builder.metadata
     if m.current_schema_id in schema_ids:
         raise InvalidRequestError(f"cannot remove schema {m.current_schema_id}: current")
-    schemas = tuple(s for s in m.schemas if s.schema_id not in schema_ids)
-    if len(schemas) != len(m.schemas):
-        builder.metadata = replace(m, schemas=schemas)
+    builder.change(schemas=tuple(s for s in m.schemas if s.schema_id not in schema_ids))
 
 
 def remove_specs(builder: MetadataBuilder, spec_ids: Collection[int]) -> None:
@@ -137,9 +128,7 @@ def remove_specs(builder: MetadataBuilder, spec_ids: Collection[int]) -> None:
     m = builder.metadata
     if m.default_spec_id in spec_ids:
         raise InvalidRequestError(f"cannot remove spec {m.default_spec_id}: the default")
-    specs = tuple(s for s in m.partition_specs if s.spec_id not in spec_ids)
-    if len(specs) != len(m.partition_specs):
-        builder.metadata = replace(m, partition_specs=specs)
+    builder.change(partition_specs=tuple(s for s in m.partition_specs if s.spec_id not in spec_ids))
 
 
 def _last_added(id_: int, last_added: int | None, what: str) -> int:

@@ -5,8 +5,9 @@ Specification, "Snapshots", "Snapshot References", "Table Statistics", "Partitio
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from iceberg_pyspark.commits.metadata_builder import MetadataBuilder
 from iceberg_pyspark.commits.updates import SetSnapshotRef
@@ -14,6 +15,8 @@ from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotLogEntry
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+F = TypeVar("F", StatisticsFile, PartitionStatisticsFile)
 
 
 def add_snapshot(builder: MetadataBuilder, snapshot: Snapshot) -> None:
@@ -132,33 +135,30 @@ def remove_snapshots(builder: MetadataBuilder, snapshot_ids: Collection[int]) ->
     )
 
 
-def set_statistics(builder: MetadataBuilder, file: StatisticsFile) -> None:
-    """Set the statistics file of a snapshot."""
+def set_statistics(
+    builder: MetadataBuilder, file: StatisticsFile | PartitionStatisticsFile
+) -> None:
+    """Set the statistics file, or the partition statistics file, of a snapshot."""
     m = builder.metadata
     m.snapshot(file.snapshot_id)
-    others = tuple(s for s in m.statistics if s.snapshot_id != file.snapshot_id)
-    builder.metadata = replace(m, statistics=(*others, file))
+    if isinstance(file, StatisticsFile):
+        files = _of_other_snapshots(m.statistics, file.snapshot_id)
+        builder.metadata = replace(m, statistics=(*files, file))
+    else:
+        others = _of_other_snapshots(m.partition_statistics, file.snapshot_id)
+        builder.metadata = replace(m, partition_statistics=(*others, file))
 
 
 def remove_statistics(builder: MetadataBuilder, snapshot_id: int) -> None:
     """Remove the statistics file of a snapshot."""
-    m = builder.metadata
-    others = tuple(s for s in m.statistics if s.snapshot_id != snapshot_id)
-    if len(others) != len(m.statistics):
-        builder.metadata = replace(m, statistics=others)
-
-
-def set_partition_statistics(builder: MetadataBuilder, file: PartitionStatisticsFile) -> None:
-    """Set the partition statistics file of a snapshot."""
-    m = builder.metadata
-    m.snapshot(file.snapshot_id)
-    others = tuple(s for s in m.partition_statistics if s.snapshot_id != file.snapshot_id)
-    builder.metadata = replace(m, partition_statistics=(*others, file))
+    builder.change(statistics=_of_other_snapshots(builder.metadata.statistics, snapshot_id))
 
 
 def remove_partition_statistics(builder: MetadataBuilder, snapshot_id: int) -> None:
     """Remove the partition statistics file of a snapshot."""
-    m = builder.metadata
-    others = tuple(s for s in m.partition_statistics if s.snapshot_id != snapshot_id)
-    if len(others) != len(m.partition_statistics):
-        builder.metadata = replace(m, partition_statistics=others)
+    files = _of_other_snapshots(builder.metadata.partition_statistics, snapshot_id)
+    builder.change(partition_statistics=files)
+
+
+def _of_other_snapshots(files: Iterable[F], snapshot_id: int) -> tuple[F, ...]:
+    return tuple(f for f in files if f.snapshot_id != snapshot_id)

@@ -8,6 +8,7 @@ behind; this is the strict side.
 from __future__ import annotations
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import why_no_default
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID, Schema
@@ -23,29 +24,15 @@ from iceberg_pyspark.spec.transforms import (
     YearTransform,
     accepts,
 )
-from iceberg_pyspark.spec.types import (
-    MAX_TYPE_DEPTH,
-    MIN_FORMAT_VERSION,
-    DoubleType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    UnknownType,
-    VariantType,
-    is_too_deep,
-)
 
 DEFAULTS_MIN_FORMAT_VERSION = 3
-_NULL_DEFAULT_ONLY = (UnknownType, VariantType, GeometryType, GeographyType)
+_NULL_DEFAULT_ONLY = (types.UnknownType, types.VariantType, types.GeometryType, types.GeographyType)
 
 
 def check_schema(schema: Schema, format_version: int) -> None:
     """Refuse a schema that a table of this format version must not have."""
-    if is_too_deep(schema.as_struct):
-        raise InvalidRequestError(f"the schema nests deeper than {MAX_TYPE_DEPTH} levels")
+    if types.is_too_deep(schema.as_struct):
+        raise InvalidRequestError(f"the schema nests deeper than {types.MAX_TYPE_DEPTH} levels")
     if len(schema.id_by_name) != len(schema.field_by_id):
         names = list(schema.name_by_id.values())
         twice = next(name for name in names if names.count(name) > 1)
@@ -61,15 +48,15 @@ def check_schema(schema: Schema, format_version: int) -> None:
         check_identifier_field(schema, field_id)
 
 
-def _check_field(f: NestedField, name: str, format_version: int) -> None:
-    if isinstance(f.type, PrimitiveType):
-        least_version = MIN_FORMAT_VERSION.get(type(f.type), 1)
+def _check_field(f: types.NestedField, name: str, format_version: int) -> None:
+    if isinstance(f.type, types.PrimitiveType):
+        least_version = types.MIN_FORMAT_VERSION.get(type(f.type), 1)
         if format_version < least_version:
             raise InvalidRequestError(
                 f"column '{name}': type {f.type} needs format version {least_version}, "
                 f"the table has {format_version}; upgrade the table or choose another type"
             )
-    if isinstance(f.type, UnknownType) and f.required:
+    if isinstance(f.type, types.UnknownType) and f.required:
         raise InvalidRequestError(f"column '{name}': a column of type unknown must be optional")
     if f.initial_default is None and f.write_default is None:
         return
@@ -96,16 +83,16 @@ def check_identifier_field(schema: Schema, field_id: int) -> None:
         raise InvalidRequestError(f"identifier field id {field_id} is not in the schema")
     name = schema.name_by_id[field_id]
     refused = f"column '{name}' cannot be an identifier field: "
-    if not isinstance(f.type, PrimitiveType):
+    if not isinstance(f.type, types.PrimitiveType):
         raise InvalidRequestError(refused + "it is not of a primitive type")
-    if isinstance(f.type, FloatType | DoubleType):
+    if isinstance(f.type, types.FloatType | types.DoubleType):
         raise InvalidRequestError(refused + f"{f.type} values cannot be compared exactly")
     if f.optional:
         raise InvalidRequestError(refused + "it is optional")
     parent_id = schema.parent_by_id.get(field_id)
     while parent_id is not None:
         parent = schema.field_by_id[parent_id]
-        if not isinstance(parent.type, StructType):
+        if not isinstance(parent.type, types.StructType):
             raise InvalidRequestError(refused + "it is nested in a list or map")
         if parent.optional:
             raise InvalidRequestError(refused + f"it is nested in the optional '{parent.name}'")
@@ -169,7 +156,7 @@ def _check_source(
         )
     parent_id = schema.parent_by_id.get(source.field_id)
     while parent_id is not None:
-        if not isinstance(schema.field_by_id[parent_id].type, StructType):
+        if not isinstance(schema.field_by_id[parent_id].type, types.StructType):
             raise InvalidRequestError(f"{what}: '{source.name}' is nested in a list or map")
         parent_id = schema.parent_by_id.get(parent_id)
 

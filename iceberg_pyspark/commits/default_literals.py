@@ -85,7 +85,7 @@ def _primitive(type_: Type, literal: Any) -> Any:
         is_number = isinstance(literal, int) and not isinstance(literal, bool)
         if not (is_number and isinstance(type_, DecimalType | DoubleType | FloatType)):
             return literal
-    placed = place_literal(type_, literal)
-    if placed.where != "at":
+    bound_value = place_literal(type_, literal)
+    if bound_value.where != "at":
         raise ValueError(f"{literal!r} is no value of type {type_}")
-    return placed.value
+    return bound_value.value

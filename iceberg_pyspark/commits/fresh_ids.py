@@ -13,7 +13,15 @@ from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import ListType, MapType, NestedField, StructType, Type
+from iceberg_pyspark.spec.types import (
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+    children_of,
+    with_children,
+)
 
 
 def fresh_ids(schema: Schema) -> dict[int, int]:
@@ -25,22 +33,11 @@ def fresh_ids(schema: Schema) -> dict[int, int]:
 
 
 def _assign(type_: Type, counter: Iterator[int], new_ids: dict[int, int]) -> None:
-    match type_:
-        case StructType(fields=fields):
-            for f in fields:
-                new_ids[f.field_id] = next(counter)
-            for f in fields:
-                _assign(f.type, counter, new_ids)
-        case ListType():
-            new_ids[type_.element_id] = next(counter)
-            _assign(type_.element_type, counter, new_ids)
-        case MapType():
-            new_ids[type_.key_id] = next(counter)
-            new_ids[type_.value_id] = next(counter)
-            _assign(type_.key_type, counter, new_ids)
-            _assign(type_.value_type, counter, new_ids)
-        case _:
-            return
+    children = children_of(type_)
+    for f in children:
+        new_ids[f.field_id] = next(counter)
+    for f in children:
+        _assign(f.type, counter, new_ids)
 
 
 def with_ids(schema: Schema, new_ids: Mapping[int, int]) -> Schema:
@@ -63,66 +60,24 @@ def mapped_id(new_ids: Mapping[int, int], field_id: int) -> int:
 
 def type_with_ids(type_: Type, new_ids: Mapping[int, int]) -> Type:
     """The type with every nested field id replaced."""
-    match type_:
-        case StructType(fields=fields):
-            return StructType(
-                tuple(
-                    _with_type(f, new_ids[f.field_id], type_with_ids(f.type, new_ids))
-                    for f in fields
-                )
-            )
-        case ListType():
-            return replace(
-                type_,
-                element_id=new_ids[type_.element_id],
-                element_type=type_with_ids(type_.element_type, new_ids),
-            )
-        case MapType():
-            return replace(
-                type_,
-                key_id=new_ids[type_.key_id],
-                key_type=type_with_ids(type_.key_type, new_ids),
-                value_id=new_ids[type_.value_id],
-                value_type=type_with_ids(type_.value_type, new_ids),
-            )
-        case _:
-            return type_
+    return with_children(
+        type_, lambda f: _with_type(f, new_ids[f.field_id], type_with_ids(f.type, new_ids))
+    )
 
 
 def type_with_fresh_ids(type_: Type, counter: Iterator[int]) -> Type:
     """The type with new ids for everything nested in it, level by level."""
-    numbered: dict[int, int] = {}
+    new_ids: dict[int, int] = {}
     # what users hand in may repeat ids or have none yet: make them distinct first
     distinct = _with_distinct_ids(type_, count(-1, -1))
-    _assign(distinct, counter, numbered)
-    return type_with_ids(distinct, numbered)
+    _assign(distinct, counter, new_ids)
+    return type_with_ids(distinct, new_ids)
 
 
 def _with_distinct_ids(type_: Type, counter: Iterator[int]) -> Type:
-    match type_:
-        case StructType(fields=fields):
-            return StructType(
-                tuple(
-                    _with_type(f, next(counter), _with_distinct_ids(f.type, counter))
-                    for f in fields
-                )
-            )
-        case ListType():
-            return replace(
-                type_,
-                element_id=next(counter),
-                element_type=_with_distinct_ids(type_.element_type, counter),
-            )
-        case MapType():
-            return replace(
-                type_,
-                key_id=next(counter),
-                key_type=_with_distinct_ids(type_.key_type, counter),
-                value_id=next(counter),
-                value_type=_with_distinct_ids(type_.value_type, counter),
-            )
-        case _:
-            return type_
+    return with_children(
+        type_, lambda f: _with_type(f, next(counter), _with_distinct_ids(f.type, counter))
+    )
 
 
 def _with_type(f: NestedField, field_id: int, type_: Type) -> NestedField:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from iceberg_pyspark.commits.changes import Changes
-from iceberg_pyspark.commits.requirements import AssertTableUUID
+from iceberg_pyspark.commits.requirements import same_table
 from iceberg_pyspark.commits.updates import SetLocation
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
@@ -27,5 +27,6 @@ class LocationChanges:
         """As updates of this metadata; the last writer wins, in the same table."""
         if self._location is None or self._location == metadata.location:
             return Changes()
-        required = () if metadata.table_uuid is None else (AssertTableUUID(metadata.table_uuid),)
-        return Changes(updates=(SetLocation(self._location),), requirements=required)
+        return Changes(
+            updates=(SetLocation(self._location),), requirements=same_table(metadata.table_uuid)
+        )

@@ -373,18 +373,18 @@ def plan_merge(
 def _pack_from_end(
     members: Sequence[int], sizes: Sequence[int], target_size: int
 ) -> list[list[int]]:
-    packed: list[list[int]] = []
+    groups: list[list[int]] = []
     current: list[int] = []
     size = 0
     for i in reversed(members):
         if current and size + sizes[i] > target_size:
-            packed.append(current[::-1])
+            groups.append(current[::-1])
             current, size = [], 0
         current.append(i)
         size += sizes[i]
     if current:
-        packed.append(current[::-1])
-    return packed
+        groups.append(current[::-1])
+    return groups
 
 
 def merged_manifest(

@@ -5,7 +5,8 @@ What each update does to it: `apply.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -33,6 +34,11 @@ class MetadataBuilder:
         if version == UNSET_VERSION:
             raise InvalidRequestError("a new table needs its format version before anything else")
         return version
+
+    def change(self, **fields: Any) -> None:
+        """Set fields of the metadata; the object stays the same where they had these values."""
+        if any(getattr(self.metadata, name) != value for name, value in fields.items()):
+            self.metadata = replace(self.metadata, **fields)
 
 
 def empty_metadata(now_ms: int) -> TableMetadata:

@@ -7,7 +7,7 @@ order have, a new table numbers its columns from 1 and its partition fields from
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.fresh_ids import fresh_ids, mapped_id, with_ids
@@ -41,6 +41,19 @@ from iceberg_pyspark.spec.properties import (
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTable:
+    """What a table is to be; `spec` and `sort_order` refer to `schema` by its field ids."""
+
+    schema: Schema
+    spec: PartitionSpec | None = None
+    sort_order: SortOrder | None = None
+    location: str | None = None
+    """None: where the catalog has its tables."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def new_table_metadata(

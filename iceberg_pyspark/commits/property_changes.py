@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from iceberg_pyspark.commits.changes import Changes
-from iceberg_pyspark.commits.requirements import AssertTableUUID
+from iceberg_pyspark.commits.requirements import same_table
 from iceberg_pyspark.commits.updates import (
     RemoveProperties,
     SetProperties,
@@ -64,8 +64,8 @@ class PropertyChanges:
             updates.append(SetProperties(values))
         if self._removals:
             updates.append(RemoveProperties(tuple(sorted(self._removals))))
-        required = () if metadata.table_uuid is None else (AssertTableUUID(metadata.table_uuid),)
-        return Changes(updates=tuple(updates), requirements=required if updates else ())
+        requirements = same_table(metadata.table_uuid) if updates else ()
+        return Changes(updates=tuple(updates), requirements=requirements)
 
 
 def _check_name(name: str, others: Mapping[str, str] | set[str]) -> None:

@@ -10,11 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from iceberg_pyspark.commits.changes import Changes
-from iceberg_pyspark.commits.requirements import (
-    AssertRefSnapshotId,
-    AssertTableUUID,
-    TableRequirement,
-)
+from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, TableRequirement, same_table
 from iceberg_pyspark.commits.updates import RemoveSnapshotRef, SetSnapshotRef
 from iceberg_pyspark.errors import AlreadyExistsError, InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.spec.snapshots import MAIN, RefType, Snapshot, SnapshotRef
@@ -181,10 +177,8 @@ def _set(metadata: TableMetadata, name: str, ref: SnapshotRef) -> Changes:
 
 def _requirements(metadata: TableMetadata, name: str) -> tuple[TableRequirement, ...]:
     ref = metadata.refs.get(name)
-    required = AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
-    if metadata.table_uuid is None:
-        return (required,)
-    return (AssertTableUUID(metadata.table_uuid), required)
+    stays = AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
+    return (*same_table(metadata.table_uuid), stays)
 
 
 def _existing(metadata: TableMetadata, name: str, type_: RefType) -> SnapshotRef:

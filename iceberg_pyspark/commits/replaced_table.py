@@ -15,11 +15,7 @@ from itertools import count
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.compatibility import check_spec
 from iceberg_pyspark.commits.fresh_ids import fresh_ids, mapped_id, with_ids
-from iceberg_pyspark.commits.requirements import (
-    AssertRefSnapshotId,
-    AssertTableUUID,
-    TableRequirement,
-)
+from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, same_table
 from iceberg_pyspark.commits.updates import (
     LAST_ADDED,
     AddPartitionSpec,
@@ -80,10 +76,8 @@ def replace_table(
     updates.append(
         SetProperties({k: v for k, v in properties.items() if k not in RESERVED_PROPERTIES})
     )
-    requirements: list[TableRequirement] = [AssertRefSnapshotId(MAIN, metadata.current_snapshot_id)]
-    if metadata.table_uuid is not None:
-        requirements.insert(0, AssertTableUUID(metadata.table_uuid))
-    return Changes(updates=tuple(updates), requirements=tuple(requirements))
+    stays = AssertRefSnapshotId(MAIN, metadata.current_snapshot_id)
+    return Changes(updates=tuple(updates), requirements=(*same_table(metadata.table_uuid), stays))
 
 
 def _ids_of_the_same_names(schema: Schema, metadata: TableMetadata) -> dict[int, int]:

@@ -81,6 +81,11 @@ TableRequirement: TypeAlias = (
 )
 
 
+def same_table(table_uuid: str | None) -> tuple[TableRequirement, ...]:
+    """The requirement that the table has that UUID; a table of version 1 may have none."""
+    return () if table_uuid is None else (AssertTableUUID(table_uuid),)
+
+
 def check_requirement(requirement: TableRequirement, metadata: TableMetadata | None) -> None:
     """Raise `CommitConflictError` unless the requirement holds; `metadata` None: no such table."""
     if metadata is None:

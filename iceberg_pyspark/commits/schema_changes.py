@@ -21,11 +21,11 @@ from iceberg_pyspark.commits.fresh_ids import renumbered, type_with_fresh_ids
 from iceberg_pyspark.commits.requirements import (
     AssertCurrentSchemaId,
     AssertLastAssignedFieldId,
-    AssertTableUUID,
-    TableRequirement,
+    same_table,
 )
 from iceberg_pyspark.commits.updates import LAST_ADDED, AddSchema, SetCurrentSchema
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
@@ -35,29 +35,9 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
-from iceberg_pyspark.spec.types import (
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    Type,
-    UnknownType,
-    children_of,
-    primitive_from_string,
-    walk_fields,
-)
 
 Self = TypeVar("Self", bound="SchemaChanges")
-EditFields = Callable[[tuple[NestedField, ...]], tuple[NestedField, ...]]
+EditFields = Callable[[tuple[types.NestedField, ...]], tuple[types.NestedField, ...]]
 
 
 class SchemaChanges:
@@ -79,7 +59,7 @@ class SchemaChanges:
     def add_column(
         self: Self,
         name: str,
-        type_: Type | str,
+        type_: types.Type | str,
         *,
         parent: str | None = None,
         required: bool = False,
@@ -99,7 +79,7 @@ class SchemaChanges:
         self: Self,
         parent: str | None,
         name: str,
-        type_: Type,
+        type_: types.Type,
         *,
         required: bool,
         doc: str | None,
@@ -117,7 +97,7 @@ class SchemaChanges:
         field_id = self._next_id()
         fresh = type_with_fresh_ids(type_, self._fresh_ids())
         default = renumbered(default_from_literal(name, type_, default), type_, fresh)
-        added = NestedField(
+        added = types.NestedField(
             field_id=field_id,
             name=name,
             type=fresh,
@@ -132,9 +112,9 @@ class SchemaChanges:
         """Drop a column; its id is never used again."""
         f = self._schema.find(name)
         self._refuse_map_key(f.field_id, name)
-        if isinstance(self._container(f.field_id), ListType | MapType):
+        if isinstance(self._container(f.field_id), types.ListType | types.MapType):
             raise InvalidRequestError(f"'{name}' is part of a list or map and cannot be dropped")
-        dropped_ids = {f.field_id, *(c.field_id for c in walk_fields(f.type))}
+        dropped_ids = {f.field_id, *(c.field_id for c in types.walk_fields(f.type))}
         identifiers = dropped_ids.intersection(self._schema.identifier_field_ids)
         if identifiers:
             raise InvalidRequestError(
@@ -150,14 +130,14 @@ class SchemaChanges:
         """Give a column another name, in the struct where it is."""
         f = self._schema.find(name)
         self._refuse_map_key(f.field_id, name)
-        if isinstance(self._container(f.field_id), ListType | MapType):
+        if isinstance(self._container(f.field_id), types.ListType | types.MapType):
             raise InvalidRequestError(f"'{name}' is part of a list or map and has no own name")
         siblings = self._siblings(self._schema.parent_by_id.get(f.field_id))
         if any(c.name == new_name and c.field_id != f.field_id for c in siblings):
             raise InvalidRequestError(f"cannot rename '{name}': '{new_name}' is there already")
         return self._edit_field(f.field_id, lambda c: replace(c, name=new_name))
 
-    def update_type(self: Self, name: str, type_: PrimitiveType | str) -> Self:
+    def update_type(self: Self, name: str, type_: types.PrimitiveType | str) -> Self:
         """Promote a column to a wider type."""
         f = self._schema.find(name)
         new = _type(type_)
@@ -172,8 +152,8 @@ class SchemaChanges:
             lambda c: replace(
                 c,
                 type=new,
-                initial_default=_promoted(c.initial_default, c.type, new),
-                write_default=_promoted(c.write_default, c.type, new),
+                initial_default=_promote(c.initial_default, c.type, new),
+                write_default=_promote(c.write_default, c.type, new),
             ),
         )
 
@@ -240,19 +220,17 @@ class SchemaChanges:
         if same_schema(self._schema, base.current_schema):
             return Changes()
         check_schema(self._schema, metadata.format_version)
-        requirements: list[TableRequirement] = [
-            AssertCurrentSchemaId(base.current_schema_id),
-            AssertLastAssignedFieldId(base.last_column_id),
-        ]
-        if base.table_uuid is not None:
-            requirements.insert(0, AssertTableUUID(base.table_uuid))
         return Changes(
             updates=(
                 AddSchema(self._schema, self._last_column_id),
                 SetCurrentSchema(LAST_ADDED),
                 *column_property_updates(metadata.properties, base.current_schema, self._schema),
             ),
-            requirements=tuple(requirements),
+            requirements=(
+                *same_table(base.table_uuid),
+                AssertCurrentSchemaId(base.current_schema_id),
+                AssertLastAssignedFieldId(base.last_column_id),
+            ),
         )
 
     def _set(self: Self, schema: Schema) -> Self:
@@ -271,22 +249,22 @@ class SchemaChanges:
     def _struct_of(self, name: str) -> int:
         """Id of the field whose struct takes columns added below `name`."""
         f = self._schema.find(name)
-        if isinstance(f.type, ListType):
+        if isinstance(f.type, types.ListType):
             f = f.type.element
-        elif isinstance(f.type, MapType):
+        elif isinstance(f.type, types.MapType):
             f = f.type.value
-        if not isinstance(f.type, StructType):
+        if not isinstance(f.type, types.StructType):
             raise InvalidRequestError(f"cannot add columns to '{name}': it is {f.type}, no struct")
         self._refuse_map_key(f.field_id, name)
         return f.field_id
 
-    def _siblings(self, parent_id: int | None) -> tuple[NestedField, ...]:
+    def _siblings(self, parent_id: int | None) -> tuple[types.NestedField, ...]:
         if parent_id is None:
             return self._schema.fields
         type_ = self._schema.field_by_id[parent_id].type
-        return type_.fields if isinstance(type_, StructType) else ()
+        return type_.fields if isinstance(type_, types.StructType) else ()
 
-    def _container(self, field_id: int) -> Type:
+    def _container(self, field_id: int) -> types.Type:
         parent_id = self._schema.parent_by_id.get(field_id)
         return (
             self._schema.as_struct
@@ -298,7 +276,7 @@ class SchemaChanges:
         at: int | None = field_id
         while at is not None:
             container = self._container(at)
-            if isinstance(container, MapType) and container.key_id == at:
+            if isinstance(container, types.MapType) and container.key_id == at:
                 raise InvalidRequestError(f"'{name}' is part of a map's key, which never changes")
             at = self._schema.parent_by_id.get(at)
 
@@ -306,15 +284,17 @@ class SchemaChanges:
         if parent_id is None:
             return self._set(replace(self._schema, fields=edit(self._schema.fields)))
 
-        def edited(f: NestedField) -> NestedField:
-            assert isinstance(f.type, StructType)
-            return replace(f, type=StructType(edit(f.type.fields)))
+        def edit_type(f: types.NestedField) -> types.NestedField:
+            assert isinstance(f.type, types.StructType)
+            return replace(f, type=types.StructType(edit(f.type.fields)))
 
-        return self._edit_field(parent_id, edited)
+        return self._edit_field(parent_id, edit_type)
 
-    def _edit_field(self: Self, field_id: int, edit: Callable[[NestedField], NestedField]) -> Self:
-        struct = _edited(self._schema.as_struct, field_id, edit)
-        assert isinstance(struct, StructType)
+    def _edit_field(
+        self: Self, field_id: int, edit: Callable[[types.NestedField], types.NestedField]
+    ) -> Self:
+        struct = _edit_field(self._schema.as_struct, field_id, edit)
+        assert isinstance(struct, types.StructType)
         return self._set(replace(self._schema, fields=struct.fields))
 
     def _move(self: Self, name: str, reference: str | None, offset: int) -> Self:
@@ -332,12 +312,12 @@ class SchemaChanges:
                     f"cannot move '{name}' to '{reference}': they are in different structs"
                 )
             position = [c.field_id for c in others].index(other.field_id) + offset
-        moved = (*others[:position], f, *others[position:])
-        return self._edit_struct(parent_id, lambda _: moved)
+        siblings = (*others[:position], f, *others[position:])
+        return self._edit_struct(parent_id, lambda _: siblings)
 
-    def _check_partition_values_stay(self, f: NestedField, new: Type) -> None:
+    def _check_partition_values_stay(self, f: types.NestedField, new: types.Type) -> None:
         """A promotion must not change what a partition transform gives for the same value."""
-        if not isinstance(f.type, DateType):
+        if not isinstance(f.type, types.DateType):
             return
         same = (YearTransform, MonthTransform, DayTransform, HourTransform, VoidTransform)
         for spec in self._metadata.partition_specs:
@@ -348,7 +328,7 @@ class SchemaChanges:
                         f"'{p.name}' ({p.transform}) would get other values"
                     )
 
-    def _union(self, struct: StructType, parent: str | None) -> None:
+    def _union(self, struct: types.StructType, parent: str | None) -> None:
         ids = self._schema.id_by_name
         existing = [f for f in struct.fields if _dotted_name(parent, f.name) in ids]
         # what is new inside a column gets its id before what is new beside it, as in Java
@@ -367,24 +347,24 @@ class SchemaChanges:
                 default=theirs.write_default,
             )
 
-    def _union_field(self, theirs: NestedField, name: str) -> None:
+    def _union_field(self, theirs: types.NestedField, name: str) -> None:
         ours = self._schema.find(name)
         if ours.required and theirs.optional:
             self.make_optional(name)
         if theirs.doc is not None and theirs.doc != ours.doc:
             self.update_doc(name, theirs.doc)
         match ours.type, theirs.type:
-            case StructType(), StructType():
+            case types.StructType(), types.StructType():
                 self._union(theirs.type, name)
-            case ListType(), ListType():
+            case types.ListType(), types.ListType():
                 self._union_field(theirs.type.element, f"{name}.element")
-            case MapType(), MapType():
+            case types.MapType(), types.MapType():
                 if not _same_shape(ours.type.key_type, theirs.type.key_type):
                     raise InvalidRequestError(f"'{name}': the key of a map never changes")
                 self._union_field(theirs.type.value, f"{name}.value")
             case mine, new if mine == new:
                 return
-            case PrimitiveType() as mine, PrimitiveType() as new:
+            case types.PrimitiveType() as mine, types.PrimitiveType() as new:
                 # a narrower type fits into what is there
                 if not can_promote(new, mine, self._metadata.format_version):
                     self.update_type(name, new)
@@ -392,74 +372,65 @@ class SchemaChanges:
                 raise InvalidRequestError(f"'{name}' is {mine} and cannot become {new}")
 
 
-def can_promote(old: Type, new: Type, format_version: int) -> bool:
+def can_promote(old: types.Type, new: types.Type, format_version: int) -> bool:
     """Whether the specification lets a column of one type become another."""
     match old, new:
-        case IntegerType(), LongType():
+        case types.IntegerType(), types.LongType():
             return True
-        case FloatType(), DoubleType():
+        case types.FloatType(), types.DoubleType():
             return True
-        case DecimalType(), DecimalType():
+        case types.DecimalType(), types.DecimalType():
             return new.scale == old.scale and new.precision >= old.precision
-        case DateType(), TimestampType() | TimestampNsType():
+        case types.DateType(), types.TimestampType() | types.TimestampNsType():
             return format_version >= 3
-        case UnknownType(), PrimitiveType():
+        case types.UnknownType(), types.PrimitiveType():
             return format_version >= 3
         case _:
             return False
 
 
-_PER_DAY = {TimestampType: 86_400_000_000, TimestampNsType: 86_400_000_000_000}
+_PER_DAY = {types.TimestampType: 86_400_000_000, types.TimestampNsType: 86_400_000_000_000}
 
 
-def _promoted(value: Any, old: Type, new: Type) -> Any:
+def _promote(value: Any, old: types.Type, new: types.Type) -> Any:
     """A default as a value of the promoted type."""
-    if value is None or not isinstance(old, DateType):
+    if value is None or not isinstance(old, types.DateType):
         return value
     return value * _PER_DAY[type(new)]  # type: ignore[index]
 
 
-def _type(type_: Type | str) -> Type:
-    return primitive_from_string(type_) if isinstance(type_, str) else type_
+def _type(type_: types.Type | str) -> types.Type:
+    return types.primitive_from_string(type_) if isinstance(type_, str) else type_
 
 
 def _dotted_name(parent: str | None, name: str) -> str:
     return name if parent is None else f"{parent}.{name}"
 
 
-def _edited(type_: Type, field_id: int, edit: Callable[[NestedField], NestedField]) -> Type:
+def _edit_field(
+    type_: types.Type, field_id: int, edit: Callable[[types.NestedField], types.NestedField]
+) -> types.Type:
     """The type with one nested field edited."""
 
-    def one(f: NestedField) -> NestedField:
-        return (
-            edit(f) if f.field_id == field_id else replace(f, type=_edited(f.type, field_id, edit))
-        )
+    def edit_one(f: types.NestedField) -> types.NestedField:
+        if f.field_id == field_id:
+            return edit(f)
+        return replace(f, type=_edit_field(f.type, field_id, edit))
 
-    match type_:
-        case StructType(fields=fields):
-            return StructType(tuple(one(f) for f in fields))
-        case ListType():
-            element = one(type_.element)
-            return replace(type_, element_type=element.type, element_required=element.required)
-        case MapType():
-            key, value = one(type_.key), one(type_.value)
-            return replace(
-                type_,
-                key_type=key.type,
-                value_type=value.type,
-                value_required=value.required,
-            )
-        case _:
-            return type_
+    return types.with_children(type_, edit_one)
 
 
-def _same_shape(a: Type, b: Type) -> bool:
+def _same_shape(a: types.Type, b: types.Type) -> bool:
     """Equal but for field ids."""
     match a, b:
-        case PrimitiveType(), PrimitiveType():
+        case types.PrimitiveType(), types.PrimitiveType():
             return a == b
-        case (StructType(), StructType()) | (ListType(), ListType()) | (MapType(), MapType()):
-            left, right = children_of(a), children_of(b)
+        case (
+            (types.StructType(), types.StructType())
+            | (types.ListType(), types.ListType())
+            | (types.MapType(), types.MapType())
+        ):
+            left, right = types.children_of(a), types.children_of(b)
             return len(left) == len(right) and all(
                 x.name == y.name and _same_shape(x.type, y.type)
                 for x, y in zip(left, right, strict=True)

@@ -9,8 +9,7 @@ from iceberg_pyspark.commits.compatibility import check_sort_order
 from iceberg_pyspark.commits.requirements import (
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
-    AssertTableUUID,
-    TableRequirement,
+    same_table,
 )
 from iceberg_pyspark.commits.updates import LAST_ADDED, AddSortOrder, SetDefaultSortOrder
 from iceberg_pyspark.spec.sorting import Direction, NullOrder, SortField, SortOrder
@@ -69,13 +68,11 @@ class SortChanges:
         if order.fields == base.default_sort_order.fields:
             return Changes()
         check_sort_order(order, metadata.current_schema)
-        requirements: list[TableRequirement] = [
-            AssertCurrentSchemaId(base.current_schema_id),
-            AssertDefaultSortOrderId(base.default_sort_order_id),
-        ]
-        if base.table_uuid is not None:
-            requirements.insert(0, AssertTableUUID(base.table_uuid))
         return Changes(
             updates=(AddSortOrder(order), SetDefaultSortOrder(LAST_ADDED)),
-            requirements=tuple(requirements),
+            requirements=(
+                *same_table(base.table_uuid),
+                AssertCurrentSchemaId(base.current_schema_id),
+                AssertDefaultSortOrderId(base.default_sort_order_id),
+            ),
         )

@@ -15,8 +15,7 @@ from iceberg_pyspark.commits.compatibility import check_spec
 from iceberg_pyspark.commits.requirements import (
     AssertDefaultSpecId,
     AssertLastAssignedPartitionId,
-    AssertTableUUID,
-    TableRequirement,
+    same_table,
 )
 from iceberg_pyspark.commits.updates import LAST_ADDED, AddPartitionSpec, SetDefaultSpec
 from iceberg_pyspark.errors import InvalidRequestError
@@ -77,16 +76,20 @@ class SpecChanges:
 
         One that was removed a moment ago comes back, and takes another name if one is given.
         """
-        parsed = _transform(transform)
+        new_transform = _transform(transform)
         source_ids = (self._metadata.current_schema.find(source).field_id,)
         back = next(
-            (f for f in self._removed if f.source_ids == source_ids and f.transform == parsed),
+            (
+                f
+                for f in self._removed
+                if f.source_ids == source_ids and f.transform == new_transform
+            ),
             None,
         )
         if back is not None:
             self._restore(back)
             return self if name is None else self.rename_field(back.name, name)
-        field = self._field_for(source, source_ids, parsed, name)
+        field = self._field_for(source, source_ids, new_transform, name)
         self._give_way(field.name)
         self._fields.append(field)
         check_spec(self.spec, self._metadata.current_schema, self._metadata.format_version)
@@ -106,11 +109,13 @@ class SpecChanges:
     def remove_source(self: Self, source: str, transform: Transform | str) -> Self:
         """Do not partition by this transform of a column any more."""
         source_ids = (self._metadata.current_schema.find(source).field_id,)
-        parsed = _transform(transform)
+        source_transform = _transform(transform)
         for f in self._fields:
-            if f.source_ids == source_ids and f.transform == parsed:
+            if f.source_ids == source_ids and f.transform == source_transform:
                 return self.remove_field(f.name)
-        raise InvalidRequestError(f"the table is not partitioned by {parsed} of '{source}'")
+        raise InvalidRequestError(
+            f"the table is not partitioned by {source_transform} of '{source}'"
+        )
 
     def rename_field(self: Self, name: str, new_name: str) -> Self:
         """Give a partition field another name."""
@@ -128,15 +133,13 @@ class SpecChanges:
         if spec.same_fields(base.default_spec):
             return Changes()
         check_spec(spec, metadata.current_schema, metadata.format_version)
-        requirements: list[TableRequirement] = [
-            AssertDefaultSpecId(base.default_spec_id),
-            AssertLastAssignedPartitionId(base.last_partition_id),
-        ]
-        if base.table_uuid is not None:
-            requirements.insert(0, AssertTableUUID(base.table_uuid))
         return Changes(
             updates=(AddPartitionSpec(spec), SetDefaultSpec(LAST_ADDED)),
-            requirements=tuple(requirements),
+            requirements=(
+                *same_table(base.table_uuid),
+                AssertDefaultSpecId(base.default_spec_id),
+                AssertLastAssignedPartitionId(base.last_partition_id),
+            ),
         )
 
     def _find(self, name: str) -> PartitionField:

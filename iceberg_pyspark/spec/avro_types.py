@@ -10,34 +10,8 @@ import re
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import default_of
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from iceberg_pyspark.spec.values import unscaled_value
 
 _VALID_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -74,12 +48,12 @@ def decimal_bytes(precision: int) -> int:
     return (int(10**precision - 1).bit_length() + 8) // 8
 
 
-def record_schema(struct: StructType, name: str) -> dict[str, Any]:
+def record_schema(struct: types.StructType, name: str) -> dict[str, Any]:
     """An Avro record schema of that name for a struct, with all field ids."""
     return _record(struct, name, set())
 
 
-def _record(struct: StructType, name: str, defined: set[str]) -> dict[str, Any]:
+def _record(struct: types.StructType, name: str, defined: set[str]) -> dict[str, Any]:
     names: set[str] = set()
     fields = []
     for f in struct.fields:
@@ -92,7 +66,7 @@ def _record(struct: StructType, name: str, defined: set[str]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": fields}
 
 
-def _field(f: NestedField, defined: set[str]) -> dict[str, Any]:
+def _field(f: types.NestedField, defined: set[str]) -> dict[str, Any]:
     out: dict[str, Any] = {"name": avro_name(f.name)}
     if out["name"] != f.name:
         out["iceberg-field-name"] = f.name
@@ -116,49 +90,49 @@ def _optional(avro_type: Any) -> Any:
     return "null" if avro_type == "null" else ["null", avro_type]
 
 
-def _type(type_: Type, field_id: int, defined: set[str]) -> Any:
+def _type(type_: types.Type, field_id: int, defined: set[str]) -> Any:
     match type_:
-        case BooleanType():
+        case types.BooleanType():
             return "boolean"
-        case IntegerType():
+        case types.IntegerType():
             return "int"
-        case LongType():
+        case types.LongType():
             return "long"
-        case FloatType():
+        case types.FloatType():
             return "float"
-        case DoubleType():
+        case types.DoubleType():
             return "double"
-        case StringType():
+        case types.StringType():
             return "string"
-        case BinaryType() | GeometryType() | GeographyType():
+        case types.BinaryType() | types.GeometryType() | types.GeographyType():
             return "bytes"
-        case UnknownType():
+        case types.UnknownType():
             return "null"
-        case DateType():
+        case types.DateType():
             return {"type": "int", "logicalType": "date"}
-        case TimeType():
+        case types.TimeType():
             return {"type": "long", "logicalType": "time-micros"}
-        case TimestampType() | TimestamptzType():
+        case types.TimestampType() | types.TimestamptzType():
             return {
                 "type": "long",
                 "logicalType": "timestamp-micros",
-                "adjust-to-utc": isinstance(type_, TimestamptzType),
+                "adjust-to-utc": isinstance(type_, types.TimestamptzType),
             }
-        case TimestampNsType() | TimestamptzNsType():
+        case types.TimestampNsType() | types.TimestamptzNsType():
             return {
                 "type": "long",
                 "logicalType": "timestamp-nanos",
-                "adjust-to-utc": isinstance(type_, TimestamptzNsType),
+                "adjust-to-utc": isinstance(type_, types.TimestamptzNsType),
             }
-        case DecimalType(precision=precision, scale=scale):
+        case types.DecimalType(precision=precision, scale=scale):
             logical = {"logicalType": "decimal", "precision": precision, "scale": scale}
             name = f"decimal_{precision}_{scale}"
             return _fixed(name, decimal_bytes(precision), logical, defined)
-        case UUIDType():
+        case types.UUIDType():
             return _fixed("uuid_fixed", 16, {"logicalType": "uuid"}, defined)
-        case FixedType(length=length):
+        case types.FixedType(length=length):
             return _fixed(f"fixed_{length}", length, {}, defined)
-        case VariantType():
+        case types.VariantType():
             return {
                 "type": "record",
                 "name": f"r{field_id}",
@@ -168,17 +142,17 @@ def _type(type_: Type, field_id: int, defined: set[str]) -> Any:
                     {"name": "value", "type": "bytes"},
                 ],
             }
-        case StructType():
+        case types.StructType():
             return _record(type_, f"r{field_id}", defined)
-        case ListType():
+        case types.ListType():
             element = _type(type_.element_type, type_.element_id, defined)
             return {
                 "type": "array",
                 "items": element if type_.element_required else _optional(element),
                 "element-id": type_.element_id,
             }
-        case MapType():
-            entry = StructType((type_.key, type_.value))
+        case types.MapType():
+            entry = types.StructType((type_.key, type_.value))
             name = f"k{type_.key_id}_v{type_.value_id}"
             return {"type": "array", "logicalType": "map", "items": _record(entry, name, defined)}
         case _:
@@ -193,18 +167,18 @@ def _fixed(name: str, size: int, logical: dict[str, Any], defined: set[str]) -> 
     return {"type": "fixed", "name": name, "size": size, **logical}
 
 
-_PRIMITIVES: dict[str, Type] = {
-    "boolean": BooleanType(),
-    "int": IntegerType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "double": DoubleType(),
-    "string": StringType(),
-    "bytes": BinaryType(),
+_PRIMITIVES: dict[str, types.Type] = {
+    "boolean": types.BooleanType(),
+    "int": types.IntegerType(),
+    "long": types.LongType(),
+    "float": types.FloatType(),
+    "double": types.DoubleType(),
+    "string": types.StringType(),
+    "bytes": types.BinaryType(),
 }
 
 
-def primitive_type(avro_type: Any) -> Type:
+def primitive_type(avro_type: Any) -> types.Type:
     """The primitive type that an Avro type stands for; `unknown` for null and for what is none.
 
     >>> primitive_type(["null", {"type": "int", "logicalType": "date"}])
@@ -212,46 +186,48 @@ def primitive_type(avro_type: Any) -> Type:
     """
     match avro_type:
         case str():
-            return _PRIMITIVES.get(avro_type, UnknownType())
+            return _PRIMITIVES.get(avro_type, types.UnknownType())
         case [*branches]:
             not_null = [b for b in branches if b != "null"]
-            return primitive_type(not_null[0]) if len(not_null) == 1 else UnknownType()
+            return primitive_type(not_null[0]) if len(not_null) == 1 else types.UnknownType()
         case {"logicalType": "decimal", "precision": int(precision), **rest}:
             scale = rest.get("scale", 0)
-            return DecimalType(precision, scale if isinstance(scale, int) else 0)
+            return types.DecimalType(precision, scale if isinstance(scale, int) else 0)
         case {"type": "int", "logicalType": "date"}:
-            return DateType()
+            return types.DateType()
         case {"type": "long", "logicalType": "time-micros"}:
-            return TimeType()
+            return types.TimeType()
         case {"type": "long", "logicalType": "timestamp-micros", **rest}:
-            return TimestamptzType() if rest.get("adjust-to-utc") else TimestampType()
+            return types.TimestamptzType() if rest.get("adjust-to-utc") else types.TimestampType()
         case {"type": "long", "logicalType": "timestamp-nanos", **rest}:
-            return TimestamptzNsType() if rest.get("adjust-to-utc") else TimestampNsType()
+            return (
+                types.TimestamptzNsType() if rest.get("adjust-to-utc") else types.TimestampNsType()
+            )
         case {"type": "fixed", "size": 16, "logicalType": "uuid"}:
-            return UUIDType()
+            return types.UUIDType()
         case {"type": "fixed", "size": int(size)}:
-            return FixedType(size)
+            return types.FixedType(size)
         case {"type": inner} if inner != avro_type:
             return primitive_type(inner)
         case _:
-            return UnknownType()
+            return types.UnknownType()
 
 
-def _default(type_: Type, value: Any) -> Any:
+def _default(type_: types.Type, value: Any) -> Any:
     """A value whose structs are filled in, as Avro writes it in a schema."""
     if value is None:
         return None
     match type_:
-        case DecimalType(precision=precision):
+        case types.DecimalType(precision=precision):
             data = unscaled_value(value).to_bytes(decimal_bytes(precision), "big", signed=True)
             return data.decode("latin-1")
-        case UUIDType() | FixedType() | BinaryType():
+        case types.UUIDType() | types.FixedType() | types.BinaryType():
             return value.decode("latin-1")
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             return {avro_name(f.name): _default(f.type, value[f.field_id]) for f in fields}
-        case ListType():
+        case types.ListType():
             return [_default(type_.element_type, v) for v in value]
-        case MapType():
+        case types.MapType():
             return [
                 {"key": _default(type_.key_type, k), "value": _default(type_.value_type, v)}
                 for k, v in value

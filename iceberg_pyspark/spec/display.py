@@ -32,11 +32,19 @@ def printable(text: str) -> str:
     >>> printable("two\nlines")
     'two\\nlines'
     """
-    redacted_text = redact_text(text)
-    if redacted_text.isprintable():
-        return redacted_text
+    return escaped(redact_text(text))
+
+
+def escaped(text: str) -> str:
+    r"""Text on one line, with control characters as escapes.
+
+    >>> escaped("two\nlines")
+    'two\\nlines'
+    """
+    if text.isprintable():
+        return text
     return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in redacted_text
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
     )
 
 

@@ -8,7 +8,7 @@ partition field id.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 ENTRY_COLUMNS = (
     "status",
@@ -41,14 +41,7 @@ MetricMap = Literal[
     "lower_bounds",
     "upper_bounds",
 ]
-METRIC_MAPS: tuple[MetricMap, ...] = (
-    "column_sizes",
-    "value_counts",
-    "null_value_counts",
-    "nan_value_counts",
-    "lower_bounds",
-    "upper_bounds",
-)
+METRIC_MAPS: tuple[MetricMap, ...] = get_args(MetricMap)
 """The columns more that a table read with whole metrics has: maps by field id."""
 
 FILTER_METRICS: tuple[MetricMap, ...] = METRIC_MAPS[1:]

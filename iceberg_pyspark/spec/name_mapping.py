@@ -12,12 +12,7 @@ from typing import Any
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.json_fields import JsonObject, parse_json, short_text
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    MAX_TYPE_DEPTH,
-    NestedField,
-    Type,
-    children_of,
-)
+from iceberg_pyspark.spec.types import MAX_TYPE_DEPTH, NestedField, Type, children_of
 
 _PROPERTY = "schema.name-mapping.default"
 

@@ -45,15 +45,15 @@ def _summary(
     type_: Type, values: Collection[Any], zero_signs: Collection[float]
 ) -> PartitionFieldSummary:
     floating = isinstance(type_, FloatType | DoubleType)
-    ordered = [v for v in values if v is not None and not (floating and math.isnan(v))]
-    ordered += [math.copysign(0.0, sign) for sign in zero_signs]
+    comparable = [v for v in values if v is not None and not (floating and math.isnan(v))]
+    comparable += [math.copysign(0.0, sign) for sign in zero_signs]
     # the lower bound must be -0.0 where it occurs, the upper bound +0.0
     key = _total_order if floating else None
     return PartitionFieldSummary(
         contains_null=None in values,
         contains_nan=floating and any(v is not None and math.isnan(v) for v in values),
-        lower_bound=value_to_bytes(type_, min(ordered, key=key)) if ordered else None,
-        upper_bound=value_to_bytes(type_, max(ordered, key=key)) if ordered else None,
+        lower_bound=value_to_bytes(type_, min(comparable, key=key)) if comparable else None,
+        upper_bound=value_to_bytes(type_, max(comparable, key=key)) if comparable else None,
     )
 
 

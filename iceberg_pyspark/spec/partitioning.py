@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote_plus
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec import types as ice
 from iceberg_pyspark.spec.json_fields import JsonObject, short_text
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import (
@@ -25,18 +26,6 @@ from iceberg_pyspark.spec.transforms import (
     result_type,
     source_ids_from_json,
     transform_from_json,
-)
-from iceberg_pyspark.spec.types import (
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    Type,
-    UnknownType,
 )
 
 FIRST_PARTITION_FIELD_ID = 1000
@@ -82,7 +71,7 @@ class PartitionSpec:
         ]
 
 
-def source_type(field: PartitionField, schemas: Sequence[Schema]) -> Type:
+def source_type(field: PartitionField, schemas: Sequence[Schema]) -> ice.Type:
     """The source column's type in the first schema that has it; `unknown` when none has.
 
     Pass the current schema first and older ones after it: a spec stays readable after its source
@@ -92,18 +81,18 @@ def source_type(field: PartitionField, schemas: Sequence[Schema]) -> Type:
         source = schema.field_by_id.get(field.source_id)
         if source is not None:
             return source.type
-    return UnknownType()
+    return ice.UnknownType()
 
 
-def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> StructType:
+def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> ice.StructType:
     """The struct type of the spec's partition tuples; all fields optional.
 
     `unknown` stands where only a manifest can say the type: under a transform that is not known,
     and where the source column is in no schema any more. Such values are kept as they are.
     """
-    return StructType(
+    return ice.StructType(
         tuple(
-            NestedField(
+            ice.NestedField(
                 field_id=f.field_id,
                 name=f.name,
                 type=result_type(f.transform, source_type(f, schemas)),
@@ -113,7 +102,7 @@ def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> StructType
     )
 
 
-def untyped_fields(spec: PartitionSpec, type_: StructType) -> frozenset[int]:
+def untyped_fields(spec: PartitionSpec, type_: ice.StructType) -> frozenset[int]:
     """Ids of the fields whose values have a type that only a manifest has.
 
     Void fields are none of them: they have no values.
@@ -121,13 +110,16 @@ def untyped_fields(spec: PartitionSpec, type_: StructType) -> frozenset[int]:
     return frozenset(
         f.field_id
         for f, type_field in zip(spec.fields, type_.fields, strict=True)
-        if isinstance(type_field.type, UnknownType) and not isinstance(f.transform, VoidTransform)
+        if isinstance(type_field.type, ice.UnknownType)
+        and not isinstance(f.transform, VoidTransform)
     )
 
 
 def with_types_of(
-    manifests: Sequence[Mapping[int, Type]], untyped: Collection[int], partition_type: StructType
-) -> StructType | None:
+    manifests: Sequence[Mapping[int, ice.Type]],
+    untyped: Collection[int],
+    partition_type: ice.StructType,
+) -> ice.StructType | None:
     """The partition type with the types that manifests give its untyped fields, by field id.
 
     None when no type holds the values of all of them.
@@ -135,29 +127,29 @@ def with_types_of(
     fields = []
     for field in partition_type.fields:
         if field.field_id in untyped:
-            type_: Type = field.type
+            type_: ice.Type = field.type
             for types in manifests:
-                wider = _wider(type_, types.get(field.field_id, UnknownType()))
+                wider = _wider(type_, types.get(field.field_id, ice.UnknownType()))
                 if wider is None:
                     return None
                 type_ = wider
             field = replace(field, type=type_)
         fields.append(field)
-    return StructType(tuple(fields))
+    return ice.StructType(tuple(fields))
 
 
-def _wider(one: Type, other: Type) -> Type | None:
+def _wider(one: ice.Type, other: ice.Type) -> ice.Type | None:
     """The type of the two to which the other one may be promoted; None if there is none."""
     match one, other:
-        case (_, UnknownType()):
+        case (_, ice.UnknownType()):
             return one
-        case (UnknownType(), _):
+        case (ice.UnknownType(), _):
             return other
-        case (IntegerType() | LongType(), IntegerType() | LongType()):
-            return one if isinstance(one, LongType) else other
-        case (FloatType() | DoubleType(), FloatType() | DoubleType()):
-            return one if isinstance(one, DoubleType) else other
-        case (DecimalType(scale=scale), DecimalType(scale=same)) if scale == same:
+        case (ice.IntegerType() | ice.LongType(), ice.IntegerType() | ice.LongType()):
+            return one if isinstance(one, ice.LongType) else other
+        case (ice.FloatType() | ice.DoubleType(), ice.FloatType() | ice.DoubleType()):
+            return one if isinstance(one, ice.DoubleType) else other
+        case (ice.DecimalType(scale=scale), ice.DecimalType(scale=same)) if scale == same:
             return one if one.precision >= other.precision else other
         case _:
             return one if one == other else None
@@ -264,25 +256,29 @@ def spec_from_json(data: JsonObject) -> PartitionSpec:
     )
 
 
-def unified_partition_type(specs: Sequence[PartitionSpec], schemas: Sequence[Schema]) -> StructType:
+def unified_partition_type(
+    specs: Sequence[PartitionSpec], schemas: Sequence[Schema]
+) -> ice.StructType:
     """One struct with every partition field of all specs, by rising field id.
 
     The newest spec gives a field its name; a void field takes the type the field had before it was
     dropped (docs/conformance.md 61). Values of unknown transforms are shown as strings, as in Java.
     """
-    field_by_id: dict[int, NestedField] = {}
+    field_by_id: dict[int, ice.NestedField] = {}
     void: set[int] = set()
     for spec in sorted(specs, key=lambda s: -s.spec_id):
         for f in spec.fields:
             type_ = result_type(f.transform, source_type(f, schemas))
             if isinstance(f.transform, UnknownTransform):
-                type_ = StringType()
+                type_ = ice.StringType()
             is_void = isinstance(f.transform, VoidTransform)
             if f.field_id not in field_by_id:
-                field_by_id[f.field_id] = NestedField(field_id=f.field_id, name=f.name, type=type_)
+                field_by_id[f.field_id] = ice.NestedField(
+                    field_id=f.field_id, name=f.name, type=type_
+                )
                 if is_void:
                     void.add(f.field_id)
             elif f.field_id in void and not is_void:
                 field_by_id[f.field_id] = replace(field_by_id[f.field_id], type=type_)
                 void.discard(f.field_id)
-    return StructType(tuple(field_by_id[i] for i in sorted(field_by_id)))
+    return ice.StructType(tuple(field_by_id[i] for i in sorted(field_by_id)))

@@ -88,12 +88,10 @@ class IntProperty:
         text = properties.get(self.name)
         if text is None:
             return self.default
-        value = whole_number(text, self.largest)
-        if value is None:
-            raise _wrong(self.name, text, f"is no integer up to {self.largest}")
+        value, problem = whole_number(text, self.largest), self.problem(text)
+        if value is None or (problem is not None and self.below == "refused"):
+            raise _wrong(self.name, text, str(problem))
         if self.minimum is not None and value < self.minimum:
-            if self.below == "refused":
-                raise _wrong(self.name, text, f"is less than {self.minimum}")
             return self.minimum if self.below == "minimum" else self.default
         return value
 

@@ -12,20 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.json_fields import JsonObject
-from iceberg_pyspark.spec.types import (
-    MAX_TYPE_DEPTH,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    Type,
-    children_of,
-    primitive_from_string,
-    walk_fields,
-)
 from iceberg_pyspark.spec.values import value_from_json, value_to_json
 
 MAX_USER_FIELD_ID = 2147483447
@@ -40,7 +29,7 @@ class Schema:
     its path joined by dots, list elements under `element`, map parts under `key` and `value`.
     """
 
-    fields: tuple[NestedField, ...]
+    fields: tuple[types.NestedField, ...]
     schema_id: int = 0
     identifier_field_ids: tuple[int, ...] = field(default=())
 
@@ -69,15 +58,15 @@ class Schema:
         ]
 
     @property
-    def as_struct(self) -> StructType:
+    def as_struct(self) -> types.StructType:
         """The fields as one struct type."""
-        return StructType(self.fields)
+        return types.StructType(self.fields)
 
     @cached_property
-    def field_by_id(self) -> Mapping[int, NestedField]:
+    def field_by_id(self) -> Mapping[int, types.NestedField]:
         """Every field, nested ones included, by id."""
-        fields: dict[int, NestedField] = {}
-        for f in walk_fields(self.as_struct):
+        fields: dict[int, types.NestedField] = {}
+        for f in types.walk_fields(self.as_struct):
             if f.field_id in fields:
                 raise InvalidMetadataError(
                     f"schema {self.schema_id}: field id {f.field_id} is used by both "
@@ -102,8 +91,8 @@ class Schema:
     def parent_by_id(self) -> Mapping[int, int]:
         """Id of the enclosing field of every nested field; top-level fields are absent."""
         parents: dict[int, int] = {}
-        for f in walk_fields(self.as_struct):
-            for child in children_of(f.type):
+        for f in types.walk_fields(self.as_struct):
+            for child in types.children_of(f.type):
                 parents[child.field_id] = f.field_id
         return parents
 
@@ -112,7 +101,7 @@ class Schema:
         """The largest id in use, 0 for an empty schema."""
         return max(self.field_by_id, default=0)
 
-    def find(self, name: str, *, case_sensitive: bool = True) -> NestedField:
+    def find(self, name: str, *, case_sensitive: bool = True) -> types.NestedField:
         """The field of that full dotted name; raises `InvalidRequestError` naming what exists."""
         field_id = self.id_by_name.get(name)
         if field_id is None and not case_sensitive:
@@ -132,7 +121,7 @@ class Schema:
         field_ids = [self.find(name, case_sensitive=case_sensitive).field_id for name in names]
         keep = set(field_ids)
         for field_id in field_ids:
-            keep.update(f.field_id for f in walk_fields(self.field_by_id[field_id].type))
+            keep.update(f.field_id for f in types.walk_fields(self.field_by_id[field_id].type))
         pruned = {f.field_id: f for f in prune_fields(self.as_struct, keep).fields}
         order: dict[int, None] = {}
         for field_id in field_ids:
@@ -147,43 +136,45 @@ class Schema:
         )
 
 
-def _collect_names(type_: Type, prefix: str, names: dict[int, str]) -> None:
-    for child in children_of(type_):
+def _collect_names(type_: types.Type, prefix: str, names: dict[int, str]) -> None:
+    for child in types.children_of(type_):
         names[child.field_id] = f"{prefix}{child.name}"
         _collect_names(child.type, f"{prefix}{child.name}.", names)
 
 
-def prune_fields(struct: StructType, keep: Collection[int]) -> StructType:
+def prune_fields(struct: types.StructType, keep: Collection[int]) -> types.StructType:
     """A struct with only the fields whose id is in `keep`, or that enclose one; map keys stay
     whole.
 
     A map or list whose element is kept keeps its shape; a map with a kept value keeps its entire
     key (specification, "Schema Evolution": key structs never change).
     """
-    fields: list[NestedField] = []
+    fields: list[types.NestedField] = []
     for f in struct.fields:
         type_ = _prune_type(f.type, keep)
         if type_ is not None:
             fields.append(replace(f, type=type_))
         elif f.field_id in keep:
             fields.append(
-                f if not isinstance(f.type, StructType) else replace(f, type=StructType(()))
+                f
+                if not isinstance(f.type, types.StructType)
+                else replace(f, type=types.StructType(()))
             )
-    return StructType(tuple(fields))
+    return types.StructType(tuple(fields))
 
 
-def _prune_type(type_: Type, keep: Collection[int]) -> Type | None:
+def _prune_type(type_: types.Type, keep: Collection[int]) -> types.Type | None:
     """The pruned type if anything nested is kept, None if nothing is."""
     match type_:
-        case StructType():
+        case types.StructType():
             pruned = prune_fields(type_, keep)
             return pruned if pruned.fields else None
-        case ListType():
+        case types.ListType():
             inner = _prune_type(type_.element_type, keep)
             if inner is not None:
                 return replace(type_, element_type=inner)
             return type_ if type_.element_id in keep else None
-        case MapType():
+        case types.MapType():
             inner = _prune_type(type_.value_type, keep)
             if inner is not None:
                 return replace(type_, value_type=inner)
@@ -194,19 +185,19 @@ def _prune_type(type_: Type, keep: Collection[int]) -> Type | None:
             return None
 
 
-def type_to_json(type_: Type) -> Any:
+def type_to_json(type_: types.Type) -> Any:
     """A type as metadata JSON writes it: a string for primitives, an object otherwise."""
     match type_:
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             return {"type": "struct", "fields": [field_to_json(f) for f in fields]}
-        case ListType():
+        case types.ListType():
             return {
                 "type": "list",
                 "element-id": type_.element_id,
                 "element": type_to_json(type_.element_type),
                 "element-required": type_.element_required,
             }
-        case MapType():
+        case types.MapType():
             return {
                 "type": "map",
                 "key-id": type_.key_id,
@@ -219,7 +210,7 @@ def type_to_json(type_: Type) -> Any:
             return str(type_)
 
 
-def field_to_json(f: NestedField) -> dict[str, Any]:
+def field_to_json(f: types.NestedField) -> dict[str, Any]:
     """A struct field as metadata JSON."""
     out: dict[str, Any] = {
         "id": f.field_id,
@@ -236,30 +227,30 @@ def field_to_json(f: NestedField) -> dict[str, Any]:
     return out
 
 
-def type_from_json(parent: JsonObject, key: str, depth: int = 1) -> Type:
+def type_from_json(parent: JsonObject, key: str, depth: int = 1) -> types.Type:
     """Parse the type in a field of a JSON object; errors name the JSON path."""
     path, value = parent.path_of(key), parent.value(key)
     if isinstance(value, str):
         try:
-            return primitive_from_string(parent.string(key))
+            return types.primitive_from_string(parent.string(key))
         except InvalidMetadataError as e:
             raise InvalidMetadataError(f"{path}: {e}") from e
     if not isinstance(value, dict):
         raise parent.wrong(key, "required type name or object")
-    if depth > MAX_TYPE_DEPTH:
-        raise InvalidMetadataError(f"{path}: types nest deeper than {MAX_TYPE_DEPTH} levels")
+    if depth > types.MAX_TYPE_DEPTH:
+        raise InvalidMetadataError(f"{path}: types nest deeper than {types.MAX_TYPE_DEPTH} levels")
     data = parent.object(key)
     match data.string("type"):
         case "struct":
             return _struct_from_json(data, depth)
         case "list":
-            return ListType(
+            return types.ListType(
                 element_id=_field_id(data, "element-id"),
                 element_type=type_from_json(data, "element", depth + 1),
                 element_required=data.boolean("element-required"),
             )
         case "map":
-            return MapType(
+            return types.MapType(
                 key_id=_field_id(data, "key-id"),
                 key_type=type_from_json(data, "key", depth + 1),
                 value_id=_field_id(data, "value-id"),
@@ -270,7 +261,7 @@ def type_from_json(parent: JsonObject, key: str, depth: int = 1) -> Type:
             raise data.wrong("type", "unknown nested type")
 
 
-def _struct_from_json(data: JsonObject, depth: int) -> StructType:
+def _struct_from_json(data: JsonObject, depth: int) -> types.StructType:
     data.array("fields")
     fields = tuple(field_from_json(f, depth) for f in data.objects("fields"))
     names: set[str] = set()
@@ -278,7 +269,7 @@ def _struct_from_json(data: JsonObject, depth: int) -> StructType:
         if f.name in names:
             raise InvalidMetadataError(f"{data.path_of('fields')}: name '{f.name}' occurs twice")
         names.add(f.name)
-    return StructType(fields)
+    return types.StructType(fields)
 
 
 def _field_id(data: JsonObject, key: str) -> int:
@@ -288,10 +279,10 @@ def _field_id(data: JsonObject, key: str) -> int:
     return field_id
 
 
-def field_from_json(data: JsonObject, depth: int = 1) -> NestedField:
+def field_from_json(data: JsonObject, depth: int = 1) -> types.NestedField:
     """Parse a struct field; errors name the JSON path."""
     type_ = type_from_json(data, "type", depth + 1)
-    return NestedField(
+    return types.NestedField(
         field_id=_field_id(data, "id"),
         name=data.string("name"),
         type=type_,
@@ -302,7 +293,7 @@ def field_from_json(data: JsonObject, depth: int = 1) -> NestedField:
     )
 
 
-def _default_from_json(type_: Type, data: JsonObject, key: str) -> Any:
+def _default_from_json(type_: types.Type, data: JsonObject, key: str) -> Any:
     if not data.has(key):
         return None
     try:
@@ -339,6 +330,6 @@ def schema_from_json(data: JsonObject) -> Schema:
     return schema
 
 
-def is_primitive(type_: Type) -> bool:
+def is_primitive(type_: types.Type) -> bool:
     """Whether a type has no nested fields."""
-    return isinstance(type_, PrimitiveType)
+    return isinstance(type_, types.PrimitiveType)

@@ -54,12 +54,7 @@ from iceberg_pyspark.spec.statistics import (
     statistics_from_json,
     statistics_to_json,
 )
-from iceberg_pyspark.spec.unknown_keys import (
-    NOTHING_UNKNOWN,
-    UnknownKeys,
-    put_back,
-    unknown_keys,
-)
+from iceberg_pyspark.spec.unknown_keys import NOTHING_UNKNOWN, UnknownKeys, put_back, unknown_keys
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 

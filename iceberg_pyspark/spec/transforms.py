@@ -18,32 +18,9 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.json_fields import MAX_INT32, JsonObject
 from iceberg_pyspark.spec.murmur3 import murmur3_32
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    LongType,
-    PrimitiveType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 from iceberg_pyspark.spec.values import decimal_of, unscaled_value
 
 _MICROS_PER_DAY = 86_400_000_000
@@ -199,50 +176,62 @@ def source_ids_from_json(data: JsonObject) -> tuple[int, ...]:
     return data.int32s("source-ids") or (data.int32("source-id"),)
 
 
-def result_type(transform: Transform, source: Type) -> Type:
+def result_type(transform: Transform, source: types.Type) -> types.Type:
     """The type of the transform's values; `unknown` for those of a transform that is not known."""
     match transform:
         case BucketTransform() | YearTransform() | MonthTransform() | HourTransform():
-            return IntegerType()
+            return types.IntegerType()
         case DayTransform():
             # the specification says int; Java and its Avro files say date, which has the same
             # values
-            return DateType()
+            return types.DateType()
         case UnknownTransform():
-            return UnknownType()
+            return types.UnknownType()
         case _:
             return source
 
 
-_TIMESTAMPS = (TimestampType, TimestamptzType, TimestampNsType, TimestamptzNsType)
-_BUCKETABLE = (
-    IntegerType,
-    LongType,
-    DecimalType,
-    DateType,
-    TimeType,
-    *_TIMESTAMPS,
-    StringType,
-    UUIDType,
-    FixedType,
-    BinaryType,
+_TIMESTAMPS = (
+    types.TimestampType,
+    types.TimestamptzType,
+    types.TimestampNsType,
+    types.TimestamptzNsType,
 )
-_TRUNCATABLE = (IntegerType, LongType, DecimalType, StringType, BinaryType)
+_BUCKETABLE = (
+    types.IntegerType,
+    types.LongType,
+    types.DecimalType,
+    types.DateType,
+    types.TimeType,
+    *_TIMESTAMPS,
+    types.StringType,
+    types.UUIDType,
+    types.FixedType,
+    types.BinaryType,
+)
+_TRUNCATABLE = (
+    types.IntegerType,
+    types.LongType,
+    types.DecimalType,
+    types.StringType,
+    types.BinaryType,
+)
 
 
-def accepts(transform: Transform, source: Type) -> bool:
+def accepts(transform: Transform, source: types.Type) -> bool:
     """Whether the specification allows this transform on that source type."""
     match transform:
         case IdentityTransform():
-            return isinstance(source, PrimitiveType) and not isinstance(
-                source, VariantType | GeometryType | GeographyType | UnknownType
+            return isinstance(source, types.PrimitiveType) and not isinstance(
+                source,
+                types.VariantType | types.GeometryType | types.GeographyType | types.UnknownType,
             )
         case BucketTransform():
             return isinstance(source, _BUCKETABLE)
         case TruncateTransform():
             return isinstance(source, _TRUNCATABLE)
         case YearTransform() | MonthTransform() | DayTransform():
-            return isinstance(source, (DateType, *_TIMESTAMPS))
+            return isinstance(source, (types.DateType, *_TIMESTAMPS))
         case HourTransform():
             return isinstance(source, _TIMESTAMPS)
         case VoidTransform():
@@ -251,7 +240,7 @@ def accepts(transform: Transform, source: Type) -> bool:
             return False
 
 
-def apply_transform(transform: Transform, source: Type, value: Any) -> Any:
+def apply_transform(transform: Transform, source: types.Type, value: Any) -> Any:
     """The transform of one value of the source type; null gives null."""
     if value is None:
         return None
@@ -270,56 +259,62 @@ def apply_transform(transform: Transform, source: Type, value: Any) -> Any:
             raise InvalidRequestError(f"cannot compute unknown transform '{text}'")
 
 
-def bucket_hash(source: Type, value: Any) -> int:
+def bucket_hash(source: types.Type, value: Any) -> int:
     """The signed 32-bit hash of a value (Appendix B).
 
     >>> bucket_hash(IntegerType(), 34), bucket_hash(DecimalType(9, 2), Decimal("14.20"))
     (2017239379, -500754589)
     """
     match source:
-        case IntegerType() | LongType() | DateType() | TimeType() | BooleanType():
+        case (
+            types.IntegerType()
+            | types.LongType()
+            | types.DateType()
+            | types.TimeType()
+            | types.BooleanType()
+        ):
             data = struct.pack("<q", int(value))
-        case TimestampType() | TimestamptzType():
+        case types.TimestampType() | types.TimestamptzType():
             data = struct.pack("<q", value)
-        case TimestampNsType() | TimestamptzNsType():
+        case types.TimestampNsType() | types.TimestamptzNsType():
             data = struct.pack("<q", value // 1000)
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             data = struct.pack("<d", 0.0 if value == 0 else value)
-        case DecimalType():
+        case types.DecimalType():
             unscaled = unscaled_value(value)
             length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
             data = unscaled.to_bytes(length, "big", signed=True)
-        case StringType():
+        case types.StringType():
             data = value.encode("utf-8")
-        case UUIDType() | FixedType() | BinaryType():
+        case types.UUIDType() | types.FixedType() | types.BinaryType():
             data = bytes(value)
         case _:
             raise InvalidRequestError(f"bucket is not defined for {source}")
     return murmur3_32(data)
 
 
-def _truncate(source: Type, width: int, value: Any) -> Any:
+def _truncate(source: types.Type, width: int, value: Any) -> Any:
     match source:
-        case IntegerType() | LongType():
+        case types.IntegerType() | types.LongType():
             return value - value % width
-        case DecimalType(scale=scale):
+        case types.DecimalType(scale=scale):
             unscaled = unscaled_value(value)
             return decimal_of(unscaled - unscaled % width, scale)
-        case StringType() | BinaryType():
+        case types.StringType() | types.BinaryType():
             return value[:width]
         case _:
             raise InvalidRequestError(f"truncate is not defined for {source}")
 
 
-def _time_value(transform: TimeTransform, source: Type, value: int) -> int:
+def _time_value(transform: TimeTransform, source: types.Type, value: int) -> int:
     match source:
-        case DateType():
+        case types.DateType():
             if isinstance(transform, HourTransform):
                 raise InvalidRequestError("hour is not defined for date")
             days, hours = value, 0
-        case TimestampType() | TimestamptzType():
+        case types.TimestampType() | types.TimestamptzType():
             days, hours = value // _MICROS_PER_DAY, value // 3_600_000_000
-        case TimestampNsType() | TimestamptzNsType():
+        case types.TimestampNsType() | types.TimestamptzNsType():
             days, hours = value // (_MICROS_PER_DAY * 1000), value // 3_600_000_000_000
         case _:
             raise InvalidRequestError(f"{transform} is not defined for {source}")
@@ -351,7 +346,7 @@ def civil_from_days(days: int) -> tuple[int, int]:
     return year_of_era + era * 400 + (1 if month <= 2 else 0), month
 
 
-def human_value(transform: Transform, source: Type, value: Any) -> str:
+def human_value(transform: Transform, source: types.Type, value: Any) -> str:
     """A partition value as partition paths show it: `null`, `2017-11`, `2017-11-16-22`, base64
     bytes.
 
@@ -390,25 +385,25 @@ def _date_text(days: int) -> str:
     return f"{year:04d}{day}"
 
 
-def _human_plain(type_: Type, value: Any) -> str:
+def _human_plain(type_: types.Type, value: Any) -> str:
     match type_:
-        case BooleanType():
+        case types.BooleanType():
             return "true" if value else "false"
-        case DateType():
+        case types.DateType():
             return _date_text(value)
-        case TimeType():
+        case types.TimeType():
             return _java_time(value * 1000)
-        case TimestampType() | TimestamptzType():
-            zone = "+00:00" if isinstance(type_, TimestamptzType) else ""
+        case types.TimestampType() | types.TimestamptzType():
+            zone = "+00:00" if isinstance(type_, types.TimestamptzType) else ""
             return _java_timestamp(value * 1000) + zone
-        case TimestampNsType() | TimestamptzNsType():
-            zone = "+00:00" if isinstance(type_, TimestamptzNsType) else ""
+        case types.TimestampNsType() | types.TimestamptzNsType():
+            zone = "+00:00" if isinstance(type_, types.TimestamptzNsType) else ""
             return _java_timestamp(value) + zone
-        case UUIDType():
+        case types.UUIDType():
             return str(uuid.UUID(bytes=value))
-        case FixedType() | BinaryType():
+        case types.FixedType() | types.BinaryType():
             return base64.b64encode(value).decode("ascii")
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             return _java_float(type_, value)
         case _:
             # decimals too: Java's plain and exponent forms are those of Python
@@ -430,7 +425,7 @@ def untyped_text(value: Any) -> str:
             return str(value)
 
 
-def _java_float(type_: Type, value: float) -> str:
+def _java_float(type_: types.Type, value: float) -> str:
     """Java's text of a float or double: the fewest digits that give it back, two at least.
 
     >>> _java_float(FloatType(), 1e-45), _java_float(DoubleType(), 1e7)
@@ -440,7 +435,7 @@ def _java_float(type_: Type, value: float) -> str:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    code = "f" if isinstance(type_, FloatType) else "d"
+    code = "f" if isinstance(type_, types.FloatType) else "d"
     exact: float = struct.unpack(code, struct.pack(code, value))[0]
     for digits in range(1, 17):
         text = f"{exact:.{digits}e}"

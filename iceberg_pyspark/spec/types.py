@@ -8,7 +8,7 @@ lookups in `schema.py`; Arrow and Spark conversions live in `arrow/` and `spark/
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -343,6 +343,35 @@ def children_of(type_: Type) -> tuple[NestedField, ...]:
             return (type_.key, type_.value)
         case _:
             return ()
+
+
+def with_children(type_: Type, convert: Callable[[NestedField], NestedField]) -> Type:
+    """The type with the fields directly below it converted, in their order.
+
+    Elements, keys and values have no other properties than their ids, types and whether they are
+    required; a key is always.
+    """
+    match type_:
+        case StructType(fields=fields):
+            return StructType(tuple(convert(f) for f in fields))
+        case ListType():
+            element = convert(type_.element)
+            return ListType(
+                element_id=element.field_id,
+                element_type=element.type,
+                element_required=element.required,
+            )
+        case MapType():
+            key, value = convert(type_.key), convert(type_.value)
+            return MapType(
+                key_id=key.field_id,
+                key_type=key.type,
+                value_id=value.field_id,
+                value_type=value.type,
+                value_required=value.required,
+            )
+        case _:
+            return type_
 
 
 def is_too_deep(type_: Type) -> bool:

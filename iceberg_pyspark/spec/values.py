@@ -22,34 +22,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.json_fields import is_text, short_text
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 
 _EPOCH_DATE = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - zone-free arithmetic; zones are in the types
@@ -88,30 +62,30 @@ def decimal_of(unscaled: int, scale: int) -> Decimal:
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
 
-_TO_BYTES: Mapping[type[PrimitiveType], Callable[[Any], bytes]] = {
-    BooleanType: lambda v: b"\x01" if v else b"\x00",
-    IntegerType: _pack("<i"),
-    LongType: _pack("<q"),
-    FloatType: _pack("<f"),
-    DoubleType: _pack("<d"),
-    DecimalType: _decimal_to_bytes,
-    DateType: _pack("<i"),
-    TimeType: _pack("<q"),
-    TimestampType: _pack("<q"),
-    TimestamptzType: _pack("<q"),
-    TimestampNsType: _pack("<q"),
-    TimestamptzNsType: _pack("<q"),
-    StringType: lambda v: v.encode("utf-8"),
-    UUIDType: bytes,
-    FixedType: bytes,
-    BinaryType: bytes,
-    GeometryType: bytes,
-    GeographyType: bytes,
-    VariantType: bytes,
+_TO_BYTES: Mapping[type[types.PrimitiveType], Callable[[Any], bytes]] = {
+    types.BooleanType: lambda v: b"\x01" if v else b"\x00",
+    types.IntegerType: _pack("<i"),
+    types.LongType: _pack("<q"),
+    types.FloatType: _pack("<f"),
+    types.DoubleType: _pack("<d"),
+    types.DecimalType: _decimal_to_bytes,
+    types.DateType: _pack("<i"),
+    types.TimeType: _pack("<q"),
+    types.TimestampType: _pack("<q"),
+    types.TimestamptzType: _pack("<q"),
+    types.TimestampNsType: _pack("<q"),
+    types.TimestamptzNsType: _pack("<q"),
+    types.StringType: lambda v: v.encode("utf-8"),
+    types.UUIDType: bytes,
+    types.FixedType: bytes,
+    types.BinaryType: bytes,
+    types.GeometryType: bytes,
+    types.GeographyType: bytes,
+    types.VariantType: bytes,
 }
 
 
-def value_to_bytes(type_: Type, value: Any) -> bytes:
+def value_to_bytes(type_: types.Type, value: Any) -> bytes:
     """The binary single-value form used for bounds and partition summaries.
 
     >>> value_to_bytes(DecimalType(9, 2), Decimal("1.28")).hex()
@@ -123,7 +97,7 @@ def value_to_bytes(type_: Type, value: Any) -> bytes:
     return to_bytes(value)
 
 
-def value_from_bytes(type_: Type, data: bytes) -> Any:
+def value_from_bytes(type_: types.Type, data: bytes) -> Any:
     """Read a binary single value as the given type.
 
     Widths written before a promotion are accepted: 4 bytes for long, double and timestamps (int,
@@ -132,39 +106,46 @@ def value_from_bytes(type_: Type, data: bytes) -> Any:
     size = len(data)
     try:
         match type_:
-            case BooleanType():
+            case types.BooleanType():
                 return data != b"\x00"
-            case IntegerType() | DateType():
+            case types.IntegerType() | types.DateType():
                 return int(struct.unpack("<i", data)[0])
-            case LongType() | TimeType():
+            case types.LongType() | types.TimeType():
                 return int.from_bytes(_sized(data, 4, 8), "little", signed=True)
-            case TimestampType() | TimestampNsType() if size == 4:
+            case types.TimestampType() | types.TimestampNsType() if size == 4:
                 days = int.from_bytes(data, "little", signed=True)
                 per_day = 86_400_000_000
-                since = days * (per_day if isinstance(type_, TimestampType) else per_day * 1000)
+                since = days * (
+                    per_day if isinstance(type_, types.TimestampType) else per_day * 1000
+                )
                 if not -(2**63) <= since < 2**63:
                     raise ValueError(f"day {days} is out of range")
                 return since
-            case TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
+            case (
+                types.TimestampType()
+                | types.TimestamptzType()
+                | types.TimestampNsType()
+                | types.TimestamptzNsType()
+            ):
                 return int(struct.unpack("<q", data)[0])
-            case FloatType():
+            case types.FloatType():
                 return float(struct.unpack("<f", data)[0])
-            case DoubleType():
+            case types.DoubleType():
                 return float(struct.unpack("<f" if size == 4 else "<d", data)[0])
-            case DecimalType(precision=precision, scale=scale):
+            case types.DecimalType(precision=precision, scale=scale):
                 if not data:
                     raise ValueError("no bytes, where zero has one")
                 unscaled = int.from_bytes(data, "big", signed=True)
                 if abs(unscaled) >= 10**precision:
                     raise ValueError(f"more than {precision} digits")
                 return decimal_of(unscaled, scale)
-            case StringType():
+            case types.StringType():
                 return data.decode("utf-8")
-            case UnknownType():
+            case types.UnknownType():
                 return None
-            case UUIDType():
+            case types.UUIDType():
                 return bytes(_sized(data, 16))
-            case PrimitiveType():
+            case types.PrimitiveType():
                 return bytes(data)
             case _:
                 raise InvalidMetadataError(f"{type_} has no binary single-value form")
@@ -187,44 +168,46 @@ def _sized(data: bytes, *sizes: int) -> bytes:
     return data
 
 
-def value_to_json(type_: Type, value: Any) -> Any:
+def value_to_json(type_: types.Type, value: Any) -> Any:
     """The JSON single-value form (defaults, REST expressions)."""
     if value is None:
         return None
     match type_:
-        case DecimalType():
+        case types.DecimalType():
             return f"{value:f}"
-        case DateType():
+        case types.DateType():
             return (_EPOCH_DATE + timedelta(days=value)).isoformat()
-        case TimeType():
+        case types.TimeType():
             return _time_text(value)
-        case TimestampType():
+        case types.TimestampType():
             return _timestamp_text(value)
-        case TimestamptzType():
+        case types.TimestamptzType():
             return _timestamp_text(value) + "+00:00"
-        case TimestampNsType():
+        case types.TimestampNsType():
             return _timestamp_text(value // 1000, value % 1000)
-        case TimestamptzNsType():
+        case types.TimestamptzNsType():
             return _timestamp_text(value // 1000, value % 1000) + "+00:00"
-        case UUIDType():
+        case types.UUIDType():
             return str(uuid.UUID(bytes=value))
-        case FixedType() | BinaryType():
+        case types.FixedType() | types.BinaryType():
             return value.hex()
-        case GeometryType() | GeographyType() | VariantType() | UnknownType():
+        case (
+            types.GeometryType() | types.GeographyType() | types.VariantType() | types.UnknownType()
+        ):
             raise InvalidMetadataError(f"{type_} has no JSON single-value form")
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             # an integer is no floating point number to other readers
             return float(value)
-        case StructType():
+        case types.StructType():
             # a field that is left out takes its own default, which null would not
             return {
                 str(f.field_id): value_to_json(f.type, value[f.field_id])
                 for f in type_.fields
                 if f.field_id in value
             }
-        case ListType():
+        case types.ListType():
             return [value_to_json(type_.element_type, v) for v in value]
-        case MapType():
+        case types.MapType():
             return {
                 "keys": [value_to_json(type_.key_type, k) for k, _ in value],
                 "values": [value_to_json(type_.value_type, v) for _, v in value],
@@ -233,28 +216,30 @@ def value_to_json(type_: Type, value: Any) -> Any:
             return value
 
 
-def value_from_json(type_: Type, data: Any) -> Any:
+def value_from_json(type_: types.Type, data: Any) -> Any:
     """Read a JSON single value; raises `ValueError` or `TypeError` saying what is wrong with it."""
     if data is None:
         return None
     match type_:
-        case BooleanType():
+        case types.BooleanType():
             return _of_kind(data, bool, "a boolean")
-        case IntegerType() | LongType():
-            bits = 31 if isinstance(type_, IntegerType) else 63
+        case types.IntegerType() | types.LongType():
+            bits = 31 if isinstance(type_, types.IntegerType) else 63
             number: int = _of_kind(data, int, "an integer")
             if not -(2**bits) <= number < 2**bits:
                 raise ValueError(f"{number} does not fit {type_}")
             return number
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             return _float_from_json(type_, data)
-        case DecimalType():
+        case types.DecimalType():
             return _decimal_from_json(type_, _of_kind(data, str, "a decimal in a string"))
-        case StringType():
+        case types.StringType():
             return _of_kind(data, str, "a string")
-        case ListType() | MapType() | StructType():
+        case types.ListType() | types.MapType() | types.StructType():
             return _nested_from_json(type_, data)
-        case UnknownType() | VariantType() | GeometryType() | GeographyType():
+        case (
+            types.UnknownType() | types.VariantType() | types.GeometryType() | types.GeographyType()
+        ):
             raise ValueError(f"{type_} must default to null")
         case _:
             return _text_from_json(type_, _of_kind(data, str, "a string"))
@@ -267,7 +252,7 @@ def _of_kind(data: Any, kind: type, what: str) -> Any:
     return data
 
 
-def _float_from_json(type_: Type, data: Any) -> float:
+def _float_from_json(type_: types.Type, data: Any) -> float:
     if isinstance(data, bool) or not isinstance(data, int | float):
         raise TypeError(f"{short_text(data)} is not a number")
     try:
@@ -278,7 +263,7 @@ def _float_from_json(type_: Type, data: Any) -> float:
     return value
 
 
-def _decimal_from_json(type_: DecimalType, text: str) -> Decimal:
+def _decimal_from_json(type_: types.DecimalType, text: str) -> Decimal:
     try:
         value = Decimal(text)
     except InvalidOperation as e:
@@ -294,23 +279,23 @@ def _decimal_from_json(type_: DecimalType, text: str) -> Decimal:
     return decimal_of(unscaled_value(value) * 10 ** (type_.scale + exponent), type_.scale)
 
 
-def _text_from_json(type_: Type, text: str) -> Any:
+def _text_from_json(type_: types.Type, text: str) -> Any:
     match type_:
-        case DateType():
+        case types.DateType():
             return (date.fromisoformat(text) - _EPOCH_DATE).days
-        case TimeType():
+        case types.TimeType():
             t = clock_time.fromisoformat(_pad_fraction(text)[0])
             return ((t.hour * 60 + t.minute) * 60 + t.second) * 1_000_000 + t.microsecond
-        case TimestampType() | TimestamptzType():
-            return _micros_of(text, zoned=isinstance(type_, TimestamptzType))[0]
-        case TimestampNsType() | TimestamptzNsType():
-            micros, nanos = _micros_of(text, zoned=isinstance(type_, TimestamptzNsType))
+        case types.TimestampType() | types.TimestamptzType():
+            return _micros_of(text, zoned=isinstance(type_, types.TimestamptzType))[0]
+        case types.TimestampNsType() | types.TimestamptzNsType():
+            micros, nanos = _micros_of(text, zoned=isinstance(type_, types.TimestamptzNsType))
             if not -(2**63) <= micros * 1000 + nanos < 2**63:
                 raise ValueError(f"{text!r} does not fit {type_}")
             return micros * 1000 + nanos
-        case UUIDType():
+        case types.UUIDType():
             return uuid.UUID(text).bytes
-        case FixedType(length=length):
+        case types.FixedType(length=length):
             raw = bytes.fromhex(text)
             if len(raw) != length:
                 raise ValueError(f"{text!r} is not {length} bytes")
@@ -319,22 +304,22 @@ def _text_from_json(type_: Type, text: str) -> Any:
             return bytes.fromhex(text)
 
 
-def _nested_from_json(type_: StructType | ListType | MapType, data: Any) -> Any:
+def _nested_from_json(type_: types.StructType | types.ListType | types.MapType, data: Any) -> Any:
     match type_:
-        case StructType():
+        case types.StructType():
             _of_kind(data, dict, "an object of values by field id")
             return {
                 f.field_id: _part_from_json(f.name, f.type, data[str(f.field_id)], f.required)
                 for f in type_.fields
                 if str(f.field_id) in data
             }
-        case ListType():
+        case types.ListType():
             _of_kind(data, list, "a list")
             return [
                 _part_from_json(f"[{i}]", type_.element_type, v, type_.element_required)
                 for i, v in enumerate(data)
             ]
-        case MapType():
+        case types.MapType():
             _of_kind(data, dict, "an object of keys and values")
             keys, values = data.get("keys"), data.get("values")
             if not isinstance(keys, list) or not isinstance(values, list):
@@ -359,7 +344,7 @@ def _key_text(data: Any) -> str:
         raise ValueError("a key is nested too deeply") from None
 
 
-def _part_from_json(name: str, type_: Type, data: Any, required: bool) -> Any:
+def _part_from_json(name: str, type_: types.Type, data: Any, required: bool) -> Any:
     if data is None and required:
         raise ValueError(f"{name}: null, and nulls are not allowed there")
     try:

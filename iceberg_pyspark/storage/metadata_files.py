@@ -1,7 +1,7 @@
-"""Table metadata files: compression, names, exclusive creation.
+"""Metadata files of tables and views: compression, names, exclusive creation.
 
 Specification, "Optimistic Concurrency", Appendix C and the naming of Appendix F. The JSON itself is
-`spec/table_metadata.py`.
+`spec/table_metadata.py` and `spec/views.py`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ from iceberg_pyspark.spec.table_metadata import (
     TableMetadata,
     metadata_from_bytes,
     metadata_to_bytes,
+)
+from iceberg_pyspark.spec.views import (
+    ViewMetadata,
+    view_metadata_from_bytes,
+    view_metadata_to_bytes,
 )
 from iceberg_pyspark.storage.decoded_size import check_json_memory, memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
@@ -46,6 +51,17 @@ def read_table_metadata(
 
     What the JSON takes in memory is bounded too, `storage/decoded_size.py`.
     """
+    return metadata_from_bytes(_json_bytes(io, location, max_bytes), location)
+
+
+def read_view_metadata(
+    io: FileIO, location: str, max_bytes: int = MAX_METADATA_BYTES
+) -> ViewMetadata:
+    """The same of a view."""
+    return view_metadata_from_bytes(_json_bytes(io, location, max_bytes), location)
+
+
+def _json_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
     data = io.read_bytes(location)
     size = len(data)
     if data.startswith(_GZIP_MAGIC):
@@ -53,7 +69,7 @@ def read_table_metadata(
     elif size > max_bytes:
         raise _too_large(location, max_bytes)
     check_json_memory(data, location, size)
-    return metadata_from_bytes(data, location)
+    return data
 
 
 def write_table_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
@@ -65,7 +81,7 @@ def write_table_metadata(io: FileIO, metadata: TableMetadata, location: str) -> 
     io.create_exclusive(location, _file_bytes(metadata, location))
 
 
-def create_own_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
+def create_own_metadata(io: FileIO, metadata: TableMetadata | ViewMetadata, location: str) -> None:
     """Create a metadata file whose name nobody else can have.
 
     A store whose reply was lost, or that repeats requests by itself and then finds the name taken,
@@ -81,8 +97,11 @@ def create_own_metadata(io: FileIO, metadata: TableMetadata, location: str) -> N
             raise
 
 
-def _file_bytes(metadata: TableMetadata, location: str) -> bytes:
-    data = metadata_to_bytes(metadata)
+def _file_bytes(metadata: TableMetadata | ViewMetadata, location: str) -> bytes:
+    if isinstance(metadata, ViewMetadata):
+        data = view_metadata_to_bytes(metadata)
+    else:
+        data = metadata_to_bytes(metadata)
     return gzip.compress(data, mtime=0) if location.endswith(_GZIP_SUFFIXES) else data
 
 
@@ -102,9 +121,9 @@ def is_metadata_file(location: str) -> bool:
     return location.endswith(_METADATA_SUFFIXES)
 
 
-def metadata_codec(properties: Mapping[str, str]) -> MetadataCodec:
-    """The codec that table properties ask for; `none` by default."""
-    match properties.get(_CODEC_PROPERTY, "none").lower():
+def metadata_codec(properties: Mapping[str, str], default: MetadataCodec = "none") -> MetadataCodec:
+    """The codec that the properties of a table or view ask for."""
+    match properties.get(_CODEC_PROPERTY, default).lower():
         case "none":
             return "none"
         case "gzip":

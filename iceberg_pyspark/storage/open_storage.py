@@ -15,6 +15,8 @@ from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.local import LocalFileIO, is_local, local_path
+from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.object_stores import is_object
 
 
 def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
@@ -25,26 +27,37 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
     """
     # we log locations too, and errors of others
     redact_logs_of("iceberg_pyspark")
-    remote = FsspecFileIO(dict(properties))
+    objects, remote = ObjectStoreFileIO(dict(properties)), FsspecFileIO(dict(properties))
     if is_local(location):
         local_path(location)
+    elif is_object(location):
+        objects.check_scheme(location)
     else:
         remote.check_scheme(location)
     return RoutingFileIO(
-        local=LocalFileIO(), remote=remote, remote_cache=metadata_cache(properties)
+        local=LocalFileIO(),
+        objects=objects,
+        remote=remote,
+        remote_cache=metadata_cache(properties),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingFileIO:
-    """Local locations to `local`, all others to `remote`, whose immutable metadata is cached."""
+    """Local locations to `local`, those of object stores to `objects`, all others to `remote`.
+
+    Immutable metadata that is not local is cached.
+    """
 
     local: FileIO
+    objects: FileIO
     remote: FileIO
     remote_cache: MetadataCache | None = None
 
     def _store(self, location: str) -> FileIO:
-        return self.local if is_local(location) else self.remote
+        if is_local(location):
+            return self.local
+        return self.objects if is_object(location) else self.remote
 
     def open_input(self, location: str) -> BinaryIO:
         """A seekable stream; the caller closes it."""
@@ -53,7 +66,7 @@ class RoutingFileIO:
     def read_bytes(self, location: str) -> bytes:
         """The whole file."""
         store = self._store(location)
-        if store is self.remote and self.remote_cache is not None:
+        if store is not self.local and self.remote_cache is not None:
             return self.remote_cache.read(location, store.read_bytes)
         return store.read_bytes(location)
 

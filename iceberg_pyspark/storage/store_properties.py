@@ -1,15 +1,22 @@
-"""Iceberg's storage properties (`s3.*`, `gcs.*`, `adls.*`) as arguments of fsspec's file systems.
+"""Iceberg's storage properties (`s3.*`, `gcs.*`, `adls.*`) as settings of obstore's stores.
 
 A property that would change where bytes go or how they are protected, and that we cannot honour, is
-refused by name: ignoring it could write unencrypted, or with the wrong identity.
+refused by name: ignoring it could write unencrypted, or with the wrong identity. What no property
+says comes from the environment, as the store's own tools take it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+
+STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "io.", "storage.")
+"""How the names of storage properties begin."""
 
 _S3_ENCRYPTION = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
 
@@ -22,53 +29,98 @@ _REFUSED = {
     "client.credentials-provider": "it names a Java class",
     "gcs.encryption-key": "customer keys are not supported",
     "gcs.decryption-key": "customer keys are not supported",
+    "gcs.user-project": "requester-pays buckets are not supported",
 }
 _REFUSED_IF_TRUE = {
     "s3.remote-signing-enabled": "ask the catalog for vended credentials instead",
+    "gcs.requester-pays": "requester-pays buckets are not supported",
 }
+# of a whole request, its body included: a part of an upload on a slow line
+_REQUEST_TIMEOUT = timedelta(minutes=5)
+_CONNECT_TIMEOUT = timedelta(seconds=10)
+_RETRIES = 10
+# milliseconds of 3,000 years: a date that is one
+_LARGEST = 10**14
+_RETRY_TIMEOUT = timedelta(minutes=3)
+_AZURE_SUFFIX = "core.windows.net"
 
 
-def file_system_arguments(protocol: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments for fsspec's file system of `protocol`; none where Iceberg has no names."""
-    match protocol:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """What obstore's constructors take; never shown, because keys are in it."""
+
+    config: dict[str, Any] = field(repr=False)
+    client_options: dict[str, Any] = field(repr=False)
+    retry_config: dict[str, Any] = field(repr=False)
+    credentials: dict[str, Any] | None = field(default=None, repr=False)
+    """Credentials that go together and with nothing of the environment's; None: `config`'s."""
+
+    profile: str | None = None
+
+
+def store_settings(kind: str, bucket: str, properties: Mapping[str, str]) -> StoreSettings:
+    """Settings of a bucket: `s3`, `gs`, or of Azure, where it is `<container>[@<host>]`."""
+    match kind:
         case "s3":
-            return _s3(properties)
+            return s3_settings(bucket, properties)
         case "gs":
-            return _gcs(properties)
-        case "abfs" | "az":
-            return _adls(properties)
+            return gcs_settings(properties)
         case _:
-            return {}
+            return azure_settings(bucket.partition("@")[2] or None, properties)
 
 
-def _s3(properties: Mapping[str, str]) -> dict[str, Any]:
+def s3_settings(bucket: str, properties: Mapping[str, str]) -> StoreSettings:
+    """Settings of a bucket of S3, or of a store that speaks its protocol."""
     _refuse("s3.", "client.", properties=properties)
-    client = _present(
-        endpoint_url=properties.get("s3.endpoint"),
-        region_name=_first(properties, "s3.region", "client.region"),
+    endpoint = properties.get("s3.endpoint")
+    virtual = _is_true(properties, "s3.force-virtual-addressing") or (
+        properties.get("s3.path-style-access", "").lower() == "false"
     )
+    if virtual and endpoint is not None:
+        scheme, _, host = endpoint.partition("://")
+        endpoint = f"{scheme}://{bucket}.{host}"
     config = _present(
-        connect_timeout=_seconds(properties, "s3.connect-timeout"),
-        read_timeout=_seconds(properties, "s3.request-timeout"),
+        endpoint=endpoint,
+        region=_first(properties, "s3.region", "client.region"),
+        virtual_hosted_style_request=virtual or None,
+        skip_signature=_is_true(properties, "s3.anonymous") or None,
+        **_s3_encryption(properties),
     )
-    if proxy := properties.get("s3.proxy-uri"):
-        config["proxies"] = {"http": proxy, "https": proxy}
-    if _is_true(properties, "s3.path-style-access"):
-        config["s3"] = {"addressing_style": "path"}
-    elif _is_true(properties, "s3.force-virtual-addressing"):
-        config["s3"] = {"addressing_style": "virtual"}
-    arguments = _present(
-        key=_first(properties, "s3.access-key-id", "client.access-key-id"),
-        secret=_first(properties, "s3.secret-access-key", "client.secret-access-key"),
-        token=_first(properties, "s3.session-token", "client.session-token"),
+    client = _client_options(
+        endpoint,
+        connect=_seconds(properties, "s3.connect-timeout"),
+        read=_seconds(properties, "s3.request-timeout"),
+        proxy=properties.get("s3.proxy-uri"),
+    )
+    retry = _retry_config(
+        retries=_number(properties, "s3.retry.num-retries"),
+        least_ms=_number(properties, "s3.retry.min-wait-ms"),
+        most_ms=_number(properties, "s3.retry.max-wait-ms"),
+    )
+    return StoreSettings(
+        config=config,
+        client_options=client,
+        retry_config=retry,
+        credentials=_s3_credentials(properties),
         profile=_first(properties, "s3.profile-name", "client.profile-name"),
     )
-    if _is_true(properties, "s3.anonymous"):
-        arguments["anon"] = True
-    encryption = _s3_encryption(properties)
-    if encryption:
-        arguments["s3_additional_kwargs"] = encryption
-    return {**arguments, "client_kwargs": client, "config_kwargs": config}
+
+
+def _s3_credentials(properties: Mapping[str, str]) -> dict[str, Any] | None:
+    key = _first(properties, "s3.access-key-id", "client.access-key-id")
+    secret = _first(properties, "s3.secret-access-key", "client.secret-access-key")
+    if key is None and secret is None:
+        return None
+    if key is None or secret is None:
+        raise InvalidRequestError(
+            "s3.access-key-id and s3.secret-access-key belong together; set both or none"
+        )
+    return {
+        "access_key_id": key,
+        "secret_access_key": secret,
+        "token": _first(properties, "s3.session-token", "client.session-token"),
+        "expires_at": _expiry(properties, "s3.session-token-expires-at-ms"),
+    }
 
 
 def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str]:
@@ -78,53 +130,138 @@ def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str]:
             f"s3.sse.type = {kind} is not supported; use none, s3, kms or dsse-kms"
         )
     return _present(
-        ServerSideEncryption=_S3_ENCRYPTION.get(kind, properties.get("s3.server-side-encryption")),
-        SSEKMSKeyId=_first(properties, "s3.sse-kms-key-id", "s3.sse.key"),
+        server_side_encryption=_S3_ENCRYPTION.get(
+            kind, properties.get("s3.server-side-encryption")
+        ),
+        sse_kms_key_id=_first(properties, "s3.sse-kms-key-id", "s3.sse.key"),
     )
 
 
-def _gcs(properties: Mapping[str, str]) -> dict[str, Any]:
+def gcs_settings(properties: Mapping[str, str]) -> StoreSettings:
+    """Settings of a bucket of Google Cloud Storage."""
     _refuse("gcs.", properties=properties)
-    arguments = _present(
-        project=properties.get("gcs.project-id"),
-        token=properties.get("gcs.oauth2.token"),
-        endpoint_url=properties.get("gcs.service.host"),
-        requester_pays=properties.get("gcs.user-project"),
-        default_location=properties.get("gcs.default-bucket-location"),
+    host = properties.get("gcs.service.host")
+    anonymous = _is_true(properties, "gcs.no-auth")
+    config = _present(base_url=host)
+    if anonymous:
+        # the library's own word for that leaves uploads asking for a token
+        nobody = {
+            "disable_oauth": True,
+            "client_email": "",
+            "private_key": "",
+            "private_key_id": "",
+        }
+        given = {} if host is None else {"gcs_base_url": host}
+        config = {"service_account_key": json.dumps({**nobody, **given})}
+    token = properties.get("gcs.oauth2.token")
+    return StoreSettings(
+        config=config,
+        client_options=_client_options(host),
+        retry_config=_retry_config(),
+        credentials=None
+        if token is None or anonymous
+        else {"token": token, "expires_at": _expiry(properties, "gcs.oauth2.token-expires-at")},
     )
-    if _is_true(properties, "gcs.requester-pays"):
-        arguments.setdefault("requester_pays", True)
-    if _is_true(properties, "gcs.no-auth"):
-        arguments["token"] = "anon"
-    return arguments
 
 
-def _adls(properties: Mapping[str, str]) -> dict[str, Any]:
-    if "adls.token" in properties:
-        raise UnsupportedFeatureError("adls.token is not supported; use adls.sas-token or a key")
-    arguments = _present(
-        account_name=_first(properties, "adls.account-name", "adls.auth.shared-key.account.name"),
-        account_key=_first(properties, "adls.account-key", "adls.auth.shared-key.account.key"),
-        connection_string=properties.get("adls.connection-string"),
-        sas_token=properties.get("adls.sas-token"),
+def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSettings:
+    """Settings of a container of Azure; `host` is the location's, `<account>.dfs.<suffix>`."""
+    known = _connection_string(_of_account(properties, "connection-string", host))
+    account = _first(properties, "adls.account-name", "adls.auth.shared-key.account.name")
+    account = account or known.get("accountname") or (host.partition(".")[0] if host else None)
+    if account is None:
+        raise InvalidRequestError(
+            "a location of Azure without an account needs adls.account-name; or write it as "
+            f"abfss://<container>@<account>.dfs.{_AZURE_SUFFIX}/<path>"
+        )
+    suffix = host.partition(".")[2].partition(".")[2] if host and host.count(".") > 2 else None
+    endpoint = _azure_endpoint(account, suffix, known, properties)
+    sas = _of_account(properties, "sas-token", host or account)
+    sas = sas or known.get("sharedaccesssignature")
+    config = _present(
+        account_name=account,
+        account_key=_first(properties, "adls.account-key", "adls.auth.shared-key.account.key")
+        or known.get("accountkey"),
+        sas_key=sas,
         tenant_id=properties.get("adls.tenant-id"),
         client_id=properties.get("adls.client-id"),
         client_secret=properties.get("adls.client-secret"),
-        account_host=properties.get("adls.account-host"),
+        token=properties.get("adls.token"),
+        endpoint=endpoint,
     )
-    # catalogs vend `adls.sas-token.<account>`, some with the host's domain behind the account
-    for name, argument in (("sas-token", "sas_token"), ("connection-string", "connection_string")):
-        by_account = {
-            key.removeprefix(f"adls.{name}."): value
-            for key, value in properties.items()
-            if key.startswith(f"adls.{name}.")
-        }
-        if len({account.split(".")[0] for account in by_account}) > 1:
-            raise UnsupportedFeatureError(f"adls.{name}.*: several accounts are not supported")
-        for account, value in by_account.items():
-            arguments.setdefault(argument, value)
-            arguments.setdefault("account_name", account.split(".")[0])
-    return arguments
+    if sas is not None:
+        # of the two the narrower one, which a catalog vends
+        config.pop("account_key", None)
+    return StoreSettings(
+        config=config, client_options=_client_options(endpoint), retry_config=_retry_config()
+    )
+
+
+def _azure_endpoint(
+    account: str, suffix: str | None, known: Mapping[str, str], properties: Mapping[str, str]
+) -> str | None:
+    if (endpoint := known.get("blobendpoint")) is not None:
+        return endpoint.rstrip("/")
+    scheme = properties.get("adls.blob-storage-scheme", known.get("defaultendpointsprotocol"))
+    if (authority := properties.get("adls.blob-storage-authority")) is not None:
+        return f"{scheme or 'https'}://{authority}"
+    if (host := properties.get("adls.account-host")) is not None:
+        return f"{scheme or 'https'}://{host}"
+    suffix = suffix or known.get("endpointsuffix")
+    return (
+        None
+        if suffix in (None, _AZURE_SUFFIX)
+        else f"{scheme or 'https'}://{account}.blob.{suffix}"
+    )
+
+
+def _of_account(properties: Mapping[str, str], name: str, host: str | None) -> str | None:
+    """A property that catalogs vend by account, some with the host's domain behind it."""
+    account = "" if host is None else host.partition(".")[0]
+    return _first(properties, f"adls.{name}.{host}", f"adls.{name}.{account}", f"adls.{name}")
+
+
+def _connection_string(text: str | None) -> dict[str, str]:
+    if text is None:
+        return {}
+    parts = (part.partition("=") for part in text.split(";") if "=" in part)
+    return {name.strip().lower(): value.strip() for name, _, value in parts}
+
+
+def _client_options(
+    endpoint: str | None,
+    *,
+    connect: timedelta | None = None,
+    read: timedelta | None = None,
+    proxy: str | None = None,
+) -> dict[str, Any]:
+    options = _present(read_timeout=read, proxy_url=proxy)
+    options |= {"timeout": _REQUEST_TIMEOUT, "connect_timeout": connect or _CONNECT_TIMEOUT}
+    if endpoint is not None and endpoint.lower().startswith("http:"):
+        options["allow_http"] = True
+    return options
+
+
+def _retry_config(
+    retries: int | None = None, least_ms: int | None = None, most_ms: int | None = None
+) -> dict[str, Any]:
+    """Pauses grow from try to try and are drawn at random, so that clients do not come at once."""
+    return {
+        "max_retries": _RETRIES if retries is None else retries,
+        "retry_timeout": _RETRY_TIMEOUT,
+        "backoff": {
+            "init_backoff": timedelta(milliseconds=100 if least_ms is None else least_ms),
+            "max_backoff": timedelta(milliseconds=15_000 if most_ms is None else most_ms),
+            "base": 2,
+        },
+    }
+
+
+def _expiry(properties: Mapping[str, str], name: str) -> datetime | None:
+    milliseconds = _number(properties, name)
+    if milliseconds is None:
+        return None
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
 
 
 def _refuse(*prefixes: str, properties: Mapping[str, str]) -> None:
@@ -135,8 +272,8 @@ def _refuse(*prefixes: str, properties: Mapping[str, str]) -> None:
             raise UnsupportedFeatureError(f"storage property {name} is not supported: {remedy}")
 
 
-def _present(**arguments: Any) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if value is not None}
+def _present(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _first(properties: Mapping[str, str], *names: str) -> str | None:
@@ -147,11 +284,24 @@ def _is_true(properties: Mapping[str, str], name: str) -> bool:
     return properties.get(name, "false").lower() == "true"
 
 
-def _seconds(properties: Mapping[str, str], name: str) -> float | None:
+def _seconds(properties: Mapping[str, str], name: str) -> timedelta | None:
     text = properties.get(name)
     if text is None:
         return None
     try:
-        return float(text)
-    except ValueError as e:
+        return timedelta(seconds=float(text))
+    except (ValueError, OverflowError) as e:
         raise InvalidRequestError(f"{name} = {text}: must be a number of seconds") from e
+
+
+def _number(properties: Mapping[str, str], name: str) -> int | None:
+    text = properties.get(name)
+    if text is None:
+        return None
+    try:
+        number = int(text)
+    except ValueError as e:
+        raise InvalidRequestError(f"{name} = {text}: must be a whole number") from e
+    if not 0 <= number <= _LARGEST:
+        raise InvalidRequestError(f"{name} = {text}: must be a number from 0 to {_LARGEST:,}")
+    return number

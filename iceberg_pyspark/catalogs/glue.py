@@ -1,0 +1,300 @@
+"""A catalog in AWS Glue, in the tables of Java's GlueCatalog and PyIceberg's.
+
+A commit is an UpdateTable with the version that was read: Glue refuses it where another one came
+between. Names have one namespace level, which is a database. What tables look like there is
+`glue_tables.py`, requests and their errors `glue_client.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.glue_client import GlueAnswerError, GlueClient
+from iceberg_pyspark.catalogs.glue_tables import (
+    METADATA_LOCATION,
+    check_name,
+    database_input,
+    is_database_name,
+    is_iceberg,
+    is_table_name,
+    namespace_properties,
+    new_table_input,
+    next_table_input,
+    renamed_table_input,
+)
+from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
+from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
+from iceberg_pyspark.catalogs.warehouse import default_location
+from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by
+from iceberg_pyspark.errors import (
+    CatalogError,
+    CatalogUnavailableError,
+    IcebergError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchTableError,
+    NotAuthorizedError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.storage.file_io import FileIO
+
+_SKIP_ARCHIVE = "glue.skip-archive"
+_MISSING = "EntityNotFoundException"
+_EXISTS = "AlreadyExistsException"
+_CHANGED = "ConcurrentModificationException"
+
+
+class GlueCatalog(MetastoreCatalog):
+    """Tables of a Glue data catalog; `io` None: storage is chosen by location."""
+
+    def __init__(
+        self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
+    ) -> None:
+        super().__init__(name, properties, io)
+        self._glue = GlueClient(name, properties)
+        # each archived version counts towards a quota, and Iceberg has its own history
+        self._skip_archive = bool_property(properties, _SKIP_ARCHIVE, True)
+
+    def __repr__(self) -> str:
+        return f"GlueCatalog({self._name!r}, {self._properties!r})"
+
+    # namespaces
+
+    def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        """The databases; one of them has no children."""
+        if parent:
+            self._require_namespace(parent)
+            return []
+        return sorted((d["Name"],) for d in self._glue.pages("get_databases", "DatabaseList"))
+
+    def create_namespace(
+        self, namespace: Namespace, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Raises `NamespaceAlreadyExistsError`."""
+        check_namespace(namespace)
+        if len(namespace) > 1:
+            raise UnsupportedFeatureError(
+                f"namespace {'.'.join(namespace)}: Glue has databases, and no levels below them"
+            )
+        check_name(namespace[0])
+        try:
+            self._glue.call(
+                "create_database", DatabaseInput=database_input(namespace[0], properties or {})
+            )
+        except GlueAnswerError as e:
+            if e.code != _EXISTS:
+                raise
+            raise NamespaceAlreadyExistsError(
+                f"namespace {namespace[0]} is already in catalog '{self._name}'"
+            ) from e
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        check_namespace(namespace)
+        self._require_namespace(namespace)
+        # Glue would drop the tables of other tools along with it
+        tables = self._glue.call("get_tables", DatabaseName=namespace[0], MaxResults=1)
+        if tables.get("TableList"):
+            raise NamespaceNotEmptyError(
+                f"namespace {namespace[0]} still holds tables, of Iceberg or of others; drop them "
+                "first"
+            )
+        self._glue.call("delete_database", Name=namespace[0])
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Whether there is such a database; the empty namespace is the catalog itself."""
+        return not namespace or self._database(namespace) is not None
+
+    def _namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        return namespace_properties(self._database(namespace) or {})
+
+    def update_namespace_properties(
+        self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        """Remove and set namespace properties; of two clients at once the later one wins."""
+        check_namespace(namespace)
+        properties = self.load_namespace_properties(namespace)
+        kept = {k: v for k, v in properties.items() if k not in removals}
+        changed = database_input(namespace[0], {**kept, **updates})
+        self._glue.call("update_database", Name=namespace[0], DatabaseInput=changed)
+
+    def _database(self, namespace: Namespace) -> dict[str, Any] | None:
+        if not is_database_name(namespace):
+            return None
+        try:
+            answer = self._glue.call("get_database", Name=namespace[0])
+        except GlueAnswerError as e:
+            if e.code == _MISSING:
+                return None
+            raise
+        database: dict[str, Any] = answer["Database"]
+        return database
+
+    # tables
+
+    def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Iceberg's tables in a database; raises `NoSuchNamespaceError`."""
+        if not namespace:
+            return []
+        if not is_database_name(namespace):
+            raise no_such_namespace(namespace, self._name)
+        try:
+            tables = list(self._glue.pages("get_tables", "TableList", DatabaseName=namespace[0]))
+        except GlueAnswerError as e:
+            if e.code == _MISSING:
+                raise no_such_namespace(namespace, self._name) from e
+            raise
+        names = sorted(table["Name"] for table in tables if is_iceberg(table))
+        return [TableIdentifier(namespace=namespace, name=name) for name in names]
+
+    def table_exists(self, identifier: TableIdentifier) -> bool:
+        """Whether the table is there, and is Iceberg's."""
+        table = self._table(identifier)
+        return table is not None and is_iceberg(table)
+
+    def default_table_location(self, identifier: TableIdentifier) -> str:
+        """Where a new table of that name goes when no location is given."""
+        return default_location(
+            self._name,
+            self._properties,
+            self._namespace_properties(identifier.namespace),
+            identifier,
+            namespace_suffix=".db",
+        )
+
+    def _table(self, identifier: TableIdentifier) -> dict[str, Any] | None:
+        if not is_table_name(identifier):
+            return None
+        try:
+            answer = self._glue.call(
+                "get_table", DatabaseName=identifier.namespace[0], Name=identifier.name
+            )
+        except GlueAnswerError as e:
+            if e.code == _MISSING:
+                return None
+            raise
+        table: dict[str, Any] = answer["Table"]
+        return table
+
+    def _pointer(self, identifier: TableIdentifier) -> str | None:
+        table = self._table(identifier)
+        return None if table is None else self._pointer_of(identifier, table)
+
+    def _pointer_of(self, identifier: TableIdentifier, table: Mapping[str, Any]) -> str:
+        if not is_iceberg(table):
+            raise NoSuchTableError(
+                f"{identifier} is in catalog '{self._name}' and is no Iceberg table"
+            )
+        pointer = table["Parameters"].get(METADATA_LOCATION)
+        if not isinstance(pointer, str):
+            raise CatalogError(
+                f"table {identifier} of catalog '{self._name}' has no {METADATA_LOCATION} in Glue; "
+                "it is damaged"
+            )
+        return pointer
+
+    def _require_free(self, identifier: TableIdentifier) -> None:
+        super()._require_free(identifier)
+        check_name(identifier.name)
+        if self._table(identifier) is not None:
+            # another tool's
+            raise self._already_exists(identifier)
+
+    def _publish_table(self, created: LoadedTable) -> Outcome[None]:
+        identifier, location = created.identifier, created.metadata_location
+        refusal = self._already_exists(identifier)
+        try:
+            self._glue.call(
+                "create_table",
+                DatabaseName=identifier.namespace[0],
+                TableInput=new_table_input(created),
+            )
+        except GlueAnswerError as e:
+            if not e.is_certain:
+                return self._outcome_of(identifier, location, e, refusal=refusal)
+            return Refused(caused_by(self._refusal(e, identifier, {_EXISTS: refusal}), e))
+        except NotAuthorizedError as e:
+            return Refused(e)
+        except CatalogUnavailableError as e:
+            return self._outcome_of(identifier, location, e, refusal=refusal)
+        return Done(None)
+
+    def _swap_table(self, expected: str, committed: LoadedTable) -> Outcome[None]:
+        identifier, new = committed.identifier, committed.metadata_location
+        conflict = self._conflict(identifier)
+        try:
+            table = self._table(identifier)
+            if table is None or self._pointer_of(identifier, table) != expected:
+                return Refused(conflict)
+            version = table.get("VersionId")
+            if not version:
+                raise CatalogError(
+                    f"Glue gives no version of table {identifier}, without which two commits "
+                    "could overwrite each other; use a service that has versions"
+                )
+        except IcebergError as e:
+            return Refused(e)
+        try:
+            self._glue.call(
+                "update_table",
+                DatabaseName=identifier.namespace[0],
+                TableInput=next_table_input(table, expected, committed),
+                SkipArchive=self._skip_archive,
+                VersionId=version,
+            )
+        except GlueAnswerError as e:
+            if not e.is_certain:
+                return self._outcome_of(identifier, new, e, expected=expected, refusal=conflict)
+            known: dict[str, IcebergError] = {_CHANGED: conflict, _MISSING: conflict}
+            return Refused(caused_by(self._refusal(e, identifier, known), e))
+        except NotAuthorizedError as e:
+            return Refused(e)
+        except CatalogUnavailableError as e:
+            return self._outcome_of(identifier, new, e, expected=expected, refusal=conflict)
+        return Done(None)
+
+    def _refusal(
+        self, e: GlueAnswerError, identifier: TableIdentifier, known: Mapping[str, IcebergError]
+    ) -> IcebergError:
+        return known.get(e.code) or CatalogError(f"table {identifier}: {e}")
+
+    def _delete_pointer(self, identifier: TableIdentifier) -> bool:
+        if not self.table_exists(identifier):
+            return False
+        try:
+            self._glue.call(
+                "delete_table", DatabaseName=identifier.namespace[0], Name=identifier.name
+            )
+        except GlueAnswerError as e:
+            if e.code == _MISSING:
+                return False
+            raise
+        return True
+
+    def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
+        """Glue has no renaming: the table has both names for a moment."""
+        table = self._table(source)
+        if table is None:
+            return False
+        try:
+            self._glue.call(
+                "create_table",
+                DatabaseName=target.namespace[0],
+                TableInput=renamed_table_input(table, target.name),
+            )
+        except GlueAnswerError as e:
+            if e.code == _EXISTS:
+                raise self._already_exists(target) from e
+            raise
+        moved = self._table(source)
+        if moved is None or moved.get("VersionId") != table.get("VersionId"):
+            # a commit came between: it is in the source, and not in the copy
+            self._glue.call("delete_table", DatabaseName=target.namespace[0], Name=target.name)
+            raise CatalogUnavailableError(
+                f"table {source} was changed while it was renamed; it keeps its name, try again"
+            )
+        self._glue.call("delete_table", DatabaseName=source.namespace[0], Name=source.name)
+        return True

@@ -1,0 +1,156 @@
+"""Calls of AWS Glue through botocore: which settings, and what its errors mean.
+
+A change has three outcomes. Glue's own word that nothing was done is a refusal where botocore has
+sent the request once; a server's error, a lost connection, or a refusal of a request that was sent
+again leaves open whether the first one was carried out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from iceberg_pyspark.errors import (
+    CatalogError,
+    CatalogUnavailableError,
+    InvalidRequestError,
+    NotAuthorizedError,
+)
+from iceberg_pyspark.redaction import harmless_cause, secret_values, without_secrets
+from iceberg_pyspark.spec.property_types import IntProperty
+from iceberg_pyspark.storage.library_logs import redact_logs_of
+
+_MAX_RETRIES = IntProperty("glue.max-retries", 10, 0)
+_NOT_AUTHORIZED = (
+    "AccessDeniedException",
+    "ExpiredTokenException",
+    "InvalidSignatureException",
+    "MissingAuthenticationTokenException",
+    "UnrecognizedClientException",
+)
+_SERVER_ERROR = 500
+_UNDECIDED = ("OperationTimeoutException",)
+"""Errors that Glue gives the status of a refusal, and that say nothing about what was done."""
+
+
+class GlueAnswerError(CatalogError):
+    """Glue said no: `code` is its word, `is_certain` whether nothing was done."""
+
+    def __init__(self, message: str, code: str, is_certain: bool) -> None:
+        super().__init__(message)
+        self.code = code
+        self.is_certain = is_certain
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.code, self.is_certain)
+
+
+class GlueClient:
+    """Glue as a catalog's properties reach it; plain data until the first call."""
+
+    def __init__(self, catalog: str, properties: Mapping[str, str]) -> None:
+        self._catalog = catalog
+        self._properties = dict(properties)
+        self._secrets = secret_values(properties)
+        self._client: Any = None
+        self._pid = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_client": None}
+
+    def __repr__(self) -> str:
+        return f"GlueClient({self._catalog!r})"
+
+    def call(self, operation: str, **arguments: Any) -> Any:
+        """The answer of an operation, `get_table` and so on.
+
+        Raises `GlueAnswerError`, `CatalogUnavailableError` where no answer came.
+        """
+        from botocore.exceptions import (  # noqa: PLC0415
+            BotoCoreError,
+            ClientError,
+            ParamValidationError,
+        )
+
+        if catalog_id := self._properties.get("glue.id"):
+            arguments["CatalogId"] = catalog_id
+        try:
+            return getattr(self._client_here(), operation)(**arguments)
+        except ParamValidationError as e:
+            raise InvalidRequestError(
+                f"catalog '{self._catalog}': Glue takes no such request: {self._text(e)}"
+            ) from harmless_cause(e, self._secrets)
+        except ClientError as e:
+            raise self._answer(operation, e) from harmless_cause(e, self._secrets)
+        except BotoCoreError as e:
+            raise CatalogUnavailableError(
+                f"catalog '{self._catalog}': Glue gave no answer to {operation}: {self._text(e)}"
+            ) from harmless_cause(e, self._secrets)
+
+    def pages(self, operation: str, key: str, **arguments: Any) -> Iterator[Any]:
+        """The items of all pages of a list."""
+        token: dict[str, str] = {}
+        while True:
+            page = self.call(operation, **arguments, **token)
+            yield from page.get(key) or ()
+            if not page.get("NextToken"):
+                return
+            token = {"NextToken": page["NextToken"]}
+
+    def _answer(self, operation: str, e: Any) -> CatalogError:
+        code = str(e.response.get("Error", {}).get("Code", ""))
+        metadata = e.response.get("ResponseMetadata", {})
+        text = f"catalog '{self._catalog}': Glue answered {operation} with {self._text(e)}"
+        if code in _NOT_AUTHORIZED:
+            return NotAuthorizedError(text)
+        is_undecided = metadata.get("HTTPStatusCode", 500) >= _SERVER_ERROR or code in _UNDECIDED
+        is_certain = not is_undecided and not metadata.get("RetryAttempts", 0)
+        return GlueAnswerError(text, code, is_certain)
+
+    def _text(self, e: Exception) -> str:
+        return without_secrets(str(e), self._secrets)
+
+    def _client_here(self) -> Any:
+        if self._client is None or self._pid != os.getpid():
+            self._client = self._new_client()
+            self._pid = os.getpid()
+        return self._client
+
+    def _new_client(self) -> Any:
+        try:
+            from botocore.config import Config  # noqa: PLC0415
+            from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+            from botocore.session import Session  # noqa: PLC0415
+        except ImportError as e:
+            raise InvalidRequestError(
+                f"catalog '{self._catalog}': type 'glue' needs botocore; run "
+                "pip install 'iceberg-pyspark[glue]'"
+            ) from e
+        try:
+            session = Session(profile=self._properties.get("glue.profile-name"))
+            client = session.create_client(
+                "glue",
+                region_name=self._value("region"),
+                endpoint_url=self._properties.get("glue.endpoint"),
+                aws_access_key_id=self._value("access-key-id"),
+                aws_secret_access_key=self._value("secret-access-key"),
+                aws_session_token=self._value("session-token"),
+                config=Config(
+                    retries={
+                        "total_max_attempts": _MAX_RETRIES.of(self._properties) + 1,
+                        "mode": "standard",
+                    }
+                ),
+            )
+        except (BotoCoreError, ValueError) as e:
+            raise InvalidRequestError(
+                f"catalog '{self._catalog}': Glue cannot be reached as configured: "
+                f"{self._text(e)}; set glue.region, glue.access-key-id and so on, or log in with "
+                "AWS's own tools"
+            ) from harmless_cause(e, self._secrets)
+        redact_logs_of("botocore", "urllib3")
+        return client
+
+    def _value(self, name: str) -> str | None:
+        return self._properties.get(f"glue.{name}") or self._properties.get(f"client.{name}")

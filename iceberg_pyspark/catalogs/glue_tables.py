@@ -1,0 +1,142 @@
+"""Databases and tables as Glue has them: which are Iceberg's, and what is written into them.
+
+The keys are those of Java's GlueCatalog and of PyIceberg's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.hive_types import hive_type
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.schema import Schema
+
+METADATA_LOCATION = "metadata_location"
+PREVIOUS_METADATA_LOCATION = "previous_metadata_location"
+_TABLE_TYPE = "table_type"
+_ICEBERG = "ICEBERG"
+_COMMENT = "comment"
+_LOCATION = "location"
+_NAME = re.compile(r"[a-z0-9_]{1,255}")
+_DATABASE_NAME = re.compile(r"[a-z0-9_]{1,252}")
+_MAX_COMMENT = 255
+# what an update may send back of a table as Glue gives it
+_INPUT_KEYS = (
+    "Name",
+    "Description",
+    "Owner",
+    "Retention",
+    "StorageDescriptor",
+    "PartitionKeys",
+    "TableType",
+    "Parameters",
+)
+
+
+def is_iceberg(table: Mapping[str, Any]) -> bool:
+    """Whether a table of Glue is Iceberg's."""
+    return str((table.get("Parameters") or {}).get(_TABLE_TYPE, "")).upper() == _ICEBERG
+
+
+def is_database_name(namespace: Namespace) -> bool:
+    """Whether a namespace can be a database of Glue at all."""
+    return len(namespace) == 1 and _DATABASE_NAME.fullmatch(namespace[0]) is not None
+
+
+def is_table_name(identifier: TableIdentifier) -> bool:
+    """Whether an identifier can be a table's in Glue at all."""
+    return is_database_name(identifier.namespace) and _NAME.fullmatch(identifier.name) is not None
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that Glue would change, or that its other clients could not read."""
+    if _DATABASE_NAME.fullmatch(name) is None:
+        raise InvalidRequestError(
+            f"name {name!r}: in Glue a name has 1 to 252 small letters a to z, digits and _"
+        )
+
+
+def new_table_input(created: LoadedTable) -> dict[str, Any]:
+    """The table that Glue is to make."""
+    return {
+        "Name": created.identifier.name,
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": {
+            _TABLE_TYPE: _ICEBERG,
+            METADATA_LOCATION: created.metadata_location,
+        },
+        "StorageDescriptor": _storage(created, {}),
+        **_description(created),
+    }
+
+
+def next_table_input(
+    table: Mapping[str, Any], expected: str, committed: LoadedTable
+) -> dict[str, Any]:
+    """The table after a commit: what other tools have put there stays."""
+    return {
+        **renamed_table_input(table, committed.identifier.name),
+        "Parameters": {
+            **(table.get("Parameters") or {}),
+            METADATA_LOCATION: committed.metadata_location,
+            PREVIOUS_METADATA_LOCATION: expected,
+        },
+        "StorageDescriptor": _storage(committed, table.get("StorageDescriptor") or {}),
+        **_description(committed),
+    }
+
+
+def renamed_table_input(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The same table under another name."""
+    kept = {key: table[key] for key in _INPUT_KEYS if table.get(key) is not None}
+    return {**kept, "Name": name}
+
+
+def database_input(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
+    """The database of a namespace with these properties."""
+    made: dict[str, Any] = {"Name": name}
+    if comment := properties.get(_COMMENT):
+        made["Description"] = comment
+    if location := properties.get(_LOCATION):
+        made["LocationUri"] = location
+    made["Parameters"] = {k: v for k, v in properties.items() if k not in (_COMMENT, _LOCATION)}
+    return made
+
+
+def namespace_properties(database: Mapping[str, Any]) -> dict[str, str]:
+    """The properties of a namespace that a database of Glue stands for."""
+    properties = dict(database.get("Parameters") or {})
+    if database.get("Description"):
+        properties[_COMMENT] = database["Description"]
+    if database.get("LocationUri"):
+        properties[_LOCATION] = database["LocationUri"]
+    return properties
+
+
+def _description(table: LoadedTable) -> dict[str, str]:
+    comment = table.metadata.properties.get(_COMMENT)
+    return {"Description": comment[:2048]} if comment else {}
+
+
+def _storage(table: LoadedTable, before: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = table.metadata
+    return {**before, "Columns": _columns(metadata.current_schema), "Location": metadata.location}
+
+
+def _columns(schema: Schema) -> list[dict[str, Any]]:
+    return [
+        {
+            "Name": f.name,
+            "Type": hive_type(f.type),
+            **({"Comment": f.doc[:_MAX_COMMENT]} if f.doc else {}),
+            "Parameters": {
+                "iceberg.field.id": str(f.field_id),
+                "iceberg.field.optional": str(not f.required).lower(),
+                "iceberg.field.current": "true",
+            },
+        }
+        for f in schema.fields
+    ]

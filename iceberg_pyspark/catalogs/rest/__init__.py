@@ -1,0 +1,1 @@
+"""The REST catalog: a server keeps names, metadata and commits, and is asked over HTTP."""

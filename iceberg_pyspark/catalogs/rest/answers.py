@@ -1,0 +1,159 @@
+"""What a server answered: a status, headers and JSON, and which of our errors an answer is.
+
+Open API specification of the REST catalog, `IcebergErrorResponse`: `error.type` is the name of a
+Java exception, `error.code` repeats the status. What an error means for a commit is `commits.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from iceberg_pyspark.errors import (
+    AlreadyExistsError,
+    CatalogError,
+    CatalogUnavailableError,
+    CommitConflictError,
+    IcebergError,
+    InvalidMetadataError,
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+    NotAuthorizedError,
+    NotFoundError,
+    TableAlreadyExistsError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.redaction import without_secrets
+from iceberg_pyspark.spec.json_fields import JsonObject, parse_json
+
+T = TypeVar("T")
+
+_SHOWN_CHARACTERS = 500
+_LOGIN_EXPIRED = 419
+NOT_MODIFIED = 304
+UNAUTHORIZED = (401, _LOGIN_EXPIRED)
+CONFLICT = 409
+TOO_MANY_REQUESTS = 429
+
+_BY_TYPE: Mapping[str, type[IcebergError]] = {
+    "NoSuchNamespaceException": NoSuchNamespaceError,
+    "NoSuchTableException": NoSuchTableError,
+    "NoSuchIcebergTableException": NoSuchTableError,
+    "NoSuchViewException": NoSuchViewError,
+    "NamespaceNotEmptyException": NamespaceNotEmptyError,
+    "CommitFailedException": CommitConflictError,
+    "UnsupportedOperationException": UnsupportedFeatureError,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One answer; `request` is its method and path, for messages.
+
+    `repeated`: an attempt before this one may have been carried out, and its answer was lost.
+    """
+
+    request: str
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    repeated: bool = False
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the server did what it was asked for."""
+        return 200 <= self.status < 300
+
+    def read(self, parse: Callable[[JsonObject], T]) -> T:
+        """What `parse` makes of the body; what is wrong in it is an error that names the request.
+
+        Raises `InvalidMetadataError`, `UnsupportedFeatureError`.
+        """
+        try:
+            return parse(JsonObject(parse_json(self.body, "body")))
+        except (InvalidMetadataError, UnsupportedFeatureError) as e:
+            text = without_secrets(str(e), self.secrets)
+            raise type(e)(f"answer to {self.request}: {text}") from None
+
+    @property
+    def error_type(self) -> str:
+        """The Java exception that the server names; empty without one."""
+        return _text(self._error(), "type")
+
+    def message(self) -> str:
+        """What the server says of its error, without secrets."""
+        text = _text(self._error(), "message") or self.body.decode("utf-8", "replace").strip()
+        shown = without_secrets(text, self.secrets)[:_SHOWN_CHARACTERS]
+        return f"{self.request} was answered with {self.status}: {shown or 'no message'}"
+
+    def _error(self) -> Mapping[str, Any]:
+        try:
+            content = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return {}
+        error = content.get("error") if isinstance(content, dict) else None
+        return error if isinstance(error, dict) else {}
+
+
+def _text(error: Mapping[str, Any], key: str) -> str:
+    value = error.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def error_of(
+    answer: Answer,
+    catalog: str,
+    *,
+    missing: type[NotFoundError] = NotFoundError,
+    existing: type[AlreadyExistsError] = AlreadyExistsError,
+) -> IcebergError:
+    """The error that an answer without success stands for.
+
+    `missing` and `existing` are what a 404 and a 409 mean for this request where the server does
+    not say.
+    """
+    message = f"catalog '{catalog}': {answer.message()}"
+    known = _BY_TYPE.get(answer.error_type)
+    match answer.status:
+        case 401 | 403 | 419:
+            return NotAuthorizedError(f"{message}; check the catalog's credentials and rights")
+        case 404:
+            return (known if known and issubclass(known, NotFoundError) else missing)(message)
+        case 409:
+            if known is not None:
+                return known(message)
+            return _already_there(answer, existing)(message)
+        case 406 | 501:
+            return UnsupportedFeatureError(message)
+        case 429 | 500 | 502 | 503 | 504:
+            return CatalogUnavailableError(f"{message}; try again later")
+        case status if 300 <= status < 400:
+            return CatalogError(
+                f"{message}; redirects are not followed, as credentials would go along: set the "
+                "catalog's 'uri' to the address that serves it"
+            )
+        case status if 400 <= status < 500:
+            return (known or InvalidRequestError)(message)
+        case _:
+            return CatalogError(message)
+
+
+def is_deleted(answer: Answer) -> bool:
+    """Whether it is deleted now; where it is not there, an attempt before this one did it."""
+    return answer.is_success or (answer.repeated and answer.status == 404)
+
+
+def _already_there(answer: Answer, existing: type[AlreadyExistsError]) -> type[AlreadyExistsError]:
+    if answer.error_type != "AlreadyExistsException" or existing is not AlreadyExistsError:
+        return existing
+    text = answer.message()
+    if "Namespace already exists" in text:
+        return NamespaceAlreadyExistsError
+    return TableAlreadyExistsError if "Table already exists" in text else AlreadyExistsError

@@ -1,0 +1,51 @@
+"""Who a REST catalog's client is: what it adds to each request.
+
+Which one a catalog's properties ask for is `configured_authentication.py`. One of the user's own is
+an object given from Python, never a class named in properties.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class Authentication(Protocol):
+    """What a catalog's requests are authenticated by."""
+
+    def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+        """Headers to add to one request."""
+        ...
+
+    def renew(self) -> bool:
+        """Called where the server refused the headers; whether new ones are worth an attempt."""
+        ...
+
+
+class NoAuthentication:
+    """Nothing is added."""
+
+    def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def renew(self) -> bool:
+        """There is nothing to renew."""
+        return False
+
+
+class BasicAuthentication:
+    """A user name and a password."""
+
+    def __init__(self, user: str, password: str) -> None:
+        token = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+        self._headers = {"Authorization": f"Basic {token}"}
+
+    def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+        """The header `Authorization`."""
+        return self._headers
+
+    def renew(self) -> bool:
+        """There is nothing to renew."""
+        return False

@@ -1,0 +1,364 @@
+"""A catalog behind Iceberg's REST interface.
+
+Open API specification of the REST catalog. The server writes metadata files and swaps pointers; the
+client sends what must hold and what changes (`commits.py`). Views are `views.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+from iceberg_pyspark.catalogs.catalog import (
+    LoadedTable,
+    Namespace,
+    NewTablePlace,
+    TableIdentifier,
+)
+from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
+from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
+from iceberg_pyspark.catalogs.rest import endpoints as e
+from iceberg_pyspark.catalogs.rest.answers import NOT_MODIFIED, Answer, error_of, is_deleted
+from iceberg_pyspark.catalogs.rest.authentication import Authentication
+from iceberg_pyspark.catalogs.rest.commits import (
+    check_new_name,
+    commit_refusal,
+    commit_to_json,
+    creation_refusal,
+    identifier_to_json,
+    outcome_of,
+    read_nothing,
+)
+from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.loaded import TableCache, loaded_table
+from iceberg_pyspark.catalogs.rest.views import RestViews
+from iceberg_pyspark.commits.outcomes import Done, Outcome, after_commit
+from iceberg_pyspark.commits.requirements import TableRequirement
+from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.errors import (
+    InvalidMetadataError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from iceberg_pyspark.spec.partitioning import spec_to_json
+from iceberg_pyspark.spec.properties import FORMAT_VERSION, int_property
+from iceberg_pyspark.spec.schema import schema_to_json
+from iceberg_pyspark.spec.sorting import sort_order_to_json
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+_CACHE_SIZE = "rest-table-cache.max-entries"
+_CACHE_MS = "rest-table-cache.expire-after-write-ms"
+_DELEGATION = "X-Iceberg-Access-Delegation"
+
+
+class RestCatalog(RestViews):
+    """Tables of a REST server; `authentication` None: as the properties say."""
+
+    def __init__(
+        self,
+        name: str,
+        properties: Mapping[str, str],
+        *,
+        authentication: Authentication | None = None,
+    ) -> None:
+        given = CatalogProperties(properties)
+        super().__init__(name, Connection(name, given, authentication))
+        self._given = given
+        self._authentication = authentication
+
+    def __repr__(self) -> str:
+        return f"RestCatalog({self._name!r}, {self._given!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # connections do not travel
+        build = partial(RestCatalog, authentication=self._authentication)
+        return build, (self._name, dict(self._given))
+
+    @property
+    def name(self) -> str:
+        """The name the catalog was configured under."""
+        return self._name
+
+    @property
+    def properties(self) -> CatalogProperties:
+        """Its configuration with the server's, storage properties included."""
+        return self._connection.properties
+
+    @cached_property
+    def _cache(self) -> TableCache:
+        properties = self.properties
+        return TableCache(
+            int_property(properties, _CACHE_SIZE, 100),
+            int_property(properties, _CACHE_MS, 300_000) / 1000,
+        )
+
+    # namespaces
+
+    def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        """Direct children of a namespace."""
+        c = self._connection
+        query = {"parent": c.paths.parent(parent)} if parent else {}
+        items = c.pages(c.paths.namespaces, "namespaces", query, NoSuchNamespaceError)
+        return sorted(_levels(item) for item in items)
+
+    def create_namespace(
+        self, namespace: Namespace, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Raises `NamespaceAlreadyExistsError`."""
+        check_namespace(namespace)
+        body = {"namespace": list(namespace), "properties": dict(properties or {})}
+        answer = self._connection.change(self._connection.paths.namespaces, body)
+        if not answer.is_success:
+            raise error_of(
+                answer,
+                self._name,
+                missing=NoSuchNamespaceError,
+                existing=NamespaceAlreadyExistsError,
+            )
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        check_namespace(namespace)
+        answer = self._connection.session.ask("DELETE", self._connection.paths.namespace(namespace))
+        if not is_deleted(answer):
+            raise error_of(
+                answer, self._name, missing=NoSuchNamespaceError, existing=NamespaceNotEmptyError
+            )
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Whether the namespace is there."""
+        if not namespace:
+            return True
+        return self._connection.exists(
+            self._connection.paths.namespace(namespace), e.NAMESPACE_EXISTS
+        )
+
+    def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Raises `NoSuchNamespaceError`."""
+        c = self._connection
+        check_namespace(namespace)
+        answer = c.session.ask("GET", c.paths.namespace(namespace))
+        checked = c.checked(answer, NoSuchNamespaceError)
+        return dict(checked.read(lambda content: content.string_map("properties")))
+
+    def update_namespace_properties(
+        self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        """Remove and set namespace properties."""
+        c = self._connection
+        check_namespace(namespace)
+        c.endpoints.require(e.UPDATE_NAMESPACE, self._name, "changes of a namespace's properties")
+        body = {"removals": list(removals), "updates": dict(updates)}
+        answer = self._connection.change(f"{c.paths.namespace(namespace)}/properties", body)
+        c.checked(answer, NoSuchNamespaceError)
+
+    # tables
+
+    def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Tables directly in a namespace; raises `NoSuchNamespaceError`."""
+        c = self._connection
+        check_namespace(namespace)
+        return c.identifiers(c.paths.tables(namespace))
+
+    def table_exists(self, identifier: TableIdentifier) -> bool:
+        """Whether the table is there."""
+        return self._connection.exists(self._connection.paths.table(identifier), e.TABLE_EXISTS)
+
+    def load_table(self, identifier: TableIdentifier) -> LoadedTable:
+        """Raises `NoSuchTableError`."""
+        c = self._connection
+        cached = self._cache.get(identifier)
+        headers = self._delegation()
+        if cached is not None and cached[0] is not None:
+            headers["If-None-Match"] = cached[0]
+        answer = c.session.ask("GET", c.paths.table(identifier), headers=headers)
+        if cached is not None and answer.status == NOT_MODIFIED:
+            return cached[1]
+        if not answer.is_success:
+            self._cache.forget(identifier)
+        return self._loaded(c.checked(answer, NoSuchTableError), identifier)
+
+    def default_table_location(self, identifier: TableIdentifier) -> str:
+        """Where the server puts a new table of that name, asked by a create that it only stages.
+
+        Raises `TableAlreadyExistsError` where there is such a table.
+        """
+        return self.place_table(identifier, None).location
+
+    def place_table(self, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
+        """The place that the server stages a new table in, with credentials for it.
+
+        A server that stages nothing leaves a given location as it is.
+        """
+        check_new_name(identifier)
+        body = {**_ANY_TABLE, "name": identifier.name}
+        if location is not None:
+            body["location"] = location
+        path = self._connection.paths.tables(identifier.namespace)
+        answer = self._connection.change(path, body, self._delegation())
+        if location is not None and answer.status in _NOT_STAGED:
+            return NewTablePlace(location=location, config=storage_properties(self.properties))
+        if not answer.is_success:
+            raise creation_refusal(answer, self._name)
+        staged = self._read(answer, identifier, is_staged=True)
+        return NewTablePlace(location=staged.metadata.location, config=staged.config)
+
+    def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
+        """Create a table like this first metadata; the server gives it its UUID.
+
+        Raises `TableAlreadyExistsError`, or `CommitStateUnknownError` where the table may be there.
+        """
+        check_new_name(identifier)
+        body = {
+            "name": identifier.name,
+            "location": metadata.location,
+            "schema": schema_to_json(metadata.current_schema),
+            "partition-spec": spec_to_json(metadata.default_spec),
+            "write-order": sort_order_to_json(metadata.default_sort_order),
+            "stage-create": False,
+            "properties": {**metadata.properties, FORMAT_VERSION: str(metadata.format_version)},
+        }
+        path = self._connection.paths.tables(identifier.namespace)
+        outcome = outcome_of(
+            self._connection.send(path, body, self._delegation()),
+            self._name,
+            f"table {identifier}",
+            lambda answer: self._loaded(answer, identifier),
+            lambda answer: creation_refusal(answer, self._name),
+        )
+        return outcome.result()
+
+    def commit_table(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[TableRequirement],
+        updates: Sequence[TableUpdate],
+    ) -> Outcome[LoadedTable]:
+        """Have the server check the requirements and apply the updates."""
+        check_identifier(identifier)
+        known = self._cache.get(identifier)
+        outcome = outcome_of(
+            self._connection.send(
+                self._connection.paths.table(identifier),
+                commit_to_json(identifier, requirements, updates),
+            ),
+            self._name,
+            f"table {identifier}",
+            lambda answer: self._loaded(answer, identifier, known[1].config if known else {}),
+            lambda answer: commit_refusal(answer, self._name, requirements),
+        )
+        if isinstance(outcome, Done) and known is None:
+            # an answer to a commit has no storage properties
+            with after_commit(f"loading table {identifier} to know its storage properties"):
+                return Done(self.load_table(identifier))
+        return outcome
+
+    def commit_transaction(
+        self,
+        commits: Sequence[
+            tuple[TableIdentifier, Sequence[TableRequirement], Sequence[TableUpdate]]
+        ],
+    ) -> Outcome[None]:
+        """Commit to several tables, to all of them or to none."""
+        c = self._connection
+        c.endpoints.require(e.COMMIT_TRANSACTION, self._name, "commits to several tables")
+        body = {"table-changes": [commit_to_json(*commit) for commit in commits]}
+        requirements = [r for _, required, _ in commits for r in required]
+        return outcome_of(
+            self._connection.send(c.paths.transaction, body),
+            self._name,
+            f"tables {', '.join(str(identifier) for identifier, _, _ in commits)}",
+            read_nothing,
+            lambda answer: commit_refusal(answer, self._name, requirements),
+        )
+
+    def drop_table(self, identifier: TableIdentifier) -> None:
+        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        c = self._connection
+        query = {"purgeRequested": "false"}
+        answer = c.session.ask("DELETE", c.paths.table(identifier), query=query)
+        self._cache.forget(identifier)
+        if not is_deleted(answer):
+            c.checked(answer, NoSuchTableError)
+
+    def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
+        """Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`."""
+        c = self._connection
+        check_new_name(target)
+        c.endpoints.require(e.RENAME_TABLE, self._name, "renaming tables")
+        names = {
+            "source": identifier_to_json(source),
+            "destination": identifier_to_json(target),
+        }
+        answer = self._connection.change(c.paths.rename_table, names)
+        if not answer.is_success:
+            raise error_of(
+                answer, self._name, missing=NoSuchTableError, existing=TableAlreadyExistsError
+            )
+        self._cache.forget(source)
+
+    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
+        """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
+        c = self._connection
+        check_new_name(identifier)
+        c.endpoints.require(e.REGISTER_TABLE, self._name, "registering tables")
+        body = {"name": identifier.name, "metadata-location": metadata_location}
+        outcome = outcome_of(
+            self._connection.send(c.paths.register(identifier.namespace), body, self._delegation()),
+            self._name,
+            f"table {identifier}",
+            lambda answer: self._loaded(answer, identifier),
+            lambda answer: creation_refusal(answer, self._name),
+        )
+        return outcome.result()
+
+    # requests
+
+    def _loaded(
+        self, answer: Answer, identifier: TableIdentifier, config: Mapping[str, str] | None = None
+    ) -> LoadedTable:
+        table = self._read(answer, identifier, config)
+        self._cache.put(table, answer.headers.get("ETag"))
+        return table
+
+    def _read(
+        self,
+        answer: Answer,
+        identifier: TableIdentifier,
+        config: Mapping[str, str] | None = None,
+        *,
+        is_staged: bool = False,
+    ) -> LoadedTable:
+        return loaded_table(
+            answer,
+            identifier,
+            catalog=self._name,
+            uri=self._connection.session.uri,
+            properties=self.properties,
+            config=config,
+            is_staged=is_staged,
+        )
+
+    def _delegation(self) -> dict[str, str]:
+        # a user's own header of that name wins
+        if any(k.lower() == f"header.{_DELEGATION}".lower() for k in self.properties):
+            return {}
+        return {_DELEGATION: "vended-credentials"}
+
+
+_ANY_TABLE: Mapping[str, Any] = {
+    "schema": {"type": "struct", "schema-id": 0, "fields": []},
+    "stage-create": True,
+    "properties": {},
+}
+_NOT_STAGED = (400, 406, 501)
+
+
+def _levels(item: Any) -> Namespace:
+    if not isinstance(item, list) or not all(isinstance(level, str) for level in item):
+        raise InvalidMetadataError(f"namespaces: expected lists of strings, got {item!r:.80}")
+    return tuple(item)

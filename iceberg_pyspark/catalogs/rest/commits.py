@@ -1,0 +1,101 @@
+"""A commit over REST, and which of the three outcomes the server's answer is.
+
+Open API specification of the REST catalog, `updateTable` and `commitTransaction`. A client's error
+(4xx) is a refusal: the server says that it did nothing. A broken connection, a server's error (5xx)
+and an answer that cannot be read leave the table unknown, and whoever commits looks it up. So does
+a refusal of a repetition, whose first attempt may have been carried out.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_identifier
+from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of
+from iceberg_pyspark.catalogs.rest.session import Lost
+from iceberg_pyspark.commits.changes_json import requirement_to_json, update_to_json
+from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, T, unknown
+from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
+from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    IcebergError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+
+
+def check_new_name(identifier: TableIdentifier) -> None:
+    """Refuse what servers would make a folder of that lies elsewhere."""
+    check_identifier(identifier)
+    check_folder_name(identifier.name)
+
+
+def commit_to_json(
+    identifier: TableIdentifier,
+    requirements: Sequence[TableRequirement],
+    updates: Sequence[TableUpdate],
+) -> dict[str, Any]:
+    """The body of a commit to one table."""
+    return {
+        "identifier": identifier_to_json(identifier),
+        "requirements": [requirement_to_json(r) for r in requirements],
+        "updates": [update_to_json(u) for u in updates],
+    }
+
+
+def identifier_to_json(identifier: TableIdentifier) -> dict[str, Any]:
+    """A table's or view's name."""
+    return {"namespace": list(identifier.namespace), "name": identifier.name}
+
+
+def outcome_of(
+    answer: Answer | Lost,
+    catalog: str,
+    what: str,
+    read: Callable[[Answer], T],
+    refusal: Callable[[Answer], IcebergError],
+) -> Outcome[T]:
+    """How a commit ended; `read` takes what it left out of the answer, `what` names the table."""
+    if isinstance(answer, Lost):
+        return unknown(what, answer.error) if answer.was_sent else Refused(answer.error)
+    if answer.is_success:
+        try:
+            return Done(read(answer))
+        except IcebergError as e:
+            return unknown(what, e)
+    if not 400 <= answer.status < 500 or answer.status == 408 or answer.repeated:
+        return unknown(what, error_of(answer, catalog))
+    return Refused(refusal(answer))
+
+
+def commit_refusal(
+    answer: Answer, catalog: str, requirements: Sequence[TableRequirement]
+) -> IcebergError:
+    """Why a commit was refused; a conflict may be tried again on newer metadata."""
+    if answer.status == CONFLICT:
+        return CommitConflictError(f"catalog '{catalog}': {answer.message()}; refresh and retry")
+    creates = AssertCreate() in requirements
+    return error_of(answer, catalog, missing=NoSuchNamespaceError if creates else NoSuchTableError)
+
+
+def creation_refusal(answer: Answer, catalog: str) -> IcebergError:
+    """Why a table was not created."""
+    return error_of(answer, catalog, missing=NoSuchNamespaceError, existing=TableAlreadyExistsError)
+
+
+def read_nothing(answer: Answer) -> None:
+    """For a commit whose answer has no content."""
+
+
+def new_idempotency_key() -> str:
+    """A UUID of version 7 (RFC 9562), by which a server knows a repeated request."""
+    number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
+    number = number & ~(0xF << 76) | 0x7 << 76
+    return str(uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62))

@@ -1,0 +1,71 @@
+"""The authentication that a catalog's properties ask for.
+
+`rest.auth.type` chooses, as in Java; without it `token` or `credential` mean OAuth2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import httpx
+
+from iceberg_pyspark.catalogs.rest.authentication import (
+    Authentication,
+    BasicAuthentication,
+    NoAuthentication,
+)
+from iceberg_pyspark.catalogs.rest.oauth2 import OAuth2, oauth2_settings
+from iceberg_pyspark.catalogs.rest.settings import HttpSettings
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+
+AUTH_TYPE = "rest.auth.type"
+_USER = "rest.auth.basic.username"
+_PASSWORD = "rest.auth.basic.password"
+_TYPES = ("none", "basic", "oauth2", "sigv4")
+
+
+def authentication_of(
+    catalog: str, properties: Mapping[str, str], settings: HttpSettings, client: httpx.Client
+) -> Authentication:
+    """The authentication that a catalog's properties ask for."""
+    kind = properties.get(AUTH_TYPE, "").lower()
+    if not kind:
+        # the older way of Java and PyIceberg to ask for it
+        if properties.get("rest.sigv4-enabled", "").lower() == "true":
+            kind = "sigv4"
+        else:
+            kind = "oauth2" if "token" in properties or "credential" in properties else "none"
+    match kind:
+        case "none":
+            return NoAuthentication()
+        case "basic":
+            user, password = properties.get(_USER), properties.get(_PASSWORD)
+            if user is None or password is None:
+                raise InvalidRequestError(
+                    f"catalog '{catalog}': {AUTH_TYPE} = basic needs {_USER} and {_PASSWORD}"
+                )
+            return BasicAuthentication(user, password)
+        case "oauth2":
+            return OAuth2(oauth2_settings(catalog, properties, settings.uri), client)
+        case "sigv4":
+            return _sigv4(catalog, properties)
+        case _:
+            raise UnsupportedFeatureError(
+                f"catalog '{catalog}': {AUTH_TYPE} '{kind}' is not known; there "
+                f"are {', '.join(_TYPES)}, and classes named in properties are never loaded: give "
+                "an object, as in RestCatalog(name, properties, authentication=...)"
+            )
+
+
+def _sigv4(catalog: str, properties: Mapping[str, str]) -> Authentication:
+    try:
+        # botocore is an extra, and few catalogs sign
+        from iceberg_pyspark.catalogs.rest.sigv4 import sigv4_of  # noqa: PLC0415
+    except ModuleNotFoundError as e:
+        if (e.name or "").partition(".")[0] != "botocore":
+            raise
+        raise UnsupportedFeatureError(
+            f"catalog '{catalog}': signing its requests needs botocore; run pip install "
+            "'iceberg-pyspark[rest-sigv4]'"
+        ) from e
+    return sigv4_of(catalog, properties)

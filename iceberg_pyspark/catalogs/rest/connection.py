@@ -1,0 +1,204 @@
+"""A catalog's connection to its server: the configuration that the two agree on, and requests.
+
+Open API specification of the REST catalog, `GET /v1/config`: the server's defaults, over them the
+catalog's properties, over them the server's overrides; and which endpoints there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import httpx
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.properties import CatalogProperties
+from iceberg_pyspark.catalogs.rest.answers import Answer, error_of
+from iceberg_pyspark.catalogs.rest.authentication import Authentication
+from iceberg_pyspark.catalogs.rest.commits import new_idempotency_key
+from iceberg_pyspark.catalogs.rest.configured_authentication import authentication_of
+from iceberg_pyspark.catalogs.rest.endpoints import Endpoints, offered_endpoints
+from iceberg_pyspark.catalogs.rest.paths import DEFAULT_SEPARATOR, Paths
+from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
+from iceberg_pyspark.catalogs.rest.session import Lost, Session, http_client
+from iceberg_pyspark.catalogs.rest.settings import HttpSettings, http_settings
+from iceberg_pyspark.errors import CatalogError, NoSuchNamespaceError, NotFoundError
+from iceberg_pyspark.redaction import secret_values
+from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.spec.properties import bool_property, int_property
+
+_WAREHOUSE = "warehouse"
+_PAGE_SIZE = "rest-page-size"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Configuration:
+    """What `GET /v1/config` answers; `endpoints` None: the server did not say."""
+
+    defaults: Mapping[str, str] = field(repr=False)
+    overrides: Mapping[str, str] = field(repr=False)
+    endpoints: tuple[str, ...] | None
+    knows_repetitions: bool
+
+
+def _configuration_from_json(content: JsonObject) -> _Configuration:
+    return _Configuration(
+        defaults=content.string_map("defaults"),
+        overrides=content.string_map("overrides"),
+        endpoints=content.strings("endpoints") if content.has("endpoints") else None,
+        knows_repetitions=content.has("idempotency-key-lifetime"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    items: Sequence[Any]
+    following: str
+
+
+def _page_from_json(content: JsonObject, key: str) -> _Page:
+    items = content.array(key) if content.has(key) else ()
+    return _Page(items, content.optional_string("next-page-token") or "")
+
+
+class Connection:
+    """One server under one configuration; nothing is sent before it is needed.
+
+    The server has no say in how it is reached and who the client is.
+    """
+
+    def __init__(
+        self, catalog: str, properties: Mapping[str, str], authentication: Authentication | None
+    ) -> None:
+        self._catalog = catalog
+        self._given = properties
+        self._given_authentication = authentication
+
+    @cached_property
+    def _settings(self) -> HttpSettings:
+        return http_settings(self._catalog, self._given)
+
+    @cached_property
+    def _client(self) -> httpx.Client:
+        return http_client(self._catalog, self._settings)
+
+    @cached_property
+    def _authentication(self) -> Authentication:
+        return self._given_authentication or authentication_of(
+            self._catalog, self._given, self._settings, self._client
+        )
+
+    @cached_property
+    def _configuration(self) -> _Configuration:
+        warehouse = self._given.get(_WAREHOUSE)
+        query = {_WAREHOUSE: warehouse} if warehouse else None
+        answer = self._session(self._settings).ask("GET", "v1/config", query=query)
+        return self.checked(answer).read(_configuration_from_json)
+
+    @cached_property
+    def properties(self) -> CatalogProperties:
+        """The catalog's properties with the server's."""
+        defaults, overrides = (
+            taken_properties(self._catalog, self._settings.uri, offered)
+            for offered in (self._configuration.defaults, self._configuration.overrides)
+        )
+        return CatalogProperties({**defaults, **self._given, **overrides})
+
+    @cached_property
+    def paths(self) -> Paths:
+        """Where its resources are."""
+        return Paths(
+            prefix=self.properties.get("prefix", ""),
+            separator=self.properties.get("namespace-separator", DEFAULT_SEPARATOR),
+        )
+
+    @cached_property
+    def endpoints(self) -> Endpoints:
+        """What the server offers."""
+        return offered_endpoints(
+            self._configuration.endpoints,
+            views=bool_property(self.properties, "view-endpoints-supported", False),
+        )
+
+    @cached_property
+    def session(self) -> Session:
+        """The requests of this configuration."""
+        return self._session(replace(self._settings, uri=self.properties["uri"].rstrip("/")))
+
+    def _session(self, settings: HttpSettings) -> Session:
+        return Session(
+            self._catalog,
+            settings,
+            self._client,
+            self._authentication,
+            secrets=secret_values(self._given),
+        )
+
+    def pages(
+        self, path: str, key: str, query: Mapping[str, str], missing: type[NotFoundError]
+    ) -> Iterator[Any]:
+        """The items of a list, however many answers it comes in."""
+        token, seen = "", set[str]()
+        page_size = int_property(self.properties, _PAGE_SIZE, 0)
+        while True:
+            sizes = {"pageSize": str(page_size)} if page_size > 0 else {}
+            answer = self.session.ask("GET", path, query={**query, **sizes, "pageToken": token})
+            page = self.checked(answer, missing).read(lambda o: _page_from_json(o, key))
+            yield from page.items
+            token = page.following
+            if not token:
+                return
+            if token in seen:
+                raise CatalogError(
+                    f"catalog '{self._catalog}': {answer.request} names the same next page twice; "
+                    "its list would never end"
+                )
+            seen.add(token)
+
+    def identifiers(self, path: str) -> list[TableIdentifier]:
+        """The names in a list of tables or views; raises `NoSuchNamespaceError`."""
+        items = self.pages(path, "identifiers", {}, NoSuchNamespaceError)
+        found = [JsonObject(item, "identifiers") for item in items]
+        return sorted(
+            (
+                TableIdentifier(namespace=o.strings("namespace"), name=o.string("name"))
+                for o in found
+            ),
+            key=lambda identifier: identifier.name,
+        )
+
+    def exists(self, path: str, endpoint: str) -> bool:
+        """Whether a resource is there; `endpoint` is the request for that, where it is offered."""
+        method = "HEAD" if endpoint in self.endpoints else "GET"
+        answer = self.session.ask(method, path)
+        if answer.status == 404:
+            return False
+        self.checked(answer)
+        return True
+
+    def change(
+        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """The answer to a change; raises `CatalogUnavailableError` where none came."""
+        answer = self.send(path, body, headers)
+        if isinstance(answer, Lost):
+            raise answer.error
+        return answer
+
+    def send(
+        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> Answer | Lost:
+        """The answer to a change, sent again only where the server knows a repetition."""
+        knows = self._configuration.knows_repetitions
+        key = {"Idempotency-Key": new_idempotency_key()} if knows else {}
+        return self.session.try_to_ask(
+            "POST", path, body=body, headers={**(headers or {}), **key}, is_repeatable=knows
+        )
+
+    def checked(self, answer: Answer, missing: type[NotFoundError] = NotFoundError) -> Answer:
+        """The answer if it is a success; else the error that it stands for is raised."""
+        if not answer.is_success:
+            raise error_of(answer, self._catalog, missing=missing)
+        return answer

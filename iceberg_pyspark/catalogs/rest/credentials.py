@@ -1,0 +1,60 @@
+"""Storage properties of one table: the catalog's, those in the server's answer, vended credentials.
+
+Open API specification of the REST catalog, `LoadTableResult` and `StorageCredential`. Each goes
+over the ones before. Credentials are for prefixes of locations; which counts for a location is
+`storage/vended_credentials.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
+from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
+from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
+
+_EXPIRIES = (
+    "s3.session-token-expires-at-ms",
+    "gcs.oauth2.token-expires-at",
+    "adls.sas-token-expires-at-ms.",
+)
+
+
+def table_storage_properties(
+    answer: JsonObject, *, catalog: str, uri: str, properties: Mapping[str, str]
+) -> CatalogProperties:
+    """The storage properties of the table in an answer; `properties` are the catalog's."""
+    taken = taken_properties(catalog, uri, answer.string_map("config"))
+    merged = {**storage_properties(properties), **storage_properties(taken)}
+    # the server names prefixes in a list of its own only
+    merged.pop(VENDED_CREDENTIALS, None)
+    vended = vended_credentials(answer, catalog=catalog, uri=uri)
+    return CatalogProperties(merged if vended is None else {**merged, VENDED_CREDENTIALS: vended})
+
+
+def vended_credentials(answer: JsonObject, *, catalog: str, uri: str) -> str | None:
+    """The credentials in an answer, as one storage property; None without any."""
+    credentials = [
+        {
+            "prefix": o.string("prefix"),
+            "config": dict(
+                storage_properties(taken_properties(catalog, uri, o.string_map("config")))
+            ),
+        }
+        for o in answer.objects("storage-credentials")
+    ]
+    return json.dumps(credentials, separators=(",", ":")) if credentials else None
+
+
+def expires_at_ms(properties: Mapping[str, str]) -> int | None:
+    """When the first credential among storage properties expires; None where none says so."""
+    vended = json.loads(properties.get(VENDED_CREDENTIALS, "[]"))
+    times = [
+        int(value)
+        for config in (properties, *(credential["config"] for credential in vended))
+        for key, value in config.items()
+        if key.startswith(_EXPIRIES) and value.isdigit()
+    ]
+    return min(times, default=None)

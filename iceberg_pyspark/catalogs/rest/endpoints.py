@@ -1,0 +1,62 @@
+"""What a server offers: the list in its configuration, or the one that the specification assumes.
+
+Open API specification of the REST catalog, `GET /v1/config`: `endpoints`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+
+_NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
+_TABLE = f"{_NAMESPACE}/tables/{{table}}"
+_VIEW = f"{_NAMESPACE}/views/{{view}}"
+
+NAMESPACE_EXISTS = f"HEAD {_NAMESPACE}"
+TABLE_EXISTS = f"HEAD {_TABLE}"
+REGISTER_TABLE = f"POST {_NAMESPACE}/register"
+RENAME_TABLE = "POST /v1/{prefix}/tables/rename"
+REPORT_METRICS = f"POST {_TABLE}/metrics"
+COMMIT_TRANSACTION = "POST /v1/{prefix}/transactions/commit"
+UPDATE_NAMESPACE = f"POST {_NAMESPACE}/properties"
+LOAD_CREDENTIALS = f"GET {_TABLE}/credentials"
+LIST_VIEWS = f"GET {_NAMESPACE}/views"
+CREATE_VIEW = f"POST {_NAMESPACE}/views"
+LOAD_VIEW = f"GET {_VIEW}"
+REPLACE_VIEW = f"POST {_VIEW}"
+DROP_VIEW = f"DELETE {_VIEW}"
+VIEW_EXISTS = f"HEAD {_VIEW}"
+RENAME_VIEW = "POST /v1/{prefix}/views/rename"
+
+VIEW_ENDPOINTS = frozenset(
+    (LIST_VIEWS, CREATE_VIEW, LOAD_VIEW, REPLACE_VIEW, DROP_VIEW, RENAME_VIEW)
+)
+_ASSUMED = frozenset(
+    (UPDATE_NAMESPACE, REGISTER_TABLE, RENAME_TABLE, REPORT_METRICS, COMMIT_TRANSACTION)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """The endpoints that a server offers, besides those without which it is no catalog."""
+
+    offered: frozenset[str]
+
+    def __contains__(self, endpoint: str) -> bool:
+        return endpoint in self.offered
+
+    def require(self, endpoint: str, catalog: str, what: str) -> None:
+        """Raise `UnsupportedFeatureError` where the endpoint is not offered."""
+        if endpoint not in self.offered:
+            raise UnsupportedFeatureError(
+                f"catalog '{catalog}': its server does not offer {what} ({endpoint})"
+            )
+
+
+def offered_endpoints(listed: Sequence[str] | None, *, views: bool) -> Endpoints:
+    """What a server offers; `listed` None: it did not say, and `views` whether it has views."""
+    if listed:
+        return Endpoints(frozenset(listed))
+    return Endpoints(_ASSUMED | VIEW_ENDPOINTS if views else _ASSUMED)

@@ -1,0 +1,231 @@
+"""OAuth2 for REST catalogs: a fixed token, client credentials, and the exchange of a token.
+
+RFC 6749 section 4.4 (client credentials), RFC 8693 (token exchange), with Iceberg's property names.
+A token is renewed shortly before it expires, and once where the server refuses it. Times come from
+the monotonic clock, so that a clock set anew renews nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+from iceberg_pyspark.errors import (
+    CatalogUnavailableError,
+    InvalidMetadataError,
+    InvalidRequestError,
+    NotAuthorizedError,
+)
+from iceberg_pyspark.redaction import without_secrets
+from iceberg_pyspark.spec.json_fields import JsonObject, parse_json
+from iceberg_pyspark.spec.properties import bool_property, int_property
+
+_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
+_ACCESS_TOKEN = f"{_TOKEN_TYPE}access_token"
+# the order in which Java takes them
+_SUBJECTS = tuple(
+    f"{_TOKEN_TYPE}{kind}" for kind in ("id_token", "access_token", "jwt", "saml2", "saml1")
+)
+_DEFAULT_PATH = "v1/oauth/tokens"
+_now_s = time.monotonic
+_WINDOW_S = 300.0
+"""A token is renewed this long before it expires, and after nine tenths of its time at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuth2Settings:
+    """Where tokens come from and for what; every text that is a secret has no repr."""
+
+    catalog: str
+    server_uri: str
+    credential: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    subject: tuple[str, str] | None = field(default=None, repr=False)
+    scope: str = "catalog"
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    lifetime_s: float = 3600.0
+    refreshes: bool = True
+    exchanges: bool = True
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be shown."""
+        client_secret = None if self.credential is None else self.credential.split(":", 1)[-1]
+        subject = None if self.subject is None else self.subject[1]
+        return tuple(s for s in (client_secret, self.credential, self.token, subject) if s)
+
+
+def oauth2_settings(catalog: str, properties: Mapping[str, str], uri: str) -> OAuth2Settings:
+    """The settings of a catalog at `uri`, whose own token endpoint is taken without another."""
+    server = properties.get("oauth2-server-uri") or _DEFAULT_PATH
+    server_uri = urljoin(f"{uri}/", server)
+    if urlsplit(server_uri).scheme not in ("http", "https"):
+        raise InvalidRequestError(
+            f"catalog '{catalog}': oauth2-server-uri must begin with http:// or https://"
+        )
+    subject = next(((kind, properties[kind]) for kind in _SUBJECTS if kind in properties), None)
+    settings = OAuth2Settings(
+        catalog=catalog,
+        server_uri=server_uri,
+        credential=properties.get("credential"),
+        token=properties.get("token"),
+        subject=subject,
+        scope=properties.get("scope", "catalog"),
+        parameters={k: properties[k] for k in ("audience", "resource") if k in properties},
+        lifetime_s=int_property(properties, "token-expires-in-ms", 3_600_000) / 1000,
+        refreshes=bool_property(properties, "token-refresh-enabled", True),
+        exchanges=bool_property(properties, "token-exchange-enabled", True),
+    )
+    if not settings.secrets:
+        raise InvalidRequestError(
+            f"catalog '{catalog}': OAuth2 needs the property 'credential' (client:secret) or "
+            "'token'"
+        )
+    return settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str = field(repr=False)
+    renewed_at: float | None
+
+
+class OAuth2:
+    """A bearer token, fetched on first use and kept new; threads share it."""
+
+    def __init__(self, settings: OAuth2Settings, client: httpx.Client) -> None:
+        self._settings = settings
+        self._client = client
+        self._lock = threading.Lock()
+        self._token: _Token | None = None
+        self._is_token_taken = False
+
+    def __repr__(self) -> str:
+        return f"OAuth2({self._settings!r})"
+
+    def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+        """The header `Authorization`; raises `NotAuthorizedError`, `CatalogUnavailableError`."""
+        return {"Authorization": f"Bearer {self._current()}"}
+
+    def renew(self) -> bool:
+        """Whether a token refused by the server is replaced at the next request."""
+        with self._lock:
+            if self._settings.credential is None and self._settings.subject is None:
+                return False
+            self._token = None
+            return True
+
+    def _current(self) -> str:
+        with self._lock:
+            token = self._token
+            if token is None:
+                token = self._first()
+            elif (
+                token.renewed_at is not None
+                and self._settings.refreshes
+                and _now_s() >= token.renewed_at
+            ):
+                token = self._renewed(token)
+            self._token = token
+            return token.text
+
+    def _first(self) -> _Token:
+        s = self._settings
+        if s.subject is not None:
+            return self._exchanged(*s.subject, actor=s.token)
+        if s.token is not None and not self._is_token_taken:
+            # taken once: where the server refuses it, the credential is what is left
+            self._is_token_taken = True
+            return _Token(s.token, _renewal_of(s.token, None))
+        return self._granted()
+
+    def _renewed(self, token: _Token) -> _Token:
+        s = self._settings
+        if s.credential is not None:
+            return self._granted()
+        if s.subject is not None:
+            return self._exchanged(*s.subject, actor=s.token)
+        if not s.exchanges:
+            return _Token(token.text, None)
+        return self._exchanged(_ACCESS_TOKEN, token.text, bearer=token.text)
+
+    def _granted(self) -> _Token:
+        credential = self._settings.credential or ""
+        client_id, separator, secret = credential.partition(":")
+        form = {"grant_type": "client_credentials"}
+        if separator:
+            form["client_id"] = client_id.strip()
+        form["client_secret"] = secret.strip() if separator else credential
+        return self._fetched(form, {})
+
+    def _exchanged(
+        self, kind: str, text: str, *, actor: str | None = None, bearer: str | None = None
+    ) -> _Token:
+        form = {"grant_type": _EXCHANGE, "subject_token": text, "subject_token_type": kind}
+        if actor is not None:
+            form |= {"actor_token": actor, "actor_token_type": _ACCESS_TOKEN}
+            bearer = actor
+        return self._fetched(form, {"Authorization": f"Bearer {bearer}"} if bearer else {})
+
+    def _fetched(self, form: Mapping[str, str], headers: Mapping[str, str]) -> _Token:
+        s = self._settings
+        data = {**form, "scope": s.scope, **s.parameters}
+        try:
+            response = self._client.post(s.server_uri, data=data, headers=dict(headers))
+        except httpx.HTTPError as e:
+            raise CatalogUnavailableError(
+                f"catalog '{s.catalog}': its OAuth2 server {s.server_uri} cannot be reached "
+                f"({type(e).__name__}); check oauth2-server-uri, or try again"
+            ) from None
+        where = f"the answer of the OAuth2 server {s.server_uri}"
+        if response.status_code != 200:
+            text = without_secrets(response.text, (*s.secrets, *form.values()))[:300]
+            kind = CatalogUnavailableError if response.status_code >= 500 else NotAuthorizedError
+            raise kind(
+                f"catalog '{s.catalog}': {where} is {response.status_code}: {text}; check the "
+                "properties credential, token, scope and oauth2-server-uri"
+            )
+        try:
+            answer = JsonObject(parse_json(response.content, where))
+            token, expires_in = answer.string("access_token"), answer.optional_int64("expires_in")
+        except InvalidMetadataError:
+            # not chained: the answer may hold a token
+            raise CatalogUnavailableError(
+                f"catalog '{s.catalog}': {where} holds no access_token; check oauth2-server-uri"
+            ) from None
+        return _Token(token, _renewal_of(token, expires_in, s.lifetime_s))
+
+
+def _renewal_of(
+    token: str, expires_in_s: float | None, lifetime_s: float | None = None
+) -> float | None:
+    """When a token is to be renewed, by the monotonic clock; None: its end is not known."""
+    left = expires_in_s
+    if left is None:
+        expires_at = _expiry_of(token)
+        left = lifetime_s if expires_at is None else expires_at - time.time()
+    if left is None:
+        return None
+    return _now_s() + left - min(left / 10, _WINDOW_S)
+
+
+def _expiry_of(token: str) -> float | None:
+    """The time at which a JSON Web Token expires (its claim `exp`); None where it is no such."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (ValueError, binascii.Error, RecursionError):
+        return None
+    expires_at = claims.get("exp") if isinstance(claims, dict) else None
+    return float(expires_at) if isinstance(expires_at, int | float) else None

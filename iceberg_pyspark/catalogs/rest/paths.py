@@ -1,0 +1,88 @@
+"""Paths and queries of the REST catalog's requests: the names in them are percent-encoded.
+
+Open API specification of the REST catalog, "parameters": the levels of a namespace are joined by a
+separator, which the server may name in its configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
+from iceberg_pyspark.errors import InvalidRequestError
+
+DEFAULT_SEPARATOR = "%1F"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """Where a catalog's resources are below its URI; `separator` is percent-encoded."""
+
+    prefix: str = ""
+    separator: str = DEFAULT_SEPARATOR
+
+    @property
+    def _root(self) -> str:
+        # a prefix may have slashes of its own
+        return f"v1/{quote(self.prefix.strip('/'))}/" if self.prefix.strip("/") else "v1/"
+
+    @property
+    def namespaces(self) -> str:
+        """All namespaces."""
+        return f"{self._root}namespaces"
+
+    def namespace(self, namespace: Namespace) -> str:
+        """One namespace."""
+        self._check(namespace)
+        levels = self.separator.join(quote(level, safe="") for level in namespace)
+        return f"{self._root}namespaces/{levels}"
+
+    def parent(self, namespace: Namespace) -> str:
+        """A namespace as the value of the query's `parent`."""
+        self._check(namespace)
+        return unquote(self.separator).join(namespace)
+
+    def tables(self, namespace: Namespace) -> str:
+        """The tables of a namespace."""
+        return f"{self.namespace(namespace)}/tables"
+
+    def table(self, identifier: TableIdentifier) -> str:
+        """One table."""
+        return f"{self.tables(identifier.namespace)}/{quote(identifier.name, safe='')}"
+
+    def views(self, namespace: Namespace) -> str:
+        """The views of a namespace."""
+        return f"{self.namespace(namespace)}/views"
+
+    def view(self, identifier: TableIdentifier) -> str:
+        """One view."""
+        return f"{self.views(identifier.namespace)}/{quote(identifier.name, safe='')}"
+
+    def register(self, namespace: Namespace) -> str:
+        """Where a table is registered."""
+        return f"{self.namespace(namespace)}/register"
+
+    @property
+    def rename_table(self) -> str:
+        """Where tables are renamed."""
+        return f"{self._root}tables/rename"
+
+    @property
+    def rename_view(self) -> str:
+        """Where views are renamed."""
+        return f"{self._root}views/rename"
+
+    @property
+    def transaction(self) -> str:
+        """Where several tables are committed to at once."""
+        return f"{self._root}transactions/commit"
+
+    def _check(self, namespace: Namespace) -> None:
+        separator = unquote(self.separator)
+        for level in namespace:
+            if separator in level:
+                raise InvalidRequestError(
+                    f"namespace {namespace}: the level {level!r} holds {separator!r}, which the "
+                    "catalog's server takes for the end of a level; choose another name"
+                )

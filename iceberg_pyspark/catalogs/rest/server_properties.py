@@ -1,0 +1,99 @@
+"""Properties that come from the server: what is taken of them, and what is not.
+
+A server may set how a table's storage is reached. It may not choose code (names of classes are
+left out: a class named in properties is never loaded), nor say where a table may read, nor change
+how the client reaches and trusts it. An address that only this machine or its cloud's metadata
+service answers is refused, unless the catalog itself is on this machine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Mapping
+from urllib.parse import urljoin, urlsplit
+
+from iceberg_pyspark.errors import CatalogError
+from iceberg_pyspark.redaction import redact_uri
+from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+
+_CLASSES = ("impl", "factory", "credentials-provider", "signer", "auth.type", "reporter")
+_OWN = ("rest.", "header.", "ssl.", "urn:ietf:params:oauth:")
+_OWN_NAMES = (
+    *("type", "auth", "credential", "token", "scope", "audience", "resource", "oauth2-server-uri"),
+    *LOCATION_OPTIONS,
+)
+_ADDRESSES = ("endpoint", "uri", "url", "host")
+_METADATA_SERVICE = ipaddress.IPv6Address("fd00:ec2::254")
+"""Of AWS, over IPv6; over IPv4 its address is link-local."""
+
+
+def taken_properties(catalog: str, catalog_uri: str, offered: Mapping[str, str]) -> dict[str, str]:
+    """The properties that a catalog takes from its server; raises `CatalogError` for an address."""
+    taken = {k: v for k, v in offered.items() if not _is_left_out(k)}
+    for key, value in taken.items():
+        _check_address(catalog, catalog_uri, key, value)
+    return taken
+
+
+def _is_left_out(key: str) -> bool:
+    return key in _OWN_NAMES or key.startswith(_OWN) or key.endswith(_CLASSES) or "proxy" in key
+
+
+def _check_address(catalog: str, catalog_uri: str, key: str, value: str) -> None:
+    own = urlsplit(catalog_uri)
+    if key == "uri":
+        other = urlsplit(urljoin(f"{catalog_uri}/", value))
+        if (other.scheme, other.netloc) != (own.scheme, own.netloc):
+            raise CatalogError(
+                f"catalog '{catalog}': its server sets '{key}' to another server, "
+                f"{redact_uri(value)}, which would get the catalog's credentials; set '{key}' "
+                "yourself if that server is to be trusted"
+            )
+        return
+    host = _host(key, value)
+    if host is None or not _is_inner(host) or _is_inner(own.hostname or ""):
+        return
+    raise CatalogError(
+        f"catalog '{catalog}': its server sets '{key}' to {redact_uri(value)}, an address of this "
+        "machine or its network's own; set it yourself if that is right"
+    )
+
+
+def _host(key: str, value: str) -> str | None:
+    """The host of an address; some keys hold one without a scheme."""
+    if "://" not in value:
+        if not key.endswith(_ADDRESSES):
+            return None
+        value = f"//{value}"
+    try:
+        return urlsplit(value).hostname
+    except ValueError:
+        return None
+
+
+def _is_inner(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost") or host.startswith("metadata."):
+        return True
+    address = _numeric(host)
+    if address is None:
+        return False
+    return (
+        address.is_loopback
+        or address.is_link_local
+        or address.is_unspecified
+        or address == _METADATA_SERVICE
+    )
+
+
+def _numeric(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            # 127.1, 0x7f000001 and 2130706433 mean the same address as 127.0.0.1
+            return ipaddress.IPv4Address(socket.inet_aton(host))
+        except OSError:
+            return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return address if mapped is None else mapped

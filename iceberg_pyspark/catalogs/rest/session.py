@@ -1,0 +1,196 @@
+"""HTTP requests of one REST catalog: headers, retries, and what a lost answer leaves open.
+
+A request is repeated where that cannot do harm: it only asks or deletes, it never left, the server
+refused it as one too many, or it has a key by which the server knows a repetition. Redirects are
+not followed: credentials would go along.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from iceberg_pyspark.catalogs.rest.answers import TOO_MANY_REQUESTS, UNAUTHORIZED, Answer
+from iceberg_pyspark.catalogs.rest.authentication import Authentication
+from iceberg_pyspark.catalogs.rest.settings import HttpSettings
+from iceberg_pyspark.errors import CatalogUnavailableError, InvalidRequestError
+from iceberg_pyspark.redaction import without_secrets
+from iceberg_pyspark.storage.library_logs import redact_logs_of
+
+_REPEATABLE = ("GET", "HEAD", "DELETE")
+_TRANSIENT = (408, 500, 502, 503, 504)
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_FIRST_WAIT_S = 0.2
+_LONGEST_WAIT_S = 10.0
+_LONGEST_ASKED_WAIT_S = 60.0
+_sleep = time.sleep
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """No answer came; `was_sent`: the server may have carried the request out all the same."""
+
+    error: CatalogUnavailableError
+    was_sent: bool
+
+
+class Session:
+    """Requests to one server by a client that is the caller's to close; threads share it."""
+
+    def __init__(
+        self,
+        catalog: str,
+        settings: HttpSettings,
+        client: httpx.Client,
+        authentication: Authentication,
+        *,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        self._catalog = catalog
+        self._settings = settings
+        self._client = client
+        self._authentication = authentication
+        self._secrets = secrets
+
+    @property
+    def uri(self) -> str:
+        """The server's address."""
+        return self._settings.uri
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """The server's answer; raises `CatalogUnavailableError` where none came."""
+        answer = self.try_to_ask(method, path, query=query, body=body, headers=headers)
+        if isinstance(answer, Lost):
+            raise answer.error
+        return answer
+
+    def try_to_ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        is_repeatable: bool | None = None,
+    ) -> Answer | Lost:
+        """The server's answer to a request, or what is left where none came."""
+        url = self._url(path, query)
+        content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
+        repeats = method in _REPEATABLE if is_repeatable is None else is_repeatable
+        request = f"{method} {path}"
+        attempt, repeated, renewed = 0, False, False
+        while True:
+            answer = self._attempt(request, method, url, content, headers or {}, repeated)
+            if isinstance(answer, Lost):
+                again, repeated = repeats or not answer.was_sent, repeated or answer.was_sent
+                wait_s = self._wait_s(attempt, {})
+            elif answer.status in UNAUTHORIZED and not renewed and self._authentication.renew():
+                renewed = True
+                continue
+            else:
+                transient = repeats and answer.status in _TRANSIENT
+                again, repeated = (
+                    transient or answer.status == TOO_MANY_REQUESTS,
+                    (repeated or transient),
+                )
+                wait_s = self._wait_s(attempt, answer.headers)
+            if not again or attempt >= self._settings.retries:
+                return answer
+            _sleep(wait_s)
+            attempt += 1
+
+    def _attempt(
+        self,
+        request: str,
+        method: str,
+        url: httpx.URL,
+        content: bytes,
+        headers: Mapping[str, str],
+        repeated: bool,
+    ) -> Answer | Lost:
+        redact_logs_of("httpx", "httpcore")
+        sent = {"Accept": "application/json", **self._settings.headers, **headers}
+        if content:
+            sent["Content-Type"] = "application/json"
+        sent |= self._authentication.headers(method, str(url), content)
+        try:
+            response = self._client.request(method, url, content=content or None, headers=sent)
+        except UnicodeError:
+            # not chained: it holds the header
+            raise InvalidRequestError(
+                f"catalog '{self._catalog}': headers must be ASCII text; check its properties "
+                "header.* and token"
+            ) from None
+        except httpx.HTTPError as e:
+            # not chained: it holds the request, and with it the headers
+            text = without_secrets(str(e), self._secrets)
+            error = CatalogUnavailableError(
+                f"catalog '{self._catalog}': {request} to {self._settings.uri} got no answer "
+                f"({type(e).__name__}: {text}); check the catalog's uri, or try again"
+            )
+            return Lost(error, was_sent=not isinstance(e, _NEVER_SENT))
+        return Answer(
+            request=request,
+            status=response.status_code,
+            headers=response.headers,
+            body=response.content,
+            secrets=self._secrets,
+            repeated=repeated,
+        )
+
+    def _url(self, path: str, query: Mapping[str, str] | None) -> httpx.URL:
+        try:
+            return httpx.URL(f"{self._settings.uri}/{path}", params=dict(query) if query else None)
+        except httpx.InvalidURL as e:
+            raise InvalidRequestError(
+                f"catalog '{self._catalog}': the names in {path:.80} make no address ({e})"
+            ) from e
+
+    def _wait_s(self, attempt: int, headers: Mapping[str, str]) -> float:
+        asked = headers.get("Retry-After", "")
+        if asked.isdigit():
+            return min(float(asked), _LONGEST_ASKED_WAIT_S)
+        wait_s = min(_FIRST_WAIT_S * 2.0**attempt, _LONGEST_WAIT_S)
+        return wait_s * (1 + random.random() / 2)
+
+
+def http_client(catalog: str, settings: HttpSettings) -> httpx.Client:
+    """A client as the settings ask for it; raises `InvalidRequestError` for wrong TLS files."""
+    return httpx.Client(
+        verify=_tls(catalog, settings),
+        proxy=settings.proxy,
+        timeout=httpx.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s),
+        limits=httpx.Limits(max_connections=settings.max_connections),
+        follow_redirects=False,
+    )
+
+
+def _tls(catalog: str, settings: HttpSettings) -> ssl.SSLContext | bool:
+    if settings.ca_bundle is None and settings.client_certificate is None:
+        return True
+    try:
+        context = ssl.create_default_context(cafile=settings.ca_bundle)
+        if settings.client_certificate is not None:
+            context.load_cert_chain(*settings.client_certificate)
+    except (OSError, ssl.SSLError) as e:
+        raise InvalidRequestError(
+            f"catalog '{catalog}': its TLS files (ssl.cabundle, ssl.client.cert, ssl.client.key) "
+            f"cannot be used: {e}"
+        ) from e
+    return context

@@ -1,0 +1,177 @@
+"""Views of a REST catalog, where its server has them.
+
+Open API specification of the REST catalog, the paths below `views`. A server without views lists
+none, and refuses new ones by name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from iceberg_pyspark.catalogs.catalog import Namespace, NewTablePlace, TableIdentifier
+from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
+from iceberg_pyspark.catalogs.rest import endpoints as e
+from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of, is_deleted
+from iceberg_pyspark.catalogs.rest.commits import (
+    check_new_name,
+    identifier_to_json,
+    outcome_of,
+)
+from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.view_catalog import LoadedView
+from iceberg_pyspark.commits.known_parts import view_updates_with_known_ids
+from iceberg_pyspark.commits.outcomes import Outcome, Refused
+from iceberg_pyspark.commits.view_changes import AssertViewUUID, ViewUpdate
+from iceberg_pyspark.commits.view_changes_json import (
+    view_requirement_to_json,
+    view_update_to_json,
+)
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    IcebergError,
+    NoSuchNamespaceError,
+    NoSuchViewError,
+    ViewAlreadyExistsError,
+)
+from iceberg_pyspark.spec.schema import schema_to_json
+from iceberg_pyspark.spec.views import (
+    ViewMetadata,
+    view_metadata_from_json,
+    view_version_to_json,
+)
+
+
+class RestViews(ABC):
+    """The part of a REST catalog that has views."""
+
+    def __init__(self, name: str, connection: Connection) -> None:
+        self._name = name
+        self._connection = connection
+
+    @abstractmethod
+    def place_table(self, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
+        """Where the server puts a new table."""
+
+    def list_views(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Views directly in a namespace; raises `NoSuchNamespaceError`."""
+        c = self._connection
+        check_namespace(namespace)
+        if e.LIST_VIEWS not in c.endpoints:
+            return []
+        return c.identifiers(c.paths.views(namespace))
+
+    def view_exists(self, identifier: TableIdentifier) -> bool:
+        """Whether the view is there."""
+        c = self._connection
+        if e.LOAD_VIEW not in c.endpoints:
+            return False
+        return c.exists(c.paths.view(identifier), e.VIEW_EXISTS)
+
+    def load_view(self, identifier: TableIdentifier) -> LoadedView:
+        """Raises `NoSuchViewError`."""
+        c = self._connection
+        if e.LOAD_VIEW not in c.endpoints:
+            raise NoSuchViewError(
+                f"view {identifier} is not in catalog '{self._name}', whose server has no views"
+            )
+        answer = c.session.ask("GET", c.paths.view(identifier))
+        return self._view(c.checked(answer, NoSuchViewError), identifier)
+
+    def default_view_location(self, identifier: TableIdentifier) -> str:
+        """Where a new view of that name goes: where the server puts a table of it."""
+        self._connection.endpoints.require(e.CREATE_VIEW, self._name, "views")
+        return self.place_table(identifier, None).location
+
+    def create_view(self, identifier: TableIdentifier, metadata: ViewMetadata) -> LoadedView:
+        """Create a view like this first metadata; the server gives it its UUID.
+
+        Raises `ViewAlreadyExistsError` where a view or table has the name,
+        `CommitStateUnknownError` where the view may be there.
+        """
+        c = self._connection
+        check_new_name(identifier)
+        c.endpoints.require(e.CREATE_VIEW, self._name, "views")
+        body = {
+            "name": identifier.name,
+            "location": metadata.location,
+            "schema": schema_to_json(metadata.schema),
+            "view-version": view_version_to_json(metadata.current_version),
+            "properties": dict(metadata.properties),
+        }
+        outcome = outcome_of(
+            c.send(c.paths.views(identifier.namespace), body),
+            self._name,
+            f"view {identifier}",
+            lambda answer: self._view(answer, identifier),
+            lambda answer: self._refusal(answer, missing=NoSuchNamespaceError),
+        )
+        return outcome.result()
+
+    def commit_view(
+        self,
+        identifier: TableIdentifier,
+        requirements: Sequence[AssertViewUUID],
+        updates: Sequence[ViewUpdate],
+    ) -> Outcome[LoadedView]:
+        """Have the server check the requirements and apply the updates."""
+        c = self._connection
+        check_identifier(identifier)
+        c.endpoints.require(e.REPLACE_VIEW, self._name, "changes of views")
+        try:
+            current = self.load_view(identifier).metadata
+        except IcebergError as error:
+            return Refused(error)
+        body = {
+            "identifier": identifier_to_json(identifier),
+            "requirements": [view_requirement_to_json(r) for r in requirements],
+            "updates": [
+                view_update_to_json(u) for u in view_updates_with_known_ids(current, updates)
+            ],
+        }
+        return outcome_of(
+            c.send(c.paths.view(identifier), body),
+            self._name,
+            f"view {identifier}",
+            lambda answer: self._view(answer, identifier),
+            self._commit_refusal,
+        )
+
+    def drop_view(self, identifier: TableIdentifier) -> None:
+        """Forget the view; its files stay. Raises `NoSuchViewError`."""
+        c = self._connection
+        c.endpoints.require(e.DROP_VIEW, self._name, "views")
+        answer = c.session.ask("DELETE", c.paths.view(identifier))
+        if not is_deleted(answer):
+            c.checked(answer, NoSuchViewError)
+
+    def rename_view(self, source: TableIdentifier, target: TableIdentifier) -> None:
+        """Raises `NoSuchViewError`, `ViewAlreadyExistsError`, `NoSuchNamespaceError`."""
+        c = self._connection
+        check_new_name(target)
+        c.endpoints.require(e.RENAME_VIEW, self._name, "renaming views")
+        names = {"source": identifier_to_json(source), "destination": identifier_to_json(target)}
+        answer = c.change(c.paths.rename_view, names)
+        if not answer.is_success:
+            raise self._refusal(answer, missing=NoSuchViewError)
+
+    def _view(self, answer: Answer, identifier: TableIdentifier) -> LoadedView:
+        return answer.read(
+            lambda content: LoadedView(
+                identifier=identifier,
+                metadata=view_metadata_from_json(content.value("metadata")),
+                metadata_location=content.string("metadata-location"),
+            )
+        )
+
+    def _commit_refusal(self, answer: Answer) -> IcebergError:
+        if answer.status == CONFLICT:
+            return CommitConflictError(
+                f"catalog '{self._name}': {answer.message()}; refresh and retry"
+            )
+        return self._refusal(answer, missing=NoSuchViewError)
+
+    def _refusal(
+        self, answer: Answer, *, missing: type[NoSuchViewError | NoSuchNamespaceError]
+    ) -> IcebergError:
+        return error_of(answer, self._name, missing=missing, existing=ViewAlreadyExistsError)

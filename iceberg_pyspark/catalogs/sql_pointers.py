@@ -1,0 +1,104 @@
+"""The rows of a SQL catalog's tables, or of its views: a name and the location of its metadata.
+
+Tables and views share `iceberg_tables` and its key, so that no two of them have one name.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.sql_database import Database
+from iceberg_pyspark.catalogs.sql_namespaces import joined_levels
+from iceberg_pyspark.catalogs.sql_schema import TABLE_TYPE, TABLES
+from iceberg_pyspark.errors import CatalogError
+
+
+class SqlPointers:
+    """The rows of one catalog name and one type.
+
+    In a database of schema V0 every row is a table's. What writes raises what `Database.write`
+    does.
+    """
+
+    def __init__(self, catalog: str, database: Database, row_type: str, *, is_v1: bool) -> None:
+        self._catalog = catalog
+        self._database = database
+        self._type = row_type
+        self._is_v1 = is_v1
+
+    def identifiers(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Those directly in a namespace, sorted."""
+        text = joined_levels(namespace)
+        query = sa.select(TABLES.c.table_name, TABLES.c.table_namespace).where(
+            TABLES.c.catalog_name == self._catalog,
+            TABLES.c.table_namespace == text,
+            *self._only_type(),
+        )
+        rows = self._database.read(lambda c: c.execute(query).all())
+        # the comparison of some databases ignores case
+        names = sorted(row.table_name for row in rows if row.table_namespace == text)
+        return [TableIdentifier(namespace=namespace, name=name) for name in names]
+
+    def location(self, identifier: TableIdentifier) -> str | None:
+        """The location of the metadata; None: there is no row."""
+        query = sa.select(TABLES.c.metadata_location).where(*self._is_row_of(identifier))
+        row = self._database.read(lambda c: c.execute(query).first())
+        if row is not None and row.metadata_location is None:
+            raise CatalogError(
+                f"{self._type.lower()} {identifier} has no metadata location in catalog "
+                f"'{self._catalog}'; its row is damaged"
+            )
+        return None if row is None else row.metadata_location
+
+    def insert(self, identifier: TableIdentifier, location: str) -> None:
+        """Add a row."""
+        row: dict[str, str | None] = {
+            "catalog_name": self._catalog,
+            "table_namespace": joined_levels(identifier.namespace),
+            "table_name": identifier.name,
+            "metadata_location": location,
+            "previous_metadata_location": None,
+        }
+        if self._is_v1:
+            row["iceberg_type"] = self._type
+        self._database.write(lambda c: c.execute(sa.insert(TABLES), row))
+
+    def swap(self, identifier: TableIdentifier, expected: str, new: str) -> bool:
+        """Whether the row had the location that was expected, and has the new one."""
+        statement = (
+            sa.update(TABLES)
+            .where(*self._is_row_of(identifier), TABLES.c.metadata_location == expected)
+            .values(metadata_location=new, previous_metadata_location=expected)
+        )
+        return self._database.write(lambda c: c.execute(statement).rowcount) > 0
+
+    def delete(self, identifier: TableIdentifier) -> bool:
+        """Whether there was a row."""
+        statement = sa.delete(TABLES).where(*self._is_row_of(identifier))
+        return self._database.write(lambda c: c.execute(statement).rowcount) > 0
+
+    def rename(self, source: TableIdentifier, target: TableIdentifier) -> bool:
+        """Whether there was a row."""
+        statement = (
+            sa.update(TABLES)
+            .where(*self._is_row_of(source))
+            .values(table_namespace=joined_levels(target.namespace), table_name=target.name)
+        )
+        return self._database.write(lambda c: c.execute(statement).rowcount) > 0
+
+    def _is_row_of(self, identifier: TableIdentifier) -> tuple[sa.ColumnElement[bool], ...]:
+        return (
+            TABLES.c.catalog_name == self._catalog,
+            *self._database.equals(TABLES.c.table_namespace, joined_levels(identifier.namespace)),
+            *self._database.equals(TABLES.c.table_name, identifier.name),
+            *self._only_type(),
+        )
+
+    def _only_type(self) -> tuple[sa.ColumnElement[bool], ...]:
+        column = TABLES.c.iceberg_type
+        if not self._is_v1:
+            return () if self._type == TABLE_TYPE else (sa.false(),)
+        if self._type == TABLE_TYPE:
+            return (sa.or_(column == TABLE_TYPE, column.is_(None)),)
+        return (column == self._type,)

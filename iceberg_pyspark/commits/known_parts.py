@@ -1,0 +1,90 @@
+"""Updates that name a schema, partition spec, sort order or view version by the id it has.
+
+An update adds one that may be in the table already, and the next makes current "the last added". A
+REST catalog's server need not take one that it did not add for that (Java's does not), so what is
+there is named and not added again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iceberg_pyspark.commits import updates as u
+from iceberg_pyspark.commits.apply_schemas import same_schema
+from iceberg_pyspark.commits.view_changes import (
+    AddViewVersion,
+    SetCurrentViewVersion,
+    ViewUpdate,
+)
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.views import ViewMetadata, ViewVersion
+
+
+def with_known_ids(
+    metadata: TableMetadata, updates: Sequence[u.TableUpdate]
+) -> list[u.TableUpdate]:
+    """The same changes of this metadata, where nothing is added that it has.
+
+    Updates that remove any of these parts stay as they are: one may be added again.
+    """
+    if any(isinstance(update, u.RemoveSchemas | u.RemovePartitionSpecs) for update in updates):
+        return list(updates)
+    named: list[u.TableUpdate] = []
+    schema_id = spec_id = order_id = u.LAST_ADDED
+    for update in updates:
+        match update:
+            case u.AddSchema(schema=schema, last_column_id=last_column_id):
+                ids = [s.schema_id for s in metadata.schemas if same_schema(s, schema)]
+                schema_id = next(iter(ids), u.LAST_ADDED)
+                # column ids that were given out stay so
+                if not ids or last_column_id > metadata.last_column_id:
+                    named.append(update)
+            case u.AddPartitionSpec(spec=spec):
+                ids = [s.spec_id for s in metadata.partition_specs if s.same_fields(spec)]
+                spec_id = next(iter(ids), u.LAST_ADDED)
+                named += [] if ids else [update]
+            case u.AddSortOrder(sort_order=order):
+                ids = [o.order_id for o in metadata.sort_orders if o.fields == order.fields]
+                order_id = next(iter(ids), u.LAST_ADDED)
+                named += [] if ids else [update]
+            case u.SetCurrentSchema(schema_id=u.LAST_ADDED):
+                named.append(u.SetCurrentSchema(schema_id))
+            case u.SetDefaultSpec(spec_id=u.LAST_ADDED):
+                named.append(u.SetDefaultSpec(spec_id))
+            case u.SetDefaultSortOrder(order_id=u.LAST_ADDED):
+                named.append(u.SetDefaultSortOrder(order_id))
+            case _:
+                named.append(update)
+    return named
+
+
+def view_updates_with_known_ids(
+    view: ViewMetadata, updates: Sequence[ViewUpdate]
+) -> list[ViewUpdate]:
+    """The same changes of this view, where nothing is added that it has."""
+    named: list[ViewUpdate] = []
+    schema_id = version_id = u.LAST_ADDED
+    for update in updates:
+        match update:
+            case u.AddSchema(schema=schema):
+                ids = [s.schema_id for s in view.schemas if same_schema(s, schema)]
+                schema_id = next(iter(ids), u.LAST_ADDED)
+                named += [] if ids else [update]
+            case AddViewVersion(version=version):
+                if version.schema_id == u.LAST_ADDED:
+                    version = replace(version, schema_id=schema_id)
+                ids = [
+                    v.version_id for v in view.versions if _definition(v) == _definition(version)
+                ]
+                version_id = next(iter(ids), u.LAST_ADDED)
+                named += [] if ids else [AddViewVersion(version)]
+            case SetCurrentViewVersion(version_id=u.LAST_ADDED):
+                named.append(SetCurrentViewVersion(version_id))
+            case _:
+                named.append(update)
+    return named
+
+
+def _definition(version: ViewVersion) -> ViewVersion:
+    return replace(version, version_id=0, timestamp_ms=0)

@@ -1,0 +1,218 @@
+"""Files of object stores: S3, Google Cloud Storage, Azure.
+
+Exclusive creation is the store's conditional put (`If-None-Match: *`, on Google a generation that
+must be 0). A store that takes the condition and ignores it would let two commits overwrite each
+other, so the first create in a bucket proves it, and a store that fails is refused; only
+`storage.allow-unsafe-commits` lets a user go without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, BinaryIO, cast
+
+from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
+from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.storage.object_stores import object_place, open_object_store
+from iceberg_pyspark.storage.object_streams import ObjectInput, ObjectOutput
+from iceberg_pyspark.storage.places import check_scheme
+from iceberg_pyspark.storage.store_errors import store_errors
+
+ALLOW_UNSAFE_COMMITS = "storage.allow-unsafe-commits"
+"""The property that lets tables be written in a store that cannot create a file exclusively."""
+
+_LISTED_AT_ONCE = 1000
+_ENDPOINTS = {"s3": "s3.endpoint", "gs": "gcs.service.host"}
+
+_proven: set[tuple[str, ...]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStoreFileIO:
+    """Reads, exclusive creates and deletes; `properties` are Iceberg's, and are never shown."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"ObjectStoreFileIO(properties: {', '.join(sorted(self.properties)) or 'none'})"
+
+    def check_scheme(self, location: str) -> None:
+        """Raise `StorageError` unless the store of the location can be opened."""
+        with self._errors(location, "open"):
+            self._place(location)
+
+    def open_input(self, location: str) -> BinaryIO:
+        """A seekable stream; the caller closes it."""
+        with self._errors(location, "read"):
+            store, name = self._place(location)
+            return cast(BinaryIO, ObjectInput(store, name, partial(self._errors, location)))
+
+    def read_bytes(self, location: str) -> bytes:
+        """The whole file."""
+        with self._errors(location, "read"):
+            store, name = self._place(location)
+            return bytes(store.get(name).bytes())
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        if offset < 0 or length < 0 or offset + length >= 1 << 62:
+            raise StorageError(f"cannot read {location}: {length} bytes from {offset}")
+        with self._errors(location, "read"):
+            store, name = self._place(location)
+            if length == 0:
+                return b""
+            data = bytes(store.get_range(name, start=offset, length=length))
+        if len(data) != length:
+            raise StorageError(
+                f"cannot read {location}: bytes {offset} to {offset + length} are outside the file"
+            )
+        return data
+
+    def size(self, location: str) -> int:
+        """Size in bytes."""
+        with self._errors(location, "read"):
+            store, name = self._place(location)
+            return int(store.head(name)["size"])
+
+    def exists(self, location: str) -> bool:
+        """Whether the file is there; a folder is none."""
+        with self._errors(location, "look for"):
+            store, name = self._place(location)
+            try:
+                store.head(name)
+            except FileNotFoundError:
+                return False
+            return True
+
+    def open_output(self, location: str) -> BinaryIO:
+        """A stream to a new file, which appears when the stream is closed."""
+        if self.exists(location):
+            raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
+        with self._errors(location, "create"):
+            store, name = self._place(location)
+            return cast(BinaryIO, ObjectOutput(store, name, location, self.properties))
+
+    def create_exclusive(self, location: str, data: bytes) -> None:
+        """Publish a whole file atomically, or raise `FileAlreadyExistsError`.
+
+        The library repeats a request that the store answered with an error of its own, and may then
+        find our own file: who must know compares its bytes.
+        """
+        try:
+            with self._errors(location, "create"):
+                store, name = self._place(location)
+                safe = self._creates_exclusively(store, name, location)
+        except StorageError as e:
+            raise FileNotWrittenError(str(e)) from e
+        if not safe and self.exists(location):
+            raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
+        with self._errors(location, "create"):
+            if safe:
+                _put_if_absent(store, name, data)
+            else:
+                store.put(name, data, use_multipart=False)
+
+    def write_bytes(self, location: str, data: bytes) -> None:
+        """Write or replace a whole file."""
+        with self._errors(location, "write"):
+            store, name = self._place(location)
+            store.put(name, data, use_multipart=False)
+
+    def delete(self, location: str) -> None:
+        """Delete a file; one that is not there is no error."""
+        with self._errors(location, "delete"):
+            store, name = self._place(location)
+            with contextlib.suppress(FileNotFoundError):
+                store.delete(name)
+
+    def list_files(self, prefix: str) -> Iterator[FileInfo]:
+        """All files below a folder, recursively, spelled as the folder is."""
+        folder = prefix.rstrip("/")
+        with self._errors(prefix, "list"):
+            store, name = self._place(folder)
+            pages = iter(store.list(name or None, chunk_size=_LISTED_AT_ONCE))
+        while True:
+            with self._errors(prefix, "list"):
+                page = next(pages, None)
+            if page is None:
+                return
+            for found in page:
+                path = found["path"]
+                if path.startswith(f"{name}/" if name else ""):
+                    yield FileInfo(
+                        location=folder + path[len(name) :] if name else f"{folder}/{path}",
+                        size=int(found["size"]),
+                        modified_ms=int(found["last_modified"].timestamp() * 1000),
+                    )
+
+    def list_folder(self, location: str) -> tuple[list[str], list[str]]:
+        """Names of a folder's folders and files, both sorted; nothing if nothing is below it."""
+        folder = location.rstrip("/")
+        with self._errors(location, "list"):
+            store, name = self._place(folder)
+            found = store.list_with_delimiter(name or None)
+        start = len(name) + 1 if name else 0
+        folders = sorted(p[start:] for p in found["common_prefixes"])
+        return folders, sorted(
+            o["path"][start:] for o in found["objects"] if len(o["path"]) > start
+        )
+
+    def _place(self, location: str) -> tuple[Any, str]:
+        check_scheme(location)
+        return open_object_store(location, self.properties)
+
+    def _creates_exclusively(self, store: Any, name: str, location: str) -> bool:
+        """Whether the store honours the condition; a `StorageError` where it must and does not.
+
+        Two puts of one new name tell; the store is asked once in a process.
+        """
+        kind, bucket, _ = object_place(location)
+        place = (kind, bucket, self.properties.get(_ENDPOINTS.get(kind, ""), ""))
+        if place in _proven:
+            return True
+        probe = f"{name.rpartition('/')[0]}/.exclusive-create-probe-{uuid.uuid4()}".lstrip("/")
+        _put_if_absent(store, probe, b"1")
+        try:
+            _put_if_absent(store, probe, b"2")
+        except FileExistsError:
+            _proven.add(place)
+            return True
+        finally:
+            # not everyone may delete; the probe is one byte
+            with contextlib.suppress(Exception):
+                store.delete(probe)
+        if bool_property(self.properties, ALLOW_UNSAFE_COMMITS, False):
+            return False
+        raise StorageError(
+            f"cannot create {location}: the store of {kind}://{bucket} ignores the condition 'only "
+            "if absent', so racing commits could overwrite each other; use one that honours it, "
+            f"keep the pointer in a catalog, or set {ALLOW_UNSAFE_COMMITS} to true if you have one "
+            "writer only"
+        )
+
+    def _errors(self, location: str, action: str) -> AbstractContextManager[None]:
+        return store_errors(action, location, self.properties)
+
+
+def _put_if_absent(store: Any, name: str, data: bytes) -> None:
+    """Raises `FileExistsError` where the name is taken.
+
+    S3 also says so while another create of that name is under way, which may be our own, whose
+    first answer was lost: only a file that is there takes the name.
+    """
+    from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415
+
+    try:
+        store.put(name, data, mode="create", use_multipart=False)
+    except (AlreadyExistsError, PreconditionError) as e:
+        try:
+            store.head(name)
+        except FileNotFoundError:
+            raise StorageError(f"{name}: a create of that name is under way") from None
+        raise FileExistsError(name) from e

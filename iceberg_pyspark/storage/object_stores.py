@@ -1,0 +1,132 @@
+"""The object stores that tables lie in, S3, Google Cloud Storage and Azure, as obstore has them.
+
+One library for all three, because it has what commits and scans need: a put that creates and never
+replaces, ranges of one file read together, retries with pauses at random, uploads in parts that
+end as a whole or not at all. One client per bucket and credentials is kept in a process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.library_logs import redact_logs_of
+from iceberg_pyspark.storage.places import EQUAL_SCHEMES
+from iceberg_pyspark.storage.store_properties import StoreSettings, store_settings
+from iceberg_pyspark.storage.vended_credentials import properties_at
+
+OBJECT_SCHEMES = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az"))
+"""The schemes of object stores."""
+
+_EXTRA = {"s3": "s3", "gs": "gcs", "abfs": "azure", "az": "azure"}
+_PREFIXES = {
+    "s3": ("s3.", "client."),
+    "gs": ("gcs.",),
+    "abfs": ("adls.",),
+    "az": ("adls.",),
+}
+# no store of the library takes these, and two spellings must not become one name
+_NO_NAME = re.compile(r"(?:^|/)(?:\.{0,2})(?:/|$)|[\x00-\x1f\x7f]")
+
+
+def is_object(location: str) -> bool:
+    """Whether a location is one of an object store.
+
+    >>> is_object("s3a://bucket/t"), is_object("hdfs://host/t"), is_object("/t")
+    (True, False, False)
+    """
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and scheme.lower() in OBJECT_SCHEMES
+
+
+def object_place(location: str) -> tuple[str, str, str]:
+    """The store's kind, its bucket (of Azure `<container>[@<host>]`) and the object's name.
+
+    >>> object_place("s3a://bucket/db/t/v1")
+    ('s3', 'bucket', 'db/t/v1')
+    """
+    scheme, _, rest = location.partition("://")
+    bucket, _, name = rest.partition("/")
+    if not bucket:
+        raise StorageError(f"{location}: there is no bucket in it")
+    kind = scheme.lower()
+    return EQUAL_SCHEMES.get(kind, kind), bucket, name
+
+
+def open_object_store(location: str, properties: Mapping[str, str]) -> tuple[Any, str]:
+    """obstore's store of a location's bucket, and the object's name in it."""
+    kind, bucket, name = object_place(location)
+    # Azure takes a backslash for a slash
+    if name and (_NO_NAME.search(name) or (kind in ("abfs", "az") and "\\" in name)):
+        raise StorageError(
+            f"{location}: names with an empty folder ('//'), '.', '..' or a control character are "
+            "not served in object stores, nor those with a backslash in Azure; write the table's "
+            "files under plain names"
+        )
+    used = properties_at(location, properties)
+    own = tuple(sorted((k, v) for k, v in used.items() if k.startswith(_PREFIXES[kind])))
+    # a client does not survive a fork
+    return _store(kind, bucket, own, os.getpid()), name
+
+
+@lru_cache(maxsize=64)
+def _store(kind: str, bucket: str, properties: tuple[tuple[str, str], ...], _process: int) -> Any:
+    try:
+        # a large library, which no one imports whose files are local
+        from obstore import store as stores  # noqa: PLC0415
+    except ImportError as e:
+        raise StorageError(
+            f"{kind}://{bucket}: a package is missing for '{kind}': "
+            f"pip install 'iceberg-pyspark[{_EXTRA[kind]}]'"
+        ) from e
+    redact_logs_of("obstore")
+    arguments = _arguments(store_settings(kind, bucket, dict(properties)))
+    match kind:
+        case "s3":
+            return stores.S3Store(bucket, **arguments)
+        case "gs":
+            return stores.GCSStore(bucket, **arguments)
+        case _:
+            return stores.AzureStore(bucket.partition("@")[0], **arguments)
+
+
+def _arguments(settings: StoreSettings) -> dict[str, Any]:
+    arguments: dict[str, Any] = {
+        "config": settings.config,
+        "client_options": settings.client_options,
+        "retry_config": settings.retry_config,
+    }
+    if settings.credentials is not None:
+        arguments["credential_provider"] = _Credentials(settings.credentials)
+    elif settings.profile is not None:
+        arguments["credential_provider"] = _profile_credentials(settings.profile)
+    return arguments
+
+
+class _Credentials:
+    """Gives the library the credentials that properties name, and nothing of the environment's."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __call__(self) -> dict[str, Any]:
+        return dict(self._values)
+
+    def __repr__(self) -> str:
+        return "credentials"
+
+
+def _profile_credentials(profile: str) -> Any:
+    try:
+        import boto3  # noqa: PLC0415
+        from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
+    except ImportError as e:
+        raise StorageError(
+            f"s3.profile-name = {profile}: profiles need a package that is missing: "
+            "pip install boto3"
+        ) from e
+    return Boto3CredentialProvider(boto3.Session(profile_name=profile))

@@ -1,0 +1,250 @@
+"""Streams of objects: reads by ranges in few requests, uploads that end whole or not at all.
+
+A reader of columns says beforehand which ranges it will read (`will_read`). They are fetched
+together, neighbours in one request, when the first of them is read, in slices of a bounded size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.store_errors import store_errors
+from iceberg_pyspark.storage.upload_stream import UploadStream
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+TAIL_BYTES = 64 << 10
+"""How much of a file's end comes with the request that opens it: the footer of nearly any file."""
+
+_READ_AHEAD_BYTES = 1 << 20
+_SLICE_BYTES = 32 << 20
+_PART_BYTES = 8 << 20
+_PARTS_AT_ONCE = 4
+
+
+class Errors(Protocol):
+    """Turns errors of a library into ours: `with errors("read"): ...`."""
+
+    def __call__(self, action: str) -> AbstractContextManager[None]:
+        """The context of one action."""
+        ...
+
+
+@dataclass(slots=True)
+class _Group:
+    """Ranges that are read in parallel, by slices: of each range its n-th part."""
+
+    starts: list[int]
+    ends: list[int]
+    slices: int
+    fetched: dict[tuple[int, int], memoryview] = field(default_factory=dict)
+
+    def place(self, position: int) -> tuple[int, int] | None:
+        """The range and the slice of it that hold a position; None: no range holds it."""
+        number = bisect_right(self.starts, position) - 1
+        if number < 0 or position >= self.ends[number]:
+            return None
+        return number, (position - self.starts[number]) // self._slice_bytes(number)
+
+    def bounds(self, number: int, part: int) -> tuple[int, int]:
+        """Where a slice starts and ends; empty where the range has so many slices not."""
+        step = self._slice_bytes(number)
+        end = self.ends[number]
+        start = min(self.starts[number] + part * step, end)
+        return start, min(start + step, end)
+
+    def _slice_bytes(self, number: int) -> int:
+        return max(-(-(self.ends[number] - self.starts[number]) // self.slices), 1)
+
+
+class ObjectInput(io.RawIOBase):
+    """A seekable stream of one object; opening it is one request, which brings the file's end."""
+
+    def __init__(self, store: Any, name: str, errors: Errors) -> None:
+        self._store = store
+        self._name = name
+        self._errors = errors
+        self._position = 0
+        self._groups: list[_Group] = []
+        self._size, self._tail = self._open()
+        # what was read ahead for small reads, and where it starts
+        self._ahead, self._ahead_start = memoryview(b""), 0
+
+    def _open(self) -> tuple[int, memoryview]:
+        suffix_ranges = type(self._store).__name__ != "AzureStore"
+        if suffix_ranges:
+            try:
+                got = self._store.get(self._name, options={"range": {"suffix": TAIL_BYTES}})
+                return int(got.meta["size"]), memoryview(got.bytes())
+            except FileNotFoundError:
+                raise
+            except Exception:
+                # of an empty file there is no range, says S3
+                size = int(self._store.head(self._name)["size"])
+                if size:
+                    raise
+                return 0, memoryview(b"")
+        size = int(self._store.head(self._name)["size"])
+        start = max(size - TAIL_BYTES, 0)
+        return size, self._fetch([(start, size)])[0] if size else memoryview(b"")
+
+    def will_read(self, groups: Sequence[Sequence[tuple[int, int]]]) -> None:
+        """Say which ranges, each a start and an end, are read next: group after group.
+
+        The ranges of one group are read at the same time, each from its start to its end.
+        """
+        self._groups = []
+        for ranges in groups:
+            in_order = sorted(r for r in ranges if r[0] < r[1])
+            total = sum(end - start for start, end in in_order)
+            self._groups.append(
+                _Group(
+                    [start for start, _ in in_order],
+                    [end for _, end in in_order],
+                    max(-(-total // _SLICE_BYTES), 1),
+                )
+            )
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Move the position, without a request."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError("a position before the start of the file")
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Up to `size` bytes, fewer only at the end of the file."""
+        left = max(self._size - self._position, 0)
+        wanted = left if size is None or size < 0 else min(size, left)
+        pieces: list[memoryview] = []
+        while wanted > 0:
+            piece = self._piece(self._position, wanted)
+            pieces.append(piece)
+            self._position += len(piece)
+            wanted -= len(piece)
+        return bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
+
+    def readall(self) -> bytes:
+        """All bytes from the position on."""
+        return self.read()
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """As `read`, into memory of the caller."""
+        view = memoryview(buffer).cast("B")
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def _piece(self, position: int, wanted: int) -> memoryview:
+        """At least one byte from a position, and at most `wanted`."""
+        tail_start = self._size - len(self._tail)
+        if position >= tail_start:
+            return self._tail[position - tail_start :][:wanted]
+        for number, group in enumerate(self._groups):
+            if (place := group.place(position)) is not None:
+                # what was read of the groups before is not read again
+                del self._groups[:number]
+                return self._of_group(group, place, position)[:wanted]
+        offset = position - self._ahead_start
+        if not 0 <= offset < len(self._ahead):
+            end = min(position + max(wanted, _READ_AHEAD_BYTES), tail_start)
+            self._ahead, self._ahead_start = self._fetch([(position, end)])[0], position
+            offset = 0
+        return self._ahead[offset:][:wanted]
+
+    def _of_group(self, group: _Group, place: tuple[int, int], position: int) -> memoryview:
+        number, part = place
+        if place not in group.fetched:
+            for old in [p for p in group.fetched if p[0] == number and p[1] < part]:
+                del group.fetched[old]
+            bounds = {
+                n: group.bounds(n, part)
+                for n in range(len(group.starts))
+                if (n, part) not in group.fetched
+            }
+            wanted = [(n, b) for n, b in bounds.items() if b[0] < b[1]]
+            for (n, _), data in zip(wanted, self._fetch([b for _, b in wanted]), strict=True):
+                group.fetched[(n, part)] = data
+        return group.fetched[place][position - group.bounds(number, part)[0] :]
+
+    def _fetch(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
+        with self._errors("read"):
+            fetched = self._store.get_ranges(
+                self._name, starts=[s for s, _ in ranges], ends=[e for _, e in ranges]
+            )
+            data = [memoryview(piece) for piece in fetched]
+            for (start, end), piece in zip(ranges, data, strict=True):
+                if len(piece) != end - start:
+                    raise StorageError(f"bytes {start} to {end} came back as {len(piece)} bytes")
+            return data
+
+
+class ObjectOutput(UploadStream):
+    """An upload, which becomes a file when the stream is closed; `discard` leaves nothing."""
+
+    def __init__(self, store: Any, name: str, location: str, properties: Mapping[str, str]) -> None:
+        import obstore  # noqa: PLC0415 - as in `object_stores.py`
+
+        upload = obstore.open_writer(
+            store, name, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+        )
+        super().__init__(upload, location, properties)
+
+    def close(self) -> None:
+        """Publish the file; after a write that failed, nothing is published."""
+        if self.closed:
+            return
+        if self._failed:
+            self.discard()
+            raise self._error_after_failure()
+        super().close()
+        with store_errors("write", self._location, self._properties):
+            self._upload.close()
+
+    def discard(self) -> None:
+        """Close without a file: the parts that were sent are removed."""
+        if not self.closed:
+            super().close()
+            with store_errors("discard", self._location, self._properties):
+                error = StorageError("discarded")
+                self._upload.__exit__(StorageError, error, None)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            # a file of which a part was written is none
+            with contextlib.suppress(StorageError):
+                self.discard()
+
+    def __del__(self) -> None:
+        # closing is publishing, which nobody asked for; the parts sent are the store's to expire
+        if not self.closed:
+            super().close()

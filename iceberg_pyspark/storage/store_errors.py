@@ -1,0 +1,32 @@
+"""Errors of the libraries that reach stores, as errors of ours: with the location, without secrets.
+
+What a library raises may have keys or signed addresses in its text and in its cause.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+from iceberg_pyspark.errors import FileAlreadyExistsError, IcebergError, StorageError
+from iceberg_pyspark.redaction import harmless_cause, secret_values, without_secrets
+
+
+@contextlib.contextmanager
+def store_errors(action: str, location: str, properties: Mapping[str, str]) -> Iterator[None]:
+    """Raise a `StorageError` for any error but our own; `action` is a verb: "read", "create"."""
+    try:
+        yield
+    except IcebergError:
+        raise
+    except Exception as e:  # noqa: BLE001 - libraries have no class in common, and text to hide
+        secrets = secret_values(properties)
+        cause = harmless_cause(e, secrets)
+        if isinstance(e, FileNotFoundError):
+            raise StorageError(f"cannot {action} {location}: no such file") from cause
+        if isinstance(e, FileExistsError):
+            raise FileAlreadyExistsError(
+                f"cannot {action} {location}: it exists already"
+            ) from cause
+        text = without_secrets(f"{type(e).__name__}: {e}", secrets)
+        raise StorageError(f"cannot {action} {location}: {text}") from cause

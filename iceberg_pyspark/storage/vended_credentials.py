@@ -1,0 +1,63 @@
+"""Which storage properties are in force for a location: a table's, or those vended for a prefix.
+
+A REST catalog may vend credentials for some locations only (`storage-credentials` of its answer).
+They travel with a table's storage properties as one property, `storage.credentials`: the JSON list
+of the answer, each entry a `prefix` and a `config`. The longest prefix wins, and ends where a
+folder's name ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.storage.places import is_below
+
+VENDED_CREDENTIALS = "storage.credentials"
+"""The storage property that holds what a catalog vends by prefix."""
+
+
+def properties_at(location: str, properties: Mapping[str, str]) -> Mapping[str, str]:
+    """The properties for one location; those vended for it win over the table's.
+
+    >>> vended = '[{"prefix": "s3://b/t", "config": {"s3.access-key-id": "k"}}]'
+    >>> properties_at("s3://b/t/data/f", {"s3.region": "r", "storage.credentials": vended})
+    {'s3.region': 'r', 's3.access-key-id': 'k'}
+    >>> properties_at("s3://b/t2/data/f", {"s3.region": "r", "storage.credentials": vended})
+    {'s3.region': 'r'}
+    """
+    text = properties.get(VENDED_CREDENTIALS)
+    if text is None:
+        return properties
+    own = {k: v for k, v in properties.items() if k != VENDED_CREDENTIALS}
+    for prefix, config in _vended(text):
+        if _is_for(prefix, location):
+            return {**own, **dict(config)}
+    return own
+
+
+def _is_for(prefix: str, location: str) -> bool:
+    scheme, separator, rest = prefix.partition("://")
+    if not (separator and rest):
+        # of a whole kind of stores: `s3`, `s3://`
+        return location.partition("://")[0].lower() == scheme.lower()
+    return is_below(location, prefix)
+
+
+@lru_cache(maxsize=64)
+def _vended(text: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Prefixes with their properties, the longest first."""
+    try:
+        entries = [
+            (str(e["prefix"]), tuple((str(k), str(v)) for k, v in e["config"].items()))
+            for e in json.loads(text)
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        # without its cause: the text has secrets in it
+        raise InvalidMetadataError(
+            f"{VENDED_CREDENTIALS} is no list of objects with 'prefix' and 'config' "
+            f"({type(e).__name__})"
+        ) from None
+    return tuple(sorted(entries, key=lambda entry: len(entry[0]), reverse=True))
