@@ -1,0 +1,22 @@
+"""`iceberg-py`, also as `python -m iceberg_pyspark.command_line`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line of this process; ends it with one of `exit_codes.py`."""
+    try:
+        import typer  # noqa: F401, PLC0415 - it may not be there: that is said
+    except ImportError:
+        sys.exit(
+            "error: the command line needs the package typer; pip install 'iceberg-pyspark[cli]'"
+        )
+    from iceberg_pyspark.command_line.application import app  # noqa: PLC0415 - needs typer
+
+    app(prog_name="iceberg-py")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The commands by name, and the options that all of them share."""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from iceberg_pyspark.command_line import (
+    change_tables,
+    describe,
+    list_names,
+    metadata_rows,
+    properties,
+    run_sql,
+    scan,
+)
+from iceberg_pyspark.command_line.group import CommandLine
+from iceberg_pyspark.command_line.invocation import Invocation, parse_property
+from iceberg_pyspark.command_line.output import Output
+
+app = typer.Typer(
+    name="iceberg-py",
+    cls=CommandLine,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    epilog="These options may also stand after the command.",
+)
+
+
+class OutputFormat(str, Enum):
+    """What `--output` takes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogLevel(str, Enum):
+    """What `--log-level` takes."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        Output(as_json=False).value("version", f"iceberg-py {version('iceberg-pyspark')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    catalog: Annotated[
+        str | None,
+        typer.Option(help="Catalog to use; else the name's first level, or the default."),
+    ] = None,
+    uri: Annotated[str | None, typer.Option(help="The catalog's `uri`.")] = None,
+    warehouse: Annotated[str | None, typer.Option(help="The catalog's `warehouse`.")] = None,
+    credential: Annotated[
+        str | None,
+        typer.Option(
+            help="The catalog's `credential`, which other users of the machine see while the "
+            "command runs; they do not see `.pyiceberg.yaml`."
+        ),
+    ] = None,
+    property_: Annotated[
+        list[str] | None,
+        typer.Option("--property", metavar="KEY=VALUE", help="A property of the catalog."),
+    ] = None,
+    output: Annotated[OutputFormat, typer.Option(help="How to print.")] = OutputFormat.TEXT,
+    json: Annotated[bool, typer.Option("--json", help="Short for `--output json`.")] = False,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="What is logged; with `debug` errors have a traceback.")
+    ] = LogLevel.WARNING,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Iceberg tables and catalogs at a terminal and in scripts.
+
+    TABLE is db.table in a catalog, or a path: of its folder or of a metadata file.
+
+    Catalogs are configured by these options, PYICEBERG_CATALOG__<NAME>__<KEY>, .pyiceberg.yaml.
+    """
+    del version
+    logging.basicConfig(level=log_level.value.upper(), format="%(levelname)s %(name)s: %(message)s")
+    given = {"uri": uri, "warehouse": warehouse, "credential": credential}
+    properties_ = {key: value for key, value in given.items() if value is not None}
+    properties_.update(map(parse_property, property_ or []))
+    as_json = json or output is OutputFormat.JSON
+    context.obj = Invocation(
+        catalog=catalog, properties=properties_, output=Output(as_json=as_json)
+    )
+
+
+app.command("list")(list_names.list_names)
+app.command()(describe.describe)
+app.command()(describe.schema)
+app.command()(describe.spec)
+app.command()(describe.location)
+app.command()(describe.uuid)
+app.command()(metadata_rows.files)
+app.command()(metadata_rows.snapshots)
+app.command()(metadata_rows.history)
+app.command()(metadata_rows.refs)
+app.command("list-refs", hidden=True)(metadata_rows.refs)
+app.command()(scan.scan)
+app.command("sql")(run_sql.run_sql)
+app.add_typer(change_tables.create_app, name="create")
+app.add_typer(change_tables.drop_app, name="drop")
+app.command()(change_tables.rename)
+app.command()(change_tables.register)
+app.add_typer(properties.properties_app, name="properties")

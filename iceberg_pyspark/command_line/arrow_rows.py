@@ -1,0 +1,23 @@
+"""Arrow rows as values of Python that `output.py` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows by column name; maps are mappings, times are text."""
+    columns = [_with_times_as_text(column) for column in batch.columns]
+    shown = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    rows: list[dict[str, Any]] = shown.to_pylist(maps_as_pydicts="lossy")
+    return rows
+
+
+def _with_times_as_text(column: pa.Array) -> pa.Array:
+    """Dates and timestamps as text: Python has none of nanoseconds, nor of years past 9999."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        return pc.cast(column, pa.string())
+    return column

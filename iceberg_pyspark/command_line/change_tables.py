@@ -1,0 +1,132 @@
+"""Tables and namespaces made, renamed and removed: `create`, `drop`, `rename`, `register`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from iceberg_pyspark.command_line.arguments import NamespaceName, TableName
+from iceberg_pyspark.command_line.invocation import invocation_of, parse_property
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.sql_text.names import is_path
+
+create_app = typer.Typer(help="Create a table or a namespace.", no_args_is_help=True)
+drop_app = typer.Typer(help="Drop a table or a namespace.", no_args_is_help=True)
+
+
+@create_app.command("table")
+def create_table(
+    context: typer.Context,
+    table: TableName,
+    schema: Annotated[
+        str, typer.Option(help="Columns in Spark SQL: 'id BIGINT NOT NULL, ts TIMESTAMP'.")
+    ],
+    partitioned_by: Annotated[
+        list[str] | None, typer.Option(help="days(ts), bucket(16, id); may be repeated.")
+    ] = None,
+    sorted_by: Annotated[list[str] | None, typer.Option(help="'ts DESC'; may be repeated.")] = None,
+    location: Annotated[
+        str | None, typer.Option(help="Where it lies; else below the warehouse.")
+    ] = None,
+    table_property: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A property of the table; may be repeated."),
+    ] = None,
+) -> None:
+    """Create a table, and its namespace where there is none."""
+    invocation = invocation_of(context)
+    catalog, name = invocation.locate(table)
+    created = catalog.create_table(
+        name,
+        schema,
+        partitioned_by=partitioned_by or (),
+        sorted_by=sorted_by or (),
+        location=location,
+        properties=dict(map(parse_property, table_property or [])),
+    )
+    invocation.output.done(f"created table {created.identifier} at {created.location}")
+
+
+@create_app.command("namespace")
+def create_namespace(
+    context: typer.Context,
+    namespace: NamespaceName,
+    namespace_property: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A property of the namespace; may be repeated."),
+    ] = None,
+) -> None:
+    """Create a namespace."""
+    invocation = invocation_of(context)
+    catalog, name = invocation.locate(namespace)
+    catalog.create_namespace(name, dict(map(parse_property, namespace_property or [])))
+    invocation.output.done(f"created namespace {name}")
+
+
+@drop_app.command("table")
+def drop_table(
+    context: typer.Context,
+    table: TableName,
+    purge: Annotated[bool, typer.Option("--purge", help="Delete its files too.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --purge: do not ask.")] = False,
+) -> None:
+    """Drop a table; its files stay."""
+    invocation = invocation_of(context)
+    catalog, name = invocation.locate(table)
+    if purge and not yes:
+        # a table that is not there needs no answer
+        _confirm(f"delete all files of table {name} at {catalog.load_table(name).location}?")
+    catalog.drop_table(name, purge=purge)
+    invocation.output.done(f"dropped table {name}{' with its files' if purge else ''}")
+
+
+@drop_app.command("namespace")
+def drop_namespace(context: typer.Context, namespace: NamespaceName) -> None:
+    """Drop an empty namespace."""
+    invocation = invocation_of(context)
+    catalog, name = invocation.locate(namespace)
+    catalog.drop_namespace(name)
+    invocation.output.done(f"dropped namespace {name}")
+
+
+def rename(
+    context: typer.Context,
+    from_identifier: Annotated[str, typer.Argument(help="The table.")],
+    to_identifier: Annotated[str, typer.Argument(help="Its new name.")],
+) -> None:
+    """Rename a table within its catalog."""
+    invocation = invocation_of(context)
+    catalog, name = invocation.locate(from_identifier)
+    catalog_name, new_name = invocation.split(to_identifier)
+    if catalog_name is not None and catalog_name.lower() != catalog.name.lower():
+        raise InvalidRequestError(
+            f"{from_identifier} is in catalog '{catalog.name}' and {to_identifier} in "
+            f"'{catalog_name}'; a table is renamed within its catalog"
+        )
+    catalog.rename_table(name, new_name)
+    invocation.output.done(f"renamed table {name} to {new_name}")
+
+
+def register(
+    context: typer.Context,
+    table: TableName,
+    metadata_location: Annotated[
+        str, typer.Argument(help="The metadata file of the table: .../metadata/v3.metadata.json.")
+    ],
+) -> None:
+    """Make a table of a metadata file that is there already."""
+    invocation = invocation_of(context)
+    if is_path(table):
+        raise InvalidRequestError(f"'{table}' is a path; a table is registered under a name")
+    catalog, name = invocation.locate(table)
+    catalog.register_table(name, metadata_location)
+    invocation.output.done(f"registered table {name}")
+
+
+def _confirm(question: str) -> None:
+    """Ask at a terminal; elsewhere nobody can answer."""
+    if not sys.stdin.isatty():
+        raise InvalidRequestError(f"nobody is here to answer: {question}; --yes does")
+    typer.confirm(question, abort=True, err=True)

@@ -1,0 +1,44 @@
+"""What the command ends with: one number for each thing that a script does differently."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from iceberg_pyspark.errors import (
+    AlreadyExistsError,
+    CatalogUnavailableError,
+    CommitError,
+    CommitStateUnknownError,
+    NotAuthorizedError,
+    NotFoundError,
+)
+
+
+class ExitCode(IntEnum):
+    """The codes; the shell's own, such as 130 after Ctrl-C, are besides."""
+
+    DONE = 0
+    FAILED = 1
+    WRONG_USAGE = 2
+    NOT_FOUND = 3
+    ALREADY_EXISTS = 4
+    NOT_AUTHORIZED = 5
+    UNAVAILABLE = 6
+    CONFLICT = 7
+    UNKNOWN = 8
+    INTERRUPTED = 130
+
+
+_CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
+    (NotFoundError, ExitCode.NOT_FOUND),
+    (AlreadyExistsError, ExitCode.ALREADY_EXISTS),
+    (NotAuthorizedError, ExitCode.NOT_AUTHORIZED),
+    (CatalogUnavailableError, ExitCode.UNAVAILABLE),
+    (CommitStateUnknownError, ExitCode.UNKNOWN),
+    (CommitError, ExitCode.CONFLICT),
+)
+
+
+def code_of(error: Exception) -> ExitCode:
+    """The code that an error ends the command with."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)

@@ -1,0 +1,120 @@
+"""How arguments reach the commands, and how errors leave them.
+
+Options of `iceberg-py` itself, such as `--catalog` and `--json`, may stand before or after the
+command. Every error is one line on standard error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from iceberg_pyspark.command_line.exit_codes import ExitCode, code_of
+from iceberg_pyspark.command_line.output import Output
+from iceberg_pyspark.errors import IcebergError
+
+_WITH_VALUE = (
+    "--catalog",
+    "--uri",
+    "--warehouse",
+    "--credential",
+    "--property",
+    "--output",
+    "--log-level",
+)
+_FLAGS = ("--json",)
+
+
+def options_first(arguments: Sequence[str]) -> list[str]:
+    """The arguments with the options of `iceberg-py` itself in front, up to a `--`.
+
+    >>> options_first(["list", "db", "--catalog", "lake", "--json"])
+    ['--catalog', 'lake', '--json', 'list', 'db']
+    """
+    first: list[str] = []
+    others: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            others += [argument, *rest]
+        elif argument in _WITH_VALUE:
+            first += [argument, *([value] if (value := next(rest, None)) is not None else [])]
+        elif argument in _FLAGS or argument.partition("=")[0] in _WITH_VALUE:
+            first.append(argument)
+        else:
+            others.append(argument)
+    return first + others
+
+
+class CommandLine(TyperGroup):
+    """The commands; whatever they raise ends the process with a line and a code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, those of `iceberg-py` itself wherever they stand."""
+        return super().parse_args(ctx, options_first(args))
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run one command, and as a process of its own end that."""
+        run = partial(
+            super().main, args, prog_name, complete_var, False, windows_expand_args, **extra
+        )
+        return sys.exit(_code(run)) if standalone_mode else run()
+
+
+def _code(run: Callable[[], Any]) -> int:
+    """What a run ends with, its error told."""
+    try:
+        code = run()
+        sys.stdout.flush()
+        return code if isinstance(code, int) else ExitCode.DONE
+    except BrokenPipeError:
+        return _read_enough()
+    except SystemExit as e:
+        if isinstance(e.__context__, BrokenPipeError):
+            return _read_enough()
+        raise
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("stopped", ExitCode.INTERRUPTED)
+    except IcebergError as e:
+        return _fail(str(e), code_of(e))
+    except Exception as e:  # noqa: BLE001 - no traceback reaches a terminal unless asked for
+        if (usage := getattr(e, "format_message", None)) is not None:
+            return _fail(f"{usage()} (see {_help_of(e)})", ExitCode.WRONG_USAGE)
+        if isinstance(e, OSError):
+            return _fail(str(e), ExitCode.FAILED)
+        return _fail(
+            f"unexpected {type(e).__name__}: {e}; `--log-level debug` shows where",
+            ExitCode.FAILED,
+        )
+
+
+def _read_enough() -> ExitCode:
+    """`iceberg-py ... | head` closed the pipe; Python would complain of it as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.DONE
+
+
+def _help_of(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{'iceberg-py' if context is None else context.command_path} --help"
+
+
+def _fail(message: str, code: ExitCode) -> ExitCode:
+    logging.getLogger(__name__).debug("the error's traceback", exc_info=True)
+    Output(as_json=False).error(message)
+    return code

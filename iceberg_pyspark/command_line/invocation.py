@@ -1,0 +1,111 @@
+"""What every command is given: the catalog that was asked for, and where the answer goes.
+
+The catalog of a name is the one of `--catalog`, else the configured one that the name starts with,
+else the default one. A path needs none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import typer
+
+from iceberg_pyspark.catalogs.configuration import (
+    configured_names,
+    configured_properties,
+    default_name,
+)
+from iceberg_pyspark.command_line.output import Output
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.table.table import Table
+    from iceberg_pyspark.table.table_catalog import TableCatalog
+
+_EMBEDDED = "iceberg-warehouse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """The options of `iceberg-py` itself."""
+
+    catalog: str | None
+    properties: Mapping[str, str] = field(repr=False)
+    output: Output
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing says which catalog is meant."""
+        return self.catalog is None and not self.properties
+
+    def locate(self, name: str) -> tuple[TableCatalog, str]:
+        """The catalog of a table or namespace, and its name there."""
+        if is_path(name):
+            return self._paths(name), name
+        catalog, rest = self.split(name)
+        return self.open(catalog), rest
+
+    def split(self, name: str) -> tuple[str | None, str]:
+        """The catalog's name, if the options or the name have one, and the name in it."""
+        levels = parse_levels(name)
+        if self.is_default and len(levels) > 1 and levels[0] in configured_names(os.environ):
+            return levels[0], readable_name(levels[1:])
+        return self.catalog, name
+
+    def table(self, name: str) -> Table:
+        """The table of that name or path; raises `NoSuchTableError`."""
+        catalog, rest = self.locate(name)
+        return catalog.load_table(rest)
+
+    def open(self, name: str | None) -> TableCatalog:
+        """A catalog by name, with the properties of the options; None: the default one."""
+        # a second of imports that `--help` and completion need not pay
+        from iceberg_pyspark.table.table_catalog import load_catalog  # noqa: PLC0415
+
+        if name is None and not self.properties:
+            _check_default()
+        return load_catalog(name, **self.properties)
+
+    def _paths(self, path: str) -> TableCatalog:
+        from iceberg_pyspark.catalogs.path_tables import PathCatalog  # noqa: PLC0415 - as above
+        from iceberg_pyspark.table.table_catalog import TableCatalog  # noqa: PLC0415
+
+        if self.catalog is not None:
+            raise InvalidRequestError(
+                f"'{path}' is a path, which belongs to no catalog; leave out --catalog, or name "
+                "the table as db.table"
+            )
+        return TableCatalog(PathCatalog(self.properties))
+
+
+def invocation_of(context: typer.Context) -> Invocation:
+    """What the options before the command said."""
+    found = context.find_object(Invocation)
+    assert found is not None, "the group's callback runs before its commands"
+    return found
+
+
+def _check_default() -> None:
+    """Refuse to make an embedded catalog in a folder where somebody only looks around."""
+    environment = os.environ
+    name = default_name(environment)
+    if configured_properties(name, environment) or os.path.isdir(_EMBEDDED):
+        return
+    names = ", ".join(configured_names(environment)) or "none"
+    raise InvalidRequestError(
+        f"no catalog is named, and '{name}' is not configured (configured are: {names}); give "
+        "--catalog, --uri, or --warehouse with a folder, which gets a catalog of its own"
+    )
+
+
+def parse_property(text: str) -> tuple[str, str]:
+    """`key=value` as its parts; raises `typer.BadParameter`."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        # the text may be a secret
+        raise typer.BadParameter("expected key=value")
+    return key, value

@@ -1,0 +1,145 @@
+"""How answers are printed: tables for people, one JSON document for machines.
+
+On a terminal a long value is folded; elsewhere every row is one line, however long. Names and
+values come from metadata that somebody else may have written: control characters are shown as
+escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from iceberg_pyspark.spec.display import escaped, printable
+
+_UNFOLDED = 1_000_000
+
+
+class Output:
+    """Where a command puts its answer."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def rows(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """A table; in JSON a list of objects."""
+        if self.as_json:
+            self.document([dict(zip(columns, row, strict=True)) for row in rows])
+            return
+        values = [list(row) for row in rows]
+        table = _grid(header=True)
+        for position, column in enumerate(columns):
+            numbers = all(_is_number(row[position]) for row in values)
+            table.add_column(
+                Text(escaped(column)),
+                justify="right" if numbers and values else "left",
+                overflow="fold",
+            )
+        for row in values:
+            table.add_row(*(Text(text_of(value)) for value in row))
+        _print(table)
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """Names and values; in JSON one object."""
+        if self.as_json:
+            self.document(dict(facts))
+            return
+        table = _grid(header=False)
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, value in facts.items():
+            table.add_row(Text(escaped(name)), Text(text_of(value)))
+        _print(table)
+
+    def value(self, name: str, value: Any) -> None:
+        """One value alone, which a script can take as it is; in JSON an object of one name."""
+        if self.as_json:
+            self.document({name: value})
+        else:
+            _line(text_of(value))
+
+    def heading(self, text: str) -> None:
+        """What stands above the next table."""
+        _line(f"\n{text}")
+
+    def done(self, text: str) -> None:
+        """What a change did; in JSON an object with the one name `done`."""
+        self.value("done", text)
+
+    def error(self, text: str) -> None:
+        """An error, on one line of standard error."""
+        sys.stderr.write(f"error: {printable(text)}\n")
+
+    def document(self, value: Any) -> None:
+        """A JSON document of any shape."""
+        _line(json.dumps(_json_value(value), ensure_ascii=False, allow_nan=False))
+
+
+def text_of(value: Any) -> str:
+    """A value as a table shows it.
+
+    >>> text_of(None), text_of(True), text_of({"a": [1.5]}), text_of("two\\nlines")
+    ('null', 'true', '{"a": [1.5]}', 'two\\\\nlines')
+    """
+    match _json_value(value):
+        case str() as text:
+            return escaped(text)
+        case (dict() | list() | bool() | None) as other:
+            return escaped(json.dumps(other, ensure_ascii=False))
+        case other:
+            return str(other)
+
+
+def _json_value(value: Any) -> Any:
+    """A value of Python in the types of JSON; what JSON has no type for is text."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if value - value == 0 else str(value)
+        case Mapping():
+            return {str(k): _json_value(v) for k, v in value.items()}
+        case bytes():
+            return value.hex()
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case Iterable():
+            return [_json_value(v) for v in value]
+        case _:
+            return str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (
+        isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    )
+
+
+def _grid(*, header: bool) -> Table:
+    return Table(box=None, show_header=header, pad_edge=False, padding=(0, 2, 0, 0))
+
+
+def _print(table: Table) -> None:
+    """Print as wide as the terminal is; elsewhere a row is one line."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNFOLDED
+    # rich itself would end the process where a pipe is closed early
+    console = Console(file=StringIO(), width=width, highlight=False)
+    with console.capture() as text:
+        console.print(table)
+    sys.stdout.write("\n".join(line.rstrip() for line in text.get().split("\n")))
+
+
+def _line(text: str) -> None:
+    sys.stdout.write(f"{text}\n")

@@ -1,0 +1,139 @@
+"""`scan`: rows of a table or of one of its metadata tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from iceberg_pyspark.command_line.arguments import Limit, SnapshotId
+from iceberg_pyspark.command_line.invocation import Invocation, invocation_of
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
+from iceberg_pyspark.sql_text.names import is_path, parse_levels, readable_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
+    from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+
+_BETWEEN_COMMAS = re.compile(r"(?:`[^`]*`|[^,`])+")
+
+
+def scan(
+    context: typer.Context,
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE", help="Its name or path, or a metadata table: db.table.files."
+        ),
+    ],
+    filter_: Annotated[
+        str | None, typer.Option("--filter", help="A condition in SQL: 'id > 5 AND v IS NULL'.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Names of columns, with commas between them.")
+    ] = None,
+    snapshot_id: SnapshotId = None,
+    ref: Annotated[str | None, typer.Option(help="A branch or tag.")] = None,
+    as_of: Annotated[
+        str | None, typer.Option(help="A time: 2026-01-31, 2026-01-31T12:00:00+01:00.")
+    ] = None,
+    limit: Limit = 20,
+    count: Annotated[bool, typer.Option("--count", help="Only how many rows there are.")] = False,
+) -> None:
+    """The first rows of a table."""
+    from iceberg_pyspark.command_line.arrow_rows import rows_of  # noqa: PLC0415 - needs pyarrow
+
+    invocation = invocation_of(context)
+    found = _rows(
+        invocation,
+        table,
+        _selector(snapshot_id, ref, as_of),
+        None if columns is None else [c.strip() for c in _BETWEEN_COMMAS.findall(columns)],
+        filter_,
+    )
+    if count:
+        invocation.output.value("count", found.count())
+        return
+    rows = (list(row.values()) for batch in found.batches for row in rows_of(batch.slice(0, limit)))
+    invocation.output.rows(found.names, islice(rows, limit))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """Rows that are read as they are asked for."""
+
+    names: list[str]
+    batches: Iterator[pa.RecordBatch]
+    count: Callable[[], int]
+
+
+def _selector(snapshot_id: int | None, ref: str | None, as_of: str | None) -> SnapshotSelector:
+    from iceberg_pyspark.table.reading.snapshot_selection import (  # noqa: PLC0415 - as above
+        SnapshotSelector,
+        timestamp_ms_of,
+    )
+
+    return SnapshotSelector(
+        snapshot_id=snapshot_id,
+        version=ref,
+        as_of_timestamp_ms=None if as_of is None else timestamp_ms_of(as_of),
+    )
+
+
+def _rows(
+    invocation: Invocation,
+    name: str,
+    selector: SnapshotSelector,
+    columns: Sequence[str] | None,
+    filter_: str | None,
+) -> _Rows:
+    """The rows of a table, or of the metadata table that has the name where there is no table."""
+    catalog, name_there = invocation.locate(name)
+    try:
+        table = catalog.load_table(name_there)
+    except NoSuchTableError:
+        of_table, metadata_name = _metadata_table(name_there)
+        if not metadata_name:
+            raise
+        if filter_ is not None:
+            raise InvalidRequestError(
+                f"{name} is a metadata table, which takes no --filter; `iceberg-py sql` does"
+            ) from None
+        found = catalog.load_table(of_table).metadata_table(metadata_name, selector=selector)
+        return _rows_of_metadata_table(found, columns)
+    rows = table.scan(filter=filter_, columns=columns, selector=selector)
+    return _Rows(
+        names=[f.name for f in rows.context.projection.fields],
+        batches=rows.to_batches(),
+        count=rows.count,
+    )
+
+
+def _rows_of_metadata_table(table: MetadataTable, columns: Sequence[str] | None) -> _Rows:
+    if columns is not None:
+        table = table.select(table.schema.select(columns))
+    return _Rows(
+        names=[f.name for f in table.schema.fields],
+        batches=table.to_batches(),
+        count=lambda: sum(batch.num_rows for batch in table.to_batches()),
+    )
+
+
+def _metadata_table(name: str) -> tuple[str, str]:
+    """The table that a metadata table's name has in it, and which one; the latter empty: none."""
+    from iceberg_pyspark.table.metadata_tables.by_name import (  # noqa: PLC0415 - as above
+        METADATA_TABLES,
+    )
+
+    if is_path(name):
+        table, _, last = name.rpartition("#")
+    else:
+        *levels, last = parse_levels(name)
+        table = readable_name(levels)
+    return table, last if last.lower() in METADATA_TABLES else ""
