@@ -14,25 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.expressions.value_ranges import decode_bound, java_uuid_key
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UUIDType,
-)
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.values import decimal_of
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -41,47 +23,47 @@ _MICROS_PER_DAY = 86_400_000_000
 _DECIMAL_BYTES = 16
 
 
-def decode_bounds(bounds: pa.Array, type_: Type) -> pa.Array:
+def decode_bounds(bounds: pa.Array, type_: types.Type) -> pa.Array:
     """The bounds as values of a type, in an Arrow type that compares as the type is ordered."""
     match type_:
-        case IntegerType() | DateType():
+        case types.IntegerType() | types.DateType():
             return _numbers(bounds, {4: "<i4"}, np.int64)
-        case LongType() | TimeType():
+        case types.LongType() | types.TimeType():
             return _numbers(bounds, {4: "<i4", 8: "<i8"}, np.int64)
-        case TimestampType():
+        case types.TimestampType():
             return _times(bounds, _MICROS_PER_DAY)
-        case TimestampNsType():
+        case types.TimestampNsType():
             return _times(bounds, _MICROS_PER_DAY * 1000)
-        case TimestamptzType() | TimestamptzNsType():
+        case types.TimestamptzType() | types.TimestamptzNsType():
             return _numbers(bounds, {8: "<i8"}, np.int64)
-        case FloatType():
+        case types.FloatType():
             return _numbers(bounds, {4: "<f4"}, np.float64)
-        case DoubleType():
+        case types.DoubleType():
             return _numbers(bounds, {4: "<f4", 8: "<f8"}, np.float64)
-        case DecimalType(precision=precision, scale=scale):
+        case types.DecimalType(precision=precision, scale=scale):
             return _decimals(bounds, precision, scale)
-        case StringType():
+        case types.StringType():
             try:
                 return bounds.cast(pa.string())
             except pa.ArrowInvalid:
                 return _one_by_one(bounds, type_, pa.string())
-        case UUIDType():
+        case types.UUIDType():
             return pc.if_else(pc.equal(pc.binary_length(bounds), 16), bounds, None)
-        case FixedType() | BinaryType():
+        case types.FixedType() | types.BinaryType():
             return bounds
-        case BooleanType():
+        case types.BooleanType():
             return _one_by_one(bounds, type_, pa.bool_())
         case _:
             # a variant's bounds are of its shredded fields, a geometry's are corners of a box
             return pa.nulls(len(bounds), pa.bool_())
 
 
-def arrow_literal(type_: Type, value: Any) -> pa.Scalar:
+def arrow_literal(type_: types.Type, value: Any) -> pa.Scalar:
     """A literal in the Arrow type that `decode_bounds` gives bounds of its type."""
     match type_:
-        case DecimalType(scale=scale):
+        case types.DecimalType(scale=scale):
             return pa.scalar(value, pa.decimal128(38, scale))
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             return pa.scalar(value, pa.float64())
         case _ if isinstance(value, int) and not isinstance(value, bool):
             return pa.scalar(value, pa.int64())
@@ -96,7 +78,7 @@ def java_uuid_keys(bounds: pa.Array) -> pa.Array:
     )
 
 
-def _one_by_one(bounds: pa.Array, type_: Type, arrow_type: pa.DataType) -> pa.Array:
+def _one_by_one(bounds: pa.Array, type_: types.Type, arrow_type: pa.DataType) -> pa.Array:
     return pa.array([decode_bound(type_, b) for b in bounds.to_pylist()], arrow_type)
 
 

@@ -13,20 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.expressions.partition_values import evaluate_leaf
-from iceberg_pyspark.expressions.predicates import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BoundColumn,
-    BoundLeaf,
-    BoundLiteral,
-    BoundSet,
-    BoundUnary,
-    Not,
-    Or,
-    Predicate,
-)
 from iceberg_pyspark.expressions.rewriting import leaves_of, not_, not_bound, or_, push_not
 from iceberg_pyspark.expressions.value_ranges import in_java_uuid_order
 from iceberg_pyspark.planning.bound_values import arrow_literal, decode_bounds, java_uuid_keys
@@ -40,39 +28,41 @@ _MOST_LITERALS = 200
 """An IN of more values is evaluated as the range from its least to its greatest."""
 
 
-def matching_partitions(table: pa.Table, predicate: Predicate) -> Mask:
+def matching_partitions(table: pa.Table, predicate: predicates.Predicate) -> Mask:
     """Of which entries the partition tuple makes a predicate over partition fields true."""
     rows = table.num_rows
-    if isinstance(predicate, AlwaysTrue | AlwaysFalse):
-        return np.full(rows, isinstance(predicate, AlwaysTrue))
+    if isinstance(predicate, predicates.AlwaysTrue | predicates.AlwaysFalse):
+        return np.full(rows, isinstance(predicate, predicates.AlwaysTrue))
     partition = table["partition"].combine_chunks()
     columns = {int(f.name): partition.field(i) for i, f in enumerate(partition.type)}
     result = _evaluate(push_not(predicate), columns, rows)
     return _is_true(result)
 
 
-def _evaluate(predicate: Predicate, columns: dict[int, pa.Array], rows: int) -> pa.Array:
+def _evaluate(predicate: predicates.Predicate, columns: dict[int, pa.Array], rows: int) -> pa.Array:
     """True, false or null for unknown, per entry."""
     match predicate:
-        case AlwaysTrue() | AlwaysFalse():
-            return pa.repeat(isinstance(predicate, AlwaysTrue), rows)
-        case And(left, right):
+        case predicates.AlwaysTrue() | predicates.AlwaysFalse():
+            return pa.repeat(isinstance(predicate, predicates.AlwaysTrue), rows)
+        case predicates.And(left, right):
             return pc.and_kleene(_evaluate(left, columns, rows), _evaluate(right, columns, rows))
-        case Or(left, right):
+        case predicates.Or(left, right):
             return pc.or_kleene(_evaluate(left, columns, rows), _evaluate(right, columns, rows))
-        case BoundUnary() | BoundLiteral() | BoundSet():
+        case predicates.BoundUnary() | predicates.BoundLiteral() | predicates.BoundSet():
             # partition values repeat: each distinct one is evaluated once
-            encoded = columns[predicate.column.field_id].dictionary_encode(null_encoding="encode")
-            values = encoded.dictionary.to_pylist()
+            dictionary = columns[predicate.column.field_id].dictionary_encode(
+                null_encoding="encode"
+            )
+            values = dictionary.dictionary.to_pylist()
             results = pa.array([evaluate_leaf(predicate, v) for v in values], pa.bool_())
-            return results.take(encoded.indices)
-        case Not():
+            return results.take(dictionary.indices)
+        case predicates.Not():
             return _evaluate(push_not(predicate), columns, rows)
         case _:
             raise not_bound(predicate)
 
 
-def matching_metrics(table: pa.Table, predicate: Predicate) -> Mask:
+def matching_metrics(table: pa.Table, predicate: predicates.Predicate) -> Mask:
     """Which files may hold a row for which a bound row predicate is true.
 
     The table must have been read with the metrics of the predicate's columns.
@@ -90,38 +80,38 @@ class MetricsFilter:
         self._table = table
         self._ranges: dict[int, ColumnRanges] = {}
 
-    def matching(self, predicate: Predicate) -> Mask:
+    def matching(self, predicate: predicates.Predicate) -> Mask:
         """Which files may hold a row for which a bound row predicate is true."""
         # a negative count, of old writers' imported files, is unknown
         not_empty = _mask(pc.not_equal(self._table["record_count"], 0))
         return not_empty & self._matches(push_not(predicate))
 
-    def proven(self, predicate: Predicate) -> Mask:
+    def proven(self, predicate: predicates.Predicate) -> Mask:
         """Of which files every row makes a bound row predicate true: none false or unknown."""
-        columns: dict[int, BoundColumn] = {}
+        columns: dict[int, predicates.BoundColumn] = {}
         for leaf in leaves_of(predicate):
             columns[leaf.column.field_id] = leaf.column
-        unknown = [BoundUnary("is_null", c) for c in columns.values()]
+        unknown = [predicates.BoundUnary("is_null", c) for c in columns.values()]
         return ~self.matching(or_(not_(predicate), *unknown))
 
-    def _matches(self, predicate: Predicate) -> Mask:
+    def _matches(self, predicate: predicates.Predicate) -> Mask:
         match predicate:
-            case AlwaysTrue():
+            case predicates.AlwaysTrue():
                 return np.ones(self._table.num_rows, np.bool_)
-            case AlwaysFalse():
+            case predicates.AlwaysFalse():
                 return np.zeros(self._table.num_rows, np.bool_)
-            case And(left, right):
+            case predicates.And(left, right):
                 return self._matches(left) & self._matches(right)
-            case Or(left, right):
+            case predicates.Or(left, right):
                 return self._matches(left) | self._matches(right)
-            case BoundUnary() | BoundLiteral() | BoundSet():
+            case predicates.BoundUnary() | predicates.BoundLiteral() | predicates.BoundSet():
                 return self._leaf(predicate)
-            case Not():
+            case predicates.Not():
                 return self._matches(push_not(predicate))
             case _:
                 raise not_bound(predicate)
 
-    def _leaf(self, leaf: BoundLeaf) -> Mask:
+    def _leaf(self, leaf: predicates.BoundLeaf) -> Mask:
         ranges = self._ranges.get(leaf.column.field_id)
         if ranges is None:
             ranges = ColumnRanges(self._table, leaf.column)
@@ -145,7 +135,7 @@ class ColumnRanges:
     say whether such values, nulls and NaNs may be there.
     """
 
-    def __init__(self, table: pa.Table, column: BoundColumn) -> None:
+    def __init__(self, table: pa.Table, column: predicates.BoundColumn) -> None:
         def metric(name: MetricMap) -> pa.Array:
             return table[metric_column(name, column.field_id)].combine_chunks()
 
@@ -177,18 +167,18 @@ def _counts(metric: pa.Array) -> tuple[Counts, Mask]:
     return metric.to_numpy(), np.ones(len(metric), np.bool_)
 
 
-def _has_nan(column: BoundColumn) -> bool:
+def _has_nan(column: predicates.BoundColumn) -> bool:
     return isinstance(column.type, FloatType | DoubleType)
 
 
-def _some_value_may_match(leaf: BoundLeaf, lower: pa.Array, upper: pa.Array) -> Mask:
+def _some_value_may_match(leaf: predicates.BoundLeaf, lower: pa.Array, upper: pa.Array) -> Mask:
     """Whether a value that is neither null nor NaN and lies between the bounds may match."""
     rows = len(lower)
     type_ = leaf.column.type
     match leaf:
-        case BoundUnary(op=op):
+        case predicates.BoundUnary(op=op):
             return np.full(rows, op in ("not_null", "not_nan"))
-        case BoundSet(op="in", literals=literals):
+        case predicates.BoundSet(op="in", literals=literals):
             if len(literals) > _MOST_LITERALS:
                 least = arrow_literal(type_, min(literals))
                 greatest = arrow_literal(type_, max(literals))
@@ -198,7 +188,7 @@ def _some_value_may_match(leaf: BoundLeaf, lower: pa.Array, upper: pa.Array) -> 
                 literal = arrow_literal(type_, value)
                 may_match |= _at_most(lower, literal) & _at_least(upper, literal)
             return may_match
-        case BoundSet():
+        case predicates.BoundSet():
             # bounds need not be values, so they never rule out != and NOT IN
             return np.ones(rows, np.bool_)
     literal = arrow_literal(type_, leaf.literal)

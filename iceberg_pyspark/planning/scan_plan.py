@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, BoundColumn, Predicate
 from iceberg_pyspark.expressions.rewriting import columns_of
+from iceberg_pyspark.planning.bound_values import Numbers
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex, equality_field_ids
 from iceberg_pyspark.planning.entry_filter import Mask, matching_metrics, matching_partitions
 from iceberg_pyspark.planning.manifest_pruning import SpecFilter, SpecFilters, prune_manifests
@@ -77,6 +78,20 @@ class PlannedFiles:
     deletes: Mapping[int, tuple[DeleteFileRef, ...]]
     filter_satisfied: Mask
 
+    def least_live_rows(self) -> Numbers:
+        """How many rows each file has at least after its deletes."""
+        rows: Numbers = np.maximum(self.entries["record_count"].to_numpy(), 0)
+        rows[list(self.deletes)] = 0
+        return rows
+
+    def first(self, count: int) -> PlannedFiles:
+        """The first files alone."""
+        return replace(
+            self,
+            entries=self.entries.slice(0, count),
+            filter_satisfied=self.filter_satisfied[:count],
+        )
+
 
 class ScanPlan:
     """The plan of one scan, worked out while it is iterated, once."""
@@ -133,8 +148,8 @@ class ScanPlan:
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """The surviving files as tasks, large ones cut; without split options none is."""
         splitter = None if split is None else Splitter(split.target_size)
-        for planned in self.files():
-            yield from tasks_of(planned, splitter)
+        for planned_files in self.files():
+            yield from tasks_of(planned_files, splitter)
 
     def _filter_columns(self) -> frozenset[int]:
         return frozenset(columns_of(self._predicate))
@@ -156,7 +171,7 @@ class ScanPlan:
         return DeleteIndex(entries, compared), compared
 
     def _comparable(self, field_ids: Collection[int]) -> list[BoundColumn]:
-        """Those columns whose bounds say which values can be equal.
+        """The columns whose bounds say which values can be equal.
 
         NaN is outside of bounds, and bounds of uuids come in two orders.
         """
@@ -229,10 +244,10 @@ def _live_files(manifest: ManifestFile) -> int:
 
 
 @without_collection
-def tasks_of(planned: PlannedFiles, splitter: Splitter | None = None) -> list[ScanTask]:
+def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> list[ScanTask]:
     """Planned files as tasks; without a splitter each is one."""
-    table = planned.entries
-    satisfied = planned.filter_satisfied
+    table = planned_files.entries
+    satisfied = planned_files.filter_satisfied
     rows: Sequence[int] = range(table.num_rows)
     starts: Iterable[int] = repeat(0)
     lengths = table["file_size_in_bytes"].to_pylist()
@@ -246,7 +261,7 @@ def tasks_of(planned: PlannedFiles, splitter: Splitter | None = None) -> list[Sc
         lengths = [length for ranges in cuts for _, length in ranges]
         table = table.take(pa.array(rows, pa.int64()))
         satisfied = satisfied[rows]
-    deletes = planned.deletes
+    deletes = planned_files.deletes
     return _tasks_from_columns(
         len(rows),
         {
@@ -256,7 +271,7 @@ def tasks_of(planned: PlannedFiles, splitter: Splitter | None = None) -> list[Sc
             "record_count": table["record_count"].to_pylist(),
             "start": starts,
             "length": lengths,
-            "spec_id": repeat(planned.spec.spec_id),
+            "spec_id": repeat(planned_files.spec.spec_id),
             "partition": _partition_tuples(table),
             "data_sequence_number": table["sequence_number"].to_pylist(),
             "first_row_id": table["first_row_id"].to_pylist(),

@@ -10,7 +10,7 @@ from typing import TypeVar
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-READERS = 4
+READERS = 8
 
 
 def threaded_map(function: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R]:

@@ -33,10 +33,10 @@ def iceberg_error_in(text: str) -> tuple[str, str] | None:
     first = _SAID_FIRST.match(text)
     if first is not None:
         return first[2], first[1].strip()
-    raised = _RAISED.findall(text)
-    if not raised:
+    messages = _RAISED.findall(text)
+    if not messages:
         return None
-    name, message = raised[-1]
+    name, message = messages[-1]
     return name, message.strip()
 
 

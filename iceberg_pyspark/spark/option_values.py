@@ -62,7 +62,7 @@ def choice_option(name: str, *choices: str) -> Option[str | None]:
     return Option(name, None, lambda text: values.get(text.lower()), " or ".join(choices))
 
 
-def lowered(options: Mapping[str, str]) -> dict[str, str]:
+def lower_names(options: Mapping[str, str]) -> dict[str, str]:
     """The options by their names in lower case: names ignore case."""
     return {name.lower(): value for name, value in options.items()}
 
@@ -75,7 +75,7 @@ def with_prefix(options: Mapping[str, str], prefix: str) -> dict[str, str]:
 def refuse_unknown(
     options: Mapping[str, str],
     problem: str,
-    known: Collection[str],
+    accepted_names: Collection[str],
     prefixes: Sequence[str],
     *,
     silent: Collection[str] = (),
@@ -87,11 +87,11 @@ def refuse_unknown(
     allows every name that begins with it.
     """
     for name in options:
-        if name not in known and name not in silent:
+        if name not in accepted_names and name not in silent:
             if name.startswith((*prefixes, *silent_prefixes)):
                 continue
             raise InvalidRequestError(
-                f"{problem} '{name}'; known: {', '.join(sorted(known))}"
+                f"{problem} '{name}'; known: {', '.join(sorted(accepted_names))}"
                 + "".join(f", {p}<key>" for p in prefixes)
             )
 

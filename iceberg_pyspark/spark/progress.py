@@ -29,16 +29,16 @@ def run_with_progress(
     """Run an action that starts Spark jobs; show tasks done of all; return or raise what it
     does.
     """
-    started = time.monotonic()
+    start = time.monotonic()
     try:
         with _progress_bar(spark, console, description):
             # In the caller's thread: Spark finds Python data sources by the thread's active
             # session, which a thread of our own would not have.
             result = action()
     except BaseException:
-        _say(console, "[red]✗[/red]", description, f"failed after {_seconds_since(started)}")
+        _say(console, "[red]✗[/red]", description, f"failed after {_seconds_since(start)}")
         raise
-    _say(console, "[green]✓[/green]", description, _seconds_since(started))
+    _say(console, "[green]✓[/green]", description, _seconds_since(start))
     return result
 
 
@@ -116,5 +116,5 @@ def _say(console: Console, mark: str, description: str, took: str) -> None:
     console.print(f"{mark} {description} [dim]{took}[/dim]", highlight=False)
 
 
-def _seconds_since(started: float) -> str:
-    return f"{time.monotonic() - started:.1f} s"
+def _seconds_since(start: float) -> str:
+    return f"{time.monotonic() - start:.1f} s"

@@ -12,10 +12,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
 from iceberg_pyspark.spark.answers.handlers import answer
-from iceberg_pyspark.spark.bridge.captured_errors import (
-    say_errors_as_before,
-    say_our_errors_first,
-)
+from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.described_session import describe_session
 from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS

@@ -6,15 +6,14 @@ last are kept in memory.
 
 from __future__ import annotations
 
-import json
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.table_handles import StateHandle, new_handle, read_state_handle
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
@@ -44,8 +43,8 @@ class TableState:
     """A table as a query sees it: one metadata file, one way to choose the snapshot."""
 
     catalog: str
-    loaded: LoadedTable
-    selector: SnapshotSelector
+    loaded_table: LoadedTable
+    selector: SnapshotSelector = field(default_factory=SnapshotSelector)
     metadata_table: str | None = None
     """Which of its metadata tables is read; None for the table itself."""
 
@@ -63,7 +62,7 @@ class TableState:
 
         Raises `InvalidRequestError` for a metadata table, a tag and an earlier snapshot.
         """
-        name = self.loaded.identifier
+        name = self.loaded_table.identifier
         if self.metadata_table is not None:
             raise InvalidRequestError(
                 f"{name}.{self.metadata_table} is a metadata table, whose rows cannot be changed"
@@ -89,18 +88,16 @@ class TableStates:
 
     def cache(self, state: TableState) -> str:
         """Cache a state; returns its handle."""
-        identifier = state.loaded.identifier
-        handle = json.dumps(
-            [
-                state.catalog,
-                identifier.namespace,
-                identifier.name,
-                state.loaded.metadata_location,
-                asdict(state.selector),
-                state.metadata_table,
-                state.by_session,
-            ]
-        )
+        identifier = state.loaded_table.identifier
+        handle = StateHandle(
+            catalog=state.catalog,
+            namespace=identifier.namespace,
+            name=identifier.name,
+            metadata_location=state.loaded_table.metadata_location,
+            selector=state.selector,
+            metadata_table=state.metadata_table,
+            by_session=state.by_session,
+        ).text()
         with self._lock:
             self._states[handle] = state
             self._states.move_to_end(handle)
@@ -110,7 +107,7 @@ class TableStates:
 
     def register(self, state: TableState) -> str:
         """Keep a state under a new handle until `release`."""
-        handle = json.dumps([state.catalog, str(uuid.uuid4())])
+        handle = new_handle(state.catalog)
         with self._lock:
             self._registered[handle] = state
         return handle
@@ -123,34 +120,31 @@ class TableStates:
     def state(self, handle: str) -> TableState:
         """The state of a handle, read again if it was long unused."""
         with self._lock:
-            registered = self._registered.get(handle)
-            if registered is not None:
-                return registered
-            cached = self._states.get(handle)
-            if cached is not None:
+            if handle in self._registered:
+                return self._registered[handle]
+            if handle in self._states:
                 self._states.move_to_end(handle)
-                return cached
+                return self._states[handle]
         state = self._read(handle)
         self.cache(state)
         return state
 
     def _read(self, handle: str) -> TableState:
-        catalog, namespace, name, location, selector, metadata_table, by_session = json.loads(
-            handle
-        )
-        identifier = TableIdentifier(namespace=tuple(namespace), name=name)
-        loaded = self._catalog_of(catalog).load_table(identifier)
-        if loaded.metadata_location != location:
-            loaded = LoadedTable(
-                identifier=loaded.identifier,
-                metadata=read_table_metadata(open_storage(location, loaded.config), location),
+        content = read_state_handle(handle)
+        location = content.metadata_location
+        identifier = TableIdentifier(namespace=content.namespace, name=content.name)
+        loaded_table = self._catalog_of(content.catalog).load_table(identifier)
+        if loaded_table.metadata_location != location:
+            loaded_table = LoadedTable(
+                identifier=loaded_table.identifier,
+                metadata=read_table_metadata(open_storage(location, loaded_table.config), location),
                 metadata_location=location,
-                config=loaded.config,
+                config=loaded_table.config,
             )
         return TableState(
-            catalog=catalog,
-            loaded=loaded,
-            selector=SnapshotSelector(**selector),
-            metadata_table=metadata_table,
-            by_session=by_session,
+            catalog=content.catalog,
+            loaded_table=loaded_table,
+            selector=content.selector,
+            metadata_table=content.metadata_table,
+            by_session=content.by_session,
         )

@@ -86,16 +86,16 @@ def _column_name(text: str) -> str:
 
 def _drop_identifier_fields(table: Table, names: list[str]) -> None:
     schema = table.schema
-    kept = {schema.name_by_id[i] for i in schema.identifier_field_ids}
+    remaining = {schema.name_by_id[i] for i in schema.identifier_field_ids}
     for name in names:
         schema.find(name)
-        if name not in kept:
-            shown = ", ".join(sorted(kept)) or "none"
+        if name not in remaining:
+            shown = ", ".join(sorted(remaining)) or "none"
             raise InvalidRequestError(
                 f"column '{name}' of {table.identifier} is no identifier field; there are: {shown}"
             )
-        kept.discard(name)
-    table.update_schema().set_identifier_fields(*sorted(kept)).commit()
+        remaining.discard(name)
+    table.update_schema().set_identifier_fields(*sorted(remaining)).commit()
 
 
 def _create_ref(table: Table, clause: CreateRef) -> None:

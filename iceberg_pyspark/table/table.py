@@ -1,21 +1,15 @@
 """A table: its metadata as last seen, and everything that can be done with it.
 
 Joins the layers below for users of Python: reading is `table/reading/scan.py`, committing files
-`table/changes/commit_files.py`, changes of metadata `table/changes/pending_changes.py`. A table is
+`table/changes/commit_files.py`, changes of metadata `table/changes/editable_table.py`. A table is
 made by `load_table`, or from what a catalog returns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
-from iceberg_pyspark.catalogs.catalog import (
-    Catalog,
-    LoadedTable,
-    TableIdentifier,
-    check_same_table,
-)
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, check_same_table
 from iceberg_pyspark.commits.file_filter import compile_file_match
 from iceberg_pyspark.commits.manifest_changes import RemoveWhere
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, SnapshotAction
@@ -29,36 +23,18 @@ from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import (
-    SYSTEM_CLOCK,
-    Clock,
-    CommitStep,
-    MetadataStep,
-    commit_steps,
-)
-from iceberg_pyspark.table.changes.commit_files import (
-    OverwriteMode,
-    commit_action,
-    write_action,
-)
+from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock, CommitStep, commit_steps
+from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.editable_table import EditableTable
 from iceberg_pyspark.table.changes.new_data import Rows, write_rows
-from iceberg_pyspark.table.changes.pending_changes import (
-    BuildChanges,
-    ManageSnapshots,
-    ReplaceSortOrder,
-    UpdateLocation,
-    UpdateProperties,
-    UpdateSchema,
-    UpdateSpec,
-)
 from iceberg_pyspark.table.changes.transaction import Transaction
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
-from iceberg_pyspark.table.table_storage import check_new_location, table_io
+from iceberg_pyspark.table.table_storage import table_io
 
 
 def load_table(catalog: Catalog, identifier: TableIdentifier) -> Table:
@@ -66,35 +42,35 @@ def load_table(catalog: Catalog, identifier: TableIdentifier) -> Table:
     return Table(catalog, catalog.load_table(identifier))
 
 
-class Table:
+class Table(EditableTable):
     """A table of a catalog; methods that change it leave it at the state they committed."""
 
     def __init__(
         self,
         catalog: Catalog,
-        loaded: LoadedTable,
+        loaded_table: LoadedTable,
         *,
         io: FileIO | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """`io` None: storage is chosen by location."""
         self._catalog = catalog
-        self._loaded = loaded
+        self._loaded = loaded_table
         self._io = io
         self._clock = clock
 
     def __repr__(self) -> str:
         lines = [printable(f"{type(self).__name__} {self.identifier} at {self.location}")]
-        lines += [f"{name}: {text}" for name, text in self._facts()]
+        lines += [f"{name}: {text}" for name, text in self.facts()]
         return "\n".join([*lines, repr(self.schema)])
 
     def _repr_html_(self) -> str:
         caption = f"{type(self).__name__} {self.identifier}"
-        facts = html_table(caption, (), [("location", self.location), *self._facts()])
+        facts = html_table(caption, (), [("location", self.location), *self.facts()])
         return facts + self.schema._repr_html_()
 
-    def _facts(self) -> list[tuple[str, str]]:
-        """What a person wants to know besides name, location and columns."""
+    def facts(self) -> list[tuple[str, str]]:
+        """What a person wants to know besides name, location and columns, as names and texts."""
         names = self.schema.name_by_id
         partitioning = [
             transform_text(f.transform, names.get(f.source_id, f.name)) for f in self.spec.fields
@@ -186,8 +162,8 @@ class Table:
 
         Raises `TableRecreatedError` where another table has the name since, `NoSuchTableError`.
         """
-        found = self._catalog.load_table(self.identifier)
-        self._loaded = check_same_table(self._loaded, found)
+        loaded_table = self._catalog.load_table(self.identifier)
+        self._loaded = check_same_table(self._loaded, loaded_table)
         return self
 
     def scan(
@@ -256,15 +232,15 @@ class Table:
     ) -> None:
         write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
         options = _options(branch, snapshot_properties, write_id)
-        with WrittenFiles(self.io, files) as written:
+        with WrittenFiles(self.io, files) as written_files:
             action = write_action(self._loaded, files, mode, branch=branch)
-            self._commit(action, options, written)
+            self._commit(action, options, written_files)
 
     def _commit(
         self,
         action: SnapshotAction,
         options: CommitOptions,
-        written: WrittenFiles | None = None,
+        written_files: WrittenFiles | None = None,
     ) -> None:
         self._loaded = commit_action(
             self._catalog,
@@ -272,7 +248,7 @@ class Table:
             self.io,
             action,
             options,
-            written=written,
+            written_files=written_files,
             clock=self._clock,
         )
 
@@ -288,38 +264,9 @@ class Table:
         action = DeleteFiles(removal=RemoveWhere(match, str(filter)))
         self._commit(action, _options(branch, snapshot_properties, None))
 
-    def update_schema(self, *, allow_incompatible_changes: bool = False) -> UpdateSchema:
-        """Change columns: chain calls, then `commit()`."""
-        return UpdateSchema(
-            self._stage, self.metadata, allow_incompatible_changes=allow_incompatible_changes
-        )
-
-    def update_spec(self) -> UpdateSpec:
-        """Change partitioning: chain calls, then `commit()`."""
-        return UpdateSpec(self._stage, self.metadata)
-
-    def replace_sort_order(self) -> ReplaceSortOrder:
-        """Change the sort order: chain calls, then `commit()`."""
-        return ReplaceSortOrder(self._stage, self.metadata)
-
-    def update_properties(self) -> UpdateProperties:
-        """Change properties: chain calls, then `commit()`."""
-        return UpdateProperties(self._stage)
-
-    def update_location(self) -> UpdateLocation:
-        """Change where new files go: `set_location(...)`, then `commit()`."""
-        return UpdateLocation(self._stage, partial(check_new_location, self._loaded))
-
-    def manage_snapshots(self) -> ManageSnapshots:
-        """Change branches and tags, roll back, cherry-pick: chain calls, then `commit()`."""
-        return ManageSnapshots(self._commit_steps, self.metadata, lambda: self.io, self._clock)
-
     def transaction(self) -> Transaction:
         """Several changes, one commit; `refresh()` this table afterwards."""
         return Transaction(self._catalog, self._loaded, self.io, clock=self._clock)
-
-    def _stage(self, builds: Sequence[BuildChanges]) -> None:
-        self._commit_steps([MetadataStep(build) for build in builds])
 
     def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
         self._loaded = commit_steps(self._catalog, self._loaded, steps, clock=self._clock)

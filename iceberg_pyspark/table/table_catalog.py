@@ -15,6 +15,7 @@ from iceberg_pyspark.arrow.schemas import from_arrow_schema
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
+from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.redaction import redacted
 from iceberg_pyspark.spec.display import html_table, printable
@@ -42,10 +43,10 @@ def load_table(name: str, *, catalog: str | None = None, **properties: str) -> T
     Raises `NoSuchTableError`.
     """
     if is_path(name):
-        resolved = resolve_table(name, catalog=catalog, storage_properties=properties)
+        reference = resolve_table(name, catalog=catalog, storage_properties=properties)
     else:
-        resolved = resolve_table(name, catalog=catalog, catalog_properties=properties)
-    return load_table_of(*resolved)
+        reference = resolve_table(name, catalog=catalog, catalog_properties=properties)
+    return load_table_of(*reference)
 
 
 def load_catalog(name: str | None = None, **properties: str) -> TableCatalog:
@@ -67,8 +68,10 @@ class TableCatalog:
         self._paths = PathCatalog(catalog.properties)
 
     def __repr__(self) -> str:
-        shown = redacted(self.properties)
-        facts = [f"{key} {shown[key]}" for key in ("type", "uri", "warehouse") if key in shown]
+        properties = redacted(self.properties)
+        facts = [
+            f"{key} {properties[key]}" for key in ("type", "uri", "warehouse") if key in properties
+        ]
         return printable(": ".join([f"TableCatalog {self.name}", ", ".join(facts)]).rstrip(": "))
 
     def _repr_html_(self) -> str:
@@ -107,19 +110,15 @@ class TableCatalog:
         """
         catalog, identifier = self._resolve(name)
         columns = _schema(schema)
-        spec = parse_partitioning(partitioned_by, columns)
-        sort_order = parse_sort_order(sorted_by, columns)
-        create_namespace_if_absent(catalog, identifier.namespace)
-        created = create_table(
-            catalog,
-            identifier,
-            columns,
-            spec=spec,
-            sort_order=sort_order,
+        new = NewTable(
+            schema=columns,
+            spec=parse_partitioning(partitioned_by, columns),
+            sort_order=parse_sort_order(sorted_by, columns),
             location=location,
             properties=new_table_properties(self.properties, properties or {}),
         )
-        return Table(catalog, created)
+        create_namespace_if_absent(catalog, identifier.namespace)
+        return Table(catalog, create_table(catalog, identifier, new))
 
     def load_table(self, name: str) -> Table:
         """The table of that name; raises `NoSuchTableError`."""

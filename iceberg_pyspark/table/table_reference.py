@@ -46,5 +46,5 @@ def resolve_table(
         names = tuple(configured_names(os.environ))
         first, rest = split_catalog(levels, names)
         catalog_name = first or default_name(os.environ)
-    loaded = load_catalog(catalog_name, **{**properties, **storage})
-    return loaded, TableIdentifier(namespace=rest[:-1], name=rest[-1])
+    identifier = TableIdentifier(namespace=rest[:-1], name=rest[-1])
+    return load_catalog(catalog_name, **{**properties, **storage}), identifier

@@ -35,12 +35,12 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
     folders = [metadata.location]
     folders += [metadata.properties[p] for p in _PATH_PROPERTIES if p in metadata.properties]
     # the folder, not the file: what is decoded is kept for an equal store, over commits too
-    known = table.metadata_location.rpartition("/")[0] or metadata.location
+    known_folder = table.metadata_location.rpartition("/")[0] or metadata.location
     if "/" in table.metadata_location:
-        folders.append(known)
+        folders.append(known_folder)
     return RestrictedFileIO(
-        io=open_storage(known, table.config),
-        known_location=known,
+        io=open_storage(known_folder, table.config),
+        known_location=known_folder,
         folders=tuple(dict.fromkeys(folders)),
         hint=f"table {table.identifier}",
         rule=read_rule(table.config),
@@ -51,11 +51,11 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
 def check_new_location(table: LoadedTable, location: str) -> None:
     """Refuse a location that no table can have, or not this one with the files it has."""
     check_scheme(location)
-    known = table.metadata_location or table.metadata.location
-    if not is_in_store(location, known):
+    known_location = table.metadata_location or table.metadata.location
+    if not is_in_store(location, known_location):
         raise InvalidRequestError(
-            f"table {table.identifier}: its files are in {store_of(known)}, and a commit writes to "
-            f"one store, so its location cannot be {location}; choose one in that store"
+            f"table {table.identifier}: its files are in {store_of(known_location)}, and a commit "
+            f"writes to one store, so its location cannot be {location}; choose one in that store"
         )
 
 

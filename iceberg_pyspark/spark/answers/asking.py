@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from iceberg_pyspark.spark.table_handles import catalog_of_handle
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.table_storage import table_io
@@ -35,7 +35,7 @@ class AskingSession:
 
         `locations` are its settings of where tables may read, which come with a question.
         """
-        return state.io or table_io(with_location_settings(state.loaded, locations))
+        return state.io or table_io(with_location_settings(state.loaded_table, locations))
 
 
 class AskingSessions:
@@ -43,15 +43,15 @@ class AskingSessions:
 
     def __init__(
         self,
-        named: Callable[[str], AskingSession],
+        of_handle: Callable[[str], AskingSession],
         opened_by: Callable[[str], CatalogCallbacks],
     ) -> None:
-        """`named` gives the session of a handle, `opened_by` what it has opened.
+        """`of_handle` gives the session of a handle, `opened_by` what it has opened.
 
         That may be asked for when the session is not there any more. Both raise
         `InvalidRequestError`.
         """
-        self.named = named
+        self.of_handle = of_handle
         self.opened_by = opened_by
 
     def of_catalog(self, handle: str) -> CatalogCallbacks:
@@ -59,8 +59,8 @@ class AskingSessions:
         return self.opened_by(handle.partition("/")[0])
 
     def of_table(self, handle: str) -> CatalogCallbacks:
-        """The same of a table: of the session that asks, or of one that it was cloned from."""
-        return self.of_catalog(str(json.loads(handle)[0]))
+        """What the session that loaded a table has opened; the one that asks may be its clone."""
+        return self.of_catalog(catalog_of_handle(handle))
 
     def state(self, handle: str) -> TableState:
         """The state of a table that a query refers to."""

@@ -107,10 +107,10 @@ def _statement_read(_sessions: AskingSessions, q: StatementRead) -> ReadStatemen
 
 
 def _of_catalogs(method: Callable[[CatalogCallbacks, C], A]) -> Callable[[AskingSessions, C], A]:
-    def answered(sessions: AskingSessions, q: C) -> A:
+    def of_catalog(sessions: AskingSessions, q: C) -> A:
         return method(sessions.of_catalog(q.catalog), q)
 
-    return answered
+    return of_catalog
 
 
 def _row(
@@ -132,6 +132,7 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.table_exists, _of_catalogs(CatalogCallbacks.table_exists)),
         _row(Operations.table_invalidate, _of_catalogs(CatalogCallbacks.table_invalidate)),
         _row(Operations.table_load, _of_catalogs(CatalogCallbacks.table_load)),
+        _row(Operations.view_load, _of_catalogs(CatalogCallbacks.view_load)),
         _row(Operations.table_branch, _table_branch),
         _row(Operations.table_create, _of_catalogs(CatalogCallbacks.table_create)),
         _row(Operations.table_stage, _of_catalogs(CatalogCallbacks.table_stage)),

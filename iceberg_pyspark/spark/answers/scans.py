@@ -59,7 +59,7 @@ _ALL = RemainingFiles(locations=None)
 
 def scan_plan(sessions: AskingSessions, q: ScanParts) -> PlannedScan:
     """The parts of a scan, and which conditions no row of them can fail."""
-    session = sessions.named(q.scan.table.session)
+    session = sessions.of_handle(q.scan.table.session)
     if q.scan.table.handle is not None:
         return _plan_table(session, sessions.state(q.scan.table.handle), q.scan)
     return _left_to_portable(lambda: _plan_source(session, q.scan), _STAYS)
@@ -67,7 +67,7 @@ def scan_plan(sessions: AskingSessions, q: ScanParts) -> PlannedScan:
 
 def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregates:
     """Aggregates of a scan, where metadata tell."""
-    session = sessions.named(q.table.session)
+    session = sessions.of_handle(q.table.session)
     struct = _struct(q.columns)
     if q.table.handle is not None:
         state = sessions.state(q.table.handle)
@@ -84,21 +84,23 @@ def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregate
 
 def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> RemainingFiles:
     """Which files may have rows, whatever the columns and the limit of the scan are."""
-    session = sessions.named(q.scan.table.session)
-    asked = Operator(op="and", args=(*(c.condition for c in q.scan.conditions), *q.filters))
+    session = sessions.of_handle(q.scan.table.session)
+    all_conditions = Operator(
+        op="and", args=(*(c.condition for c in q.scan.conditions), *q.filters)
+    )
     nothing = spark_types.StructType()
     try:
         if q.scan.table.handle is None:
             job = _read_job(q.scan.table)
             if job is None:
                 return _ALL
-            scan, loaded = job.scan_of(nothing), job.loaded
+            scan, loaded_table = job.scan_of(nothing), job.loaded_table
         else:
             state = sessions.state(q.scan.table.handle)
             scan = _whole_scan(session, state, nothing, q.scan.table.locations)
-            loaded = state.loaded
-        location = NativeStorage(session.bridge.has_file_system, loaded.config).location
-        return RemainingFiles(locations=remaining_locations(_pruned(scan, asked), location))
+            loaded_table = state.loaded_table
+        location = NativeStorage(session.bridge.has_file_system, loaded_table.config).location
+        return RemainingFiles(locations=remaining_locations(_prune(scan, all_conditions), location))
     except IcebergError as e:
         _log.info("no file is skipped by a filter of the running query: %s", e)
         return _ALL
@@ -108,27 +110,27 @@ def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatist
     """What is known of the columns of a catalog's table."""
     assert q.table.handle is not None, "a relation of the data source has no statistics of columns"
     state = sessions.state(q.table.handle)
-    session, nothing = sessions.named(q.table.session), spark_types.StructType()
+    session, nothing = sessions.of_handle(q.table.session), spark_types.StructType()
     try:
         scan = _whole_scan(session, state, nothing, q.table.locations)
         return KnownStatistics(columns=spark_column_statistics(scan))
     except IcebergError as e:
-        _log.info("table %s is planned without statistics: %s", state.loaded.identifier, e)
+        _log.info("table %s is planned without statistics: %s", state.loaded_table.identifier, e)
         return KnownStatistics(columns=())
 
 
 def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> PlannedScan:
     struct = _struct(q.schema)
     if state.metadata_table is not None:
-        opened = metadata_table(
-            state.loaded,
+        rows = metadata_table(
+            state.loaded_table,
             session.io_of(state, q.table.locations),
             state.metadata_table,
             selector=state.selector,
         )
-        frame = metadata_table_frame(session.bridge, opened, struct)
-        return _planned(session, [Part(plan=session.bridge.analysed(frame))], ())
-    scan = _pruned(_whole_scan(session, state, struct, q.table.locations), _all_of(q))
+        frame = metadata_table_frame(session.bridge, rows, struct)
+        return _planned_scan(session, [Part(plan=session.bridge.analyse(frame))], ())
+    scan = _prune(_whole_scan(session, state, struct, q.table.locations), _all_of(q))
     if state.reads is not None:
         scan = state.reads.record_scan(scan)
     native = NativeScan(
@@ -136,10 +138,10 @@ def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> P
         session.bridge,
         scan,
         _key(q),
-        storage=state.loaded.config,
+        storage=state.loaded_table.config,
         request=_request(q, scan),
     )
-    return _planned(session, native.parts(), sorted(native.proven))
+    return _planned_scan(session, native.parts(), sorted(native.proven))
 
 
 def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
@@ -153,20 +155,22 @@ def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
     native = NativeScan(
         session.spark,
         session.bridge,
-        _pruned(scan, _all_of(q)),
+        _prune(scan, _all_of(q)),
         _key(q),
         scan.context.predicate,
-        job.loaded.config,
+        job.loaded_table.config,
         _request(q, scan),
     )
-    return _planned(session, native.parts(), sorted(native.proven))
+    return _planned_scan(session, native.parts(), sorted(native.proven))
 
 
-def _planned(session: AskingSession, parts: Sequence[Part], proven: Sequence[int]) -> PlannedScan:
+def _planned_scan(
+    session: AskingSession, parts: Sequence[Part], proven: Sequence[int]
+) -> PlannedScan:
     bridge = session.bridge
     # each call of the JVM costs a millisecond
-    made = bridge.java_list([(p.plan, p.live, p.anti_joins) for p in parts])
-    return PlannedScan(proven=tuple(proven), parts=made)
+    java_parts = bridge.java_list([(p.plan, p.live, p.anti_joins) for p in parts])
+    return PlannedScan(proven=tuple(proven), parts=java_parts)
 
 
 def _request(q: ScanQuestion, scan: TableScan) -> ScanRequest:
@@ -188,14 +192,14 @@ def _request(q: ScanQuestion, scan: TableScan) -> ScanRequest:
 def _key(q: ScanQuestion) -> str:
     """Equal for equal scans, whichever session they are of."""
     read = q.table.handle or sha256(str(q.table.source).encode()).hexdigest()
-    unnamed = ScannedTable(session="", handle=None, source=None, locations={})
-    return read + text_of(msgspec.structs.replace(q, table=unnamed))
+    any_session = ScannedTable(session="", handle=None, source=None, locations={})
+    return read + text_of(msgspec.structs.replace(q, table=any_session))
 
 
 def _all_of(q: ScanQuestion) -> Expression | None:
     """The conditions as one, None without any."""
-    described = tuple(c.condition for c in q.conditions)
-    return Operator(op="and", args=described) if described else None
+    conditions = tuple(c.condition for c in q.conditions)
+    return Operator(op="and", args=conditions) if conditions else None
 
 
 def _whole_scan(
@@ -205,11 +209,11 @@ def _whole_scan(
     locations: Mapping[str, str],
 ) -> TableScan:
     return scan_table(
-        str(state.loaded.identifier),
-        state.loaded.metadata,
+        str(state.loaded_table.identifier),
+        state.loaded_table.metadata,
         session.io_of(state, locations),
         selector=state.selector,
-        projection=lambda schema: project_with_hidden(schema, struct, state.loaded.metadata),
+        projection=lambda schema: project_with_hidden(schema, struct, state.loaded_table.metadata),
     )
 
 
@@ -234,10 +238,12 @@ def _read_job(table: ScannedTable) -> ReadJob | None:
     if not isinstance(job, ReadJob):
         return None
     options = job.table.storage_properties
-    return replace(job, loaded=with_location_settings(job.loaded, table.locations, options))
+    return replace(
+        job, loaded_table=with_location_settings(job.loaded_table, table.locations, options)
+    )
 
 
-def _pruned(scan: TableScan, condition: Expression | None) -> TableScan:
+def _prune(scan: TableScan, condition: Expression | None) -> TableScan:
     """The scan with files pruned by what Spark filters on; the rows Spark filters itself."""
     return scan.pruned_by(inclusive_predicate_of(condition, scan.context.schemas[0]))
 

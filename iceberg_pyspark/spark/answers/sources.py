@@ -73,7 +73,9 @@ def _with_partitions(options: Mapping[str, str]) -> dict[str, str]:
 
 def source_options(sessions: AskingSessions, q: SourceOptions) -> SessionOptions:
     """Options as the session understands them."""
-    return SessionOptions(options=options_in_session(sessions.named(q.session).spark, q.options))
+    return SessionOptions(
+        options=options_in_session(sessions.of_handle(q.session).spark, q.options)
+    )
 
 
 def source_table(_sessions: AskingSessions, q: SourceTable) -> ExistingTable:
@@ -89,8 +91,8 @@ def source_table(_sessions: AskingSessions, q: SourceTable) -> ExistingTable:
 
 def source_hidden(sessions: AskingSessions, q: SourceHidden) -> HiddenColumns:
     """The hidden columns of the table that options name."""
-    job = open_read_job(options_in_session(sessions.named(q.session).spark, q.options))
+    job = open_read_job(options_in_session(sessions.of_handle(q.session).spark, q.options))
     hidden = Schema(fields=())
     if isinstance(job, ReadJob):
-        hidden = hidden_columns(job.loaded.metadata)
+        hidden = hidden_columns(job.loaded_table.metadata)
     return HiddenColumns(columns=to_spark_schema(hidden).json())

@@ -18,11 +18,7 @@ from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_wr
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged
-from iceberg_pyspark.spark.write.command import (
-    WriteCommand,
-    run_truncate,
-    run_write,
-)
+from iceberg_pyspark.spark.write.command import WriteCommand, run_truncate, run_write
 from iceberg_pyspark.spark.write.context import with_distribution
 from iceberg_pyspark.spark.write.files import write_files
 
@@ -31,7 +27,7 @@ _DONE = Acknowledgement()
 
 def write_run(sessions: AskingSessions, q: WriteRun) -> Acknowledgement:
     """INSERT, `writeTo` and the query of CREATE TABLE AS SELECT."""
-    session = sessions.named(q.session)
+    session = sessions.of_handle(q.session)
     command = WriteCommand(
         kind=q.kind,
         frame=DataFrame(q.plan, session.spark),
@@ -39,9 +35,9 @@ def write_run(sessions: AskingSessions, q: WriteRun) -> Acknowledgement:
         condition=q.condition,
         environment=q.environment,
     )
-    staged = sessions.of_table(q.handle).staged.get(q.handle)
-    if staged is not None:
-        write_staged(session.bridge, staged, command)
+    staged_table = sessions.of_table(q.handle).staged.get(q.handle)
+    if staged_table is not None:
+        write_staged(session.bridge, staged_table, command)
         return _DONE
     state = sessions.state(q.handle)
     run_write(session.bridge, sessions.catalog_of(state), state, command)
@@ -50,18 +46,18 @@ def write_run(sessions: AskingSessions, q: WriteRun) -> Acknowledgement:
 
 def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
     """A `df.write.format("iceberg-py")`, distributed and sorted as the table asks."""
-    session = sessions.named(q.session)
+    session = sessions.of_handle(q.session)
     frame = DataFrame(q.plan, session.spark)
     options = options_in_session(session.spark, q.options)
-    prepared = prepare_write(options, frame.schema, overwrite=q.overwrite)
-    if q.creates and prepared.new_table is None:
+    prepared_write = prepare_write(options, frame.schema, overwrite=q.overwrite)
+    if q.creates and prepared_write.new_table is None:
         raise TableAlreadyExistsError(
-            f"table {prepared.table.table} was created by somebody else meanwhile: nothing was "
-            "written; choose another mode or name"
+            f"table {prepared_write.table.table} was created by somebody else meanwhile: nothing "
+            "was written; choose another mode or name"
         )
-    context, distribution = with_distribution(prepared.context, prepared.sort_order)
-    files = write_files(session.bridge, frame, context, distribution, prepared.io)
-    commit_write(prepared, files)
+    context, distribution = with_distribution(prepared_write.context, prepared_write.sort_order)
+    files = write_files(session.bridge, frame, context, distribution, prepared_write.io)
+    commit_write(prepared_write, files)
     return _DONE
 
 
@@ -74,7 +70,7 @@ def table_truncate(sessions: AskingSessions, q: TableTruncate) -> Acknowledgemen
 
 def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
     """DELETE, UPDATE and MERGE: the statement as Spark's optimized plan."""
-    session = sessions.named(q.session)
+    session = sessions.of_handle(q.session)
     row_level = session.row_level()
     row_level.check()
     statement = read_statement(session.bridge, q.plan)
@@ -82,10 +78,10 @@ def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
     request = Request(
         session=row_level,
         catalog=sessions.catalog_of(state),
-        table=state.loaded,
+        table=state.loaded_table,
         branch=state.branch_to_write(),
         statement_columns=statement.columns,
-        schema_id=state.loaded.metadata.current_schema_id,
+        schema_id=state.loaded_table.metadata.current_schema_id,
     )
     run(request, statement.operation)
     return _DONE

@@ -191,7 +191,7 @@ def to_json(call: Any) -> str:
 
     The caller keeps references to the JVM's objects during the call: py4j drops all others.
     """
-    return json.dumps(call, default=_described)
+    return json.dumps(call, default=_description)
 
 
 def arrow_stream(table: pa.RecordBatch) -> bytes:
@@ -203,7 +203,7 @@ def arrow_stream(table: pa.RecordBatch) -> bytes:
     return content
 
 
-def _described(value: Any) -> Any:
+def _description(value: Any) -> Any:
     if isinstance(value, Column):
         value = value._jc
     if isinstance(value, JavaObject):

@@ -36,16 +36,16 @@ def class_jar(
     temporary one and removed at the end: by then the JVM must have opened it.
     """
     key = sha256(made_of.encode()).hexdigest()
-    cached = None if parent is None else _cached_jar(Path(parent), key)
-    if cached is not None:
-        yield cached
+    cached_jar = None if parent is None else _cached_jar(Path(parent), key)
+    if cached_jar is not None:
+        yield cached_jar
         return
     jar = _jar(compile_classes())
     if parent is not None:
         with contextlib.suppress(OSError):
-            cached = _cache_jar(Path(parent), key, jar)
-    if cached is not None:
-        yield cached
+            cached_jar = _cache_jar(Path(parent), key, jar)
+    if cached_jar is not None:
+        yield cached_jar
         return
     with tempfile.TemporaryDirectory(prefix="iceberg-pyspark-bridge-") as folder:
         path = Path(folder) / "classes.jar"

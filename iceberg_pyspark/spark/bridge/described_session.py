@@ -28,7 +28,7 @@ def describe_session(spark: SparkSession, bridge: Bridge | None, portable_becaus
         return "\n".join(lines)
     width = max(len(f.name) for f in FEATURES)
     for feature in FEATURES:
-        why = bridge.missing.get(feature)
+        why = bridge.missing_features.get(feature)
         state = "native" if why is None else f"not native: {feature.otherwise} ({why})"
         lines.append(f"{feature.name:<{width}}  {state}")
     return "\n".join(lines)

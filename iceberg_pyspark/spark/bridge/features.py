@@ -125,6 +125,11 @@ NEW_SESSIONS = Feature(
     internals=("session_extensions",),
     otherwise="a new session has it once it has named a catalog of ours; or install() it there",
 )
+VIEWS = Feature(
+    name="views of catalogs",
+    internals=("views",),
+    otherwise="a query of one is an error; read the tables that it names",
+)
 CLOSED_CATALOGS = Feature(
     name="catalogs closed by uninstall()",
     internals=("open_catalogs",),
@@ -149,6 +154,7 @@ FEATURES = (
     SAVE_MODES,
     HIDDEN_IN_EVENTS,
     NEW_SESSIONS,
+    VIEWS,
     CLOSED_CATALOGS,
 )
 
@@ -156,8 +162,8 @@ FEATURES = (
 def missing_features(
     lots: Mapping[str, str], internals: Mapping[str, str | None]
 ) -> dict[Feature, str]:
-    """Those that cannot be had, and why: lots that do not compile, and what internals lack."""
-    missing: dict[Feature, str] = {}
+    """The features that cannot be had, and why: lots do not compile, or internals are missing."""
+    reasons: dict[Feature, str] = {}
     for feature in FEATURES:
         whys = [f"java/{lot} does not compile: {lots[lot]}" for lot in feature.lots if lot in lots]
         for name in feature.internals:
@@ -166,5 +172,5 @@ def missing_features(
             if why is not None:
                 whys.append(f"{name}: {why}")
         if whys:
-            missing[feature] = "; ".join(whys)
-    return missing
+            reasons[feature] = "; ".join(whys)
+    return reasons

@@ -53,7 +53,7 @@ _CANONICAL_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class _NotUnderstoodError(Exception):
-    """This part of the condition has no predicate."""
+    """A part of a condition has no predicate."""
 
 
 def inclusive_predicate_of(condition: Expression | None, schema: Schema) -> Predicate:
@@ -128,9 +128,9 @@ def _exact_operator(op: str, args: Sequence[Expression], schema: Schema) -> Pred
         case "is_nan":
             return UnaryPredicate("is_nan", _column(args[0]))
         case "starts_with":
-            return LiteralPredicate("starts_with", *_compared(args[0], args[1], schema))
+            return LiteralPredicate("starts_with", *_comparison(args[0], args[1], schema))
         case "in":
-            values = tuple(_compared(args[0], a, schema)[1] for a in args[1:])
+            values = tuple(_comparison(args[0], a, schema)[1] for a in args[1:])
             return SetPredicate("in", _column(args[0]), values)
         case "EqualNullSafe":
             return _null_safe(args, schema)
@@ -138,11 +138,11 @@ def _exact_operator(op: str, args: Sequence[Expression], schema: Schema) -> Pred
     if comparison is None:
         raise _NotUnderstoodError(op)
     if isinstance(args[1], ColumnPath):
-        return LiteralPredicate(_MIRRORED[comparison], *_compared(args[1], args[0], schema))
-    return LiteralPredicate(comparison, *_compared(args[0], args[1], schema))
+        return LiteralPredicate(_MIRRORED[comparison], *_comparison(args[1], args[0], schema))
+    return LiteralPredicate(comparison, *_comparison(args[0], args[1], schema))
 
 
-def _compared(column: Expression, literal: Expression, schema: Schema) -> tuple[str, Any]:
+def _comparison(column: Expression, literal: Expression, schema: Schema) -> tuple[str, Any]:
     """A column's name and the value it is compared with."""
     name, value = _column(column), literal_value(literal)
     field_id = schema.id_by_name.get(name)
@@ -159,7 +159,7 @@ def _null_safe(args: Sequence[Expression], schema: Schema) -> Predicate:
     # under a NOT this would keep too few: null <=> 1 is false where null = 1 is unknown
     return and_(
         UnaryPredicate("not_null", _column(column)),
-        LiteralPredicate("eq", *_compared(column, literal, schema)),
+        LiteralPredicate("eq", *_comparison(column, literal, schema)),
     )
 
 

@@ -36,11 +36,11 @@ def hide_secrets(bridge: Bridge) -> None:
     """Add our patterns to the session's settings, and to those of the application."""
     redact_logs_of("py4j", by=_COMMANDS)
     bridge.hide_in_settings(_SETTINGS)
-    failed = bridge.hide_in_events(SPARK_KEYS_REGEX)
+    failure = bridge.hide_in_events(SPARK_KEYS_REGEX)
     # the log has named missing features when Iceberg was installed
-    if failed is not None and bridge.has(HIDDEN_IN_EVENTS):
+    if failure is not None and bridge.has(HIDDEN_IN_EVENTS):
         _log.warning(
-            "secrets are not hidden in the event log (%s): %s", failed, HIDDEN_IN_EVENTS.otherwise
+            "secrets are not hidden in the event log (%s): %s", failure, HIDDEN_IN_EVENTS.otherwise
         )
 
 

@@ -42,7 +42,7 @@ class Joins:
         """The equalities of a condition between columns and values of the source."""
         session = self._java.session
         keys = self._joins.equiJoinKeys(session, rows._jdf, source._jdf, condition._jc)
-        return _equalities(keys, json.loads(keys.described()))
+        return _equalities(keys, json.loads(keys.description()))
 
     def subquery_keys(
         self, rows: DataFrame, condition: Column
@@ -54,7 +54,7 @@ class Joins:
         )
         return [
             (self._java.frame(subqueries.source(i)), _equalities(subqueries, keys))
-            for i, keys in enumerate(json.loads(subqueries.described()))
+            for i, keys in enumerate(json.loads(subqueries.description()))
         ]
 
     def needs_no_rebalance(

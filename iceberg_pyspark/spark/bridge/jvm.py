@@ -15,9 +15,7 @@ from pyspark.sql.types import BinaryType, StructType
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
-from iceberg_pyspark.spark.bridge.calls import (
-    to_json,
-)
+from iceberg_pyspark.spark.bridge.calls import to_json
 from iceberg_pyspark.spark.bridge.compiler import load_lots
 from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
@@ -35,7 +33,7 @@ from iceberg_pyspark.spark.bridge.scans import Scans
 from iceberg_pyspark.spark.bridge.writes import Writes
 
 _log = logging.getLogger(__name__)
-_missing: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
+_missing_features: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
 """Of a gateway: which features its release of Spark cannot have, and why."""
 
 _callbacks: WeakKeyDictionary[Any, tuple[CallbackPort, Any]] = WeakKeyDictionary()
@@ -57,10 +55,10 @@ class Bridge:
             lots = load_lots(gateway)
             self._java = JavaClasses(spark, lots.loader)
             self._plans = self._java.instance("IcebergPyPlans")
-            if gateway not in _missing:
-                lacking = json.loads(self._plans.lacking(spark._jsparkSession))
-                _missing[gateway] = missing_features(lots.failures, lacking)
-                for feature in self.missing:
+            if gateway not in _missing_features:
+                lacking = json.loads(self._plans.missingInternals(spark._jsparkSession))
+                _missing_features[gateway] = missing_features(lots.failures, lacking)
+                for feature in self.missing_features:
                     _log.warning("%s", self._why_missing(feature))
                 if self.has(NATIVE_SCAN):
                     self.scans.prepare()
@@ -72,13 +70,13 @@ class Bridge:
         return self._spark
 
     @property
-    def missing(self) -> Mapping[Feature, str]:
+    def missing_features(self) -> Mapping[Feature, str]:
         """The features that this release of Spark cannot have, and why."""
-        return _missing[self._gateway]
+        return _missing_features[self._gateway]
 
     def has(self, feature: Feature) -> bool:
         """Whether this release of Spark has a feature."""
-        return feature not in self.missing
+        return feature not in self.missing_features
 
     def check(self, feature: Feature) -> None:
         """Raise `UnsupportedFeatureError` where this release of Spark does not have a feature."""
@@ -86,7 +84,7 @@ class Bridge:
             raise UnsupportedFeatureError(self._why_missing(feature))
 
     def _why_missing(self, feature: Feature) -> str:
-        why = self.missing[feature]
+        why = self.missing_features[feature]
         return f"{feature.name}: not on Spark {self._spark.version} ({why}); {feature.otherwise}"
 
     @cached_property
@@ -123,8 +121,8 @@ class Bridge:
 
     def hide_in_events(self, pattern: str) -> str | None:
         """Have Spark's events and environment page hide what a pattern finds; says what failed."""
-        failed = self._java.instance("IcebergPyRedaction").hide(self._java.session, pattern)
-        return None if failed is None else str(failed)
+        failure = self._java.instance("IcebergPyRedaction").hide(self._java.session, pattern)
+        return None if failure is None else str(failure)
 
     @property
     def session_handle(self) -> str:
@@ -179,9 +177,9 @@ class Bridge:
         """Whether the JVM can open locations of that scheme."""
         return bool(self._plans.hasFileSystem(self._java.session, scheme))
 
-    def selected(self, frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
+    def select(self, frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
         """`selectExpr` in one call of the JVM."""
-        dataset = self._plans.selectedFrame(frame._jdf, json.dumps(list(expressions)))
+        dataset = self._plans.select(frame._jdf, json.dumps(list(expressions)))
         return self._java.frame(dataset)
 
     def binary_rows(self, rows: Sequence[tuple[bytes]], name: str, partitions: int) -> DataFrame:
@@ -191,9 +189,9 @@ class Bridge:
         each row and takes as long as ours.
         """
         serde = self._java.jvm.SerDeUtil
-        pickled = self._spark.sparkContext.parallelize(rows, partitions)._jrdd
+        pickled_rows = self._spark.sparkContext.parallelize(rows, partitions)._jrdd
         dataset = self._java.session.applySchemaToPythonRDD(
-            serde.toJavaArray(serde.pythonToJava(pickled, True)).rdd(),
+            serde.toJavaArray(serde.pythonToJava(pickled_rows, True)).rdd(),
             StructType().add(name, BinaryType(), nullable=False).json(),
         )
         return self._java.frame(dataset)
@@ -214,9 +212,9 @@ class Bridge:
         units = self._java.jvm.org.apache.spark.network.util.JavaUtils
         return int(units.byteStringAsBytes(text))
 
-    def analysed(self, frame: DataFrame) -> Any:
+    def analyse(self, frame: DataFrame) -> Any:
         """The analysed plan of a frame."""
-        return self._plans.analysed(frame._jdf)
+        return self._plans.analyse(frame._jdf)
 
     def java_list(self, items: Sequence[Any]) -> Any:
         """A list of the JVM's own, of texts, objects of the JVM's and such lists."""

@@ -25,13 +25,13 @@ class JvmSessions:
 
     def session_of(self, handle: str) -> SparkSession | None:
         """The session of a handle, if it is there and Iceberg was not taken out of it."""
-        session, context = self._plans.sessionNamed(handle), SparkContext._active_spark_context
+        session, context = self._plans.sessionOf(handle), SparkContext._active_spark_context
         return None if session is None or context is None else SparkSession(context, session)
 
     def abandoned_handles(self) -> list[str] | None:
         """Handles that nothing asks with any more, each reported once; None: the JVM has ended."""
         try:
-            return list(json.loads(self._plans.handlesLeft()))
+            return list(json.loads(self._plans.unusableHandles()))
         except (OSError, Py4JError):
             return None
 

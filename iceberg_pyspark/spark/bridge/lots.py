@@ -113,17 +113,17 @@ def source_of(lot: str) -> str:
 def source_on_executors(lot: str) -> str:
     """What reads the deletes of a lot, as the body of a class that Spark has generated."""
     probe, classes = _ON_EXECUTORS[lot]
-    return _generated((*_OF_ALL_DELETES, *classes), f"new {probe}(references[0])")
+    return _generate((*_OF_ALL_DELETES, *classes), f"new {probe}(references[0])")
 
 
 @cache
 def source_of_threads() -> str:
     """What finds a task's probe again, by a short text."""
-    source = _generated(_OF_THREADS, "IcebergPyThreadProbe.of(references)")
+    source = _generate(_OF_THREADS, "IcebergPyThreadProbe.of(references)")
     return re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
 
 
-def _generated(classes: Sequence[str], name: str) -> str:
+def _generate(classes: Sequence[str], name: str) -> str:
     """Classes as the body of one that Spark has generated, which makes an object."""
     files = [f for lot in _ON_EXECUTORS for f in _files(lot) if f.stem in classes]
     entry = f"\npublic Object generate(Object[] references) {{ return {name}; }}\n"

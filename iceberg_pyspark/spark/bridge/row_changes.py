@@ -37,16 +37,16 @@ class RowChangePlans:
 
     def statement(self, plan: Any) -> tuple[AnalysedStatement, Any]:
         """A DELETE, UPDATE or MERGE of Spark's, and the expressions that it has by number."""
-        described = self._rows.statement(plan)
-        return msgspec.json.decode(described.described(), type=AnalysedStatement), described
+        statement = self._rows.statement(plan)
+        return msgspec.json.decode(statement.description(), type=AnalysedStatement), statement
 
     def source_of(self, statement: Any) -> DataFrame:
         """The rows that a MERGE of Spark's reads."""
         return self._java.frame(statement.source(self._java.session))
 
-    def condition_of(self, filtered: DataFrame) -> Expression | None:
+    def condition_of(self, selection: DataFrame) -> Expression | None:
         """The condition of a DataFrame whose last step is a filter."""
-        text = self._rows.condition(filtered._jdf.queryExecution().analyzed())
+        text = self._rows.condition(selection._jdf.queryExecution().analyzed())
         if text is None:
             return None
         condition: Expression = msgspec.json.decode(text, type=Expression)
@@ -69,7 +69,7 @@ class RowChangePlans:
         """Values of a frame's rows by ids instead of names: a join keeps their meaning."""
         if not values:
             return []
-        bound = self._changes.resolved(
+        bound = self._changes.resolve(
             self._java.server, self._java.session, frame._jdf, to_json(values)
         )
         return [StatementExpression(bound, i).column() for i in range(len(values))]
@@ -83,26 +83,18 @@ class RowChangePlans:
         """
         if not values:
             return []
-        types = self._changes.storable(
-            self._java.server,
-            self._java.session,
-            frame._jdf,
-            rows._jdf,
-            None if source is None else source._jdf,
-            to_json(values),
-        )
+        types = self._changes.storable(*self._sides(frame, rows, source), to_json(values))
         return [(_parse_datatype_json_string(has), fits) for has, fits in json.loads(types)]
 
     def changed_rows(
-        self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, described: ChangedRows
+        self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, description: ChangedRows
     ) -> DataFrame:
         """The changes of a frame's rows, which are of the table's `rows` and those of a source."""
-        dataset = self._changes.changed(
-            self._java.server,
-            self._java.session,
-            frame._jdf,
-            rows._jdf,
-            None if source is None else source._jdf,
-            to_json(described),
-        )
+        dataset = self._changes.change(*self._sides(frame, rows, source), to_json(description))
         return self._java.frame(dataset)
+
+    def _sides(
+        self, frame: DataFrame, rows: DataFrame, source: DataFrame | None
+    ) -> tuple[Any, ...]:
+        of_source = None if source is None else source._jdf
+        return self._java.server, self._java.session, frame._jdf, rows._jdf, of_source

@@ -82,9 +82,9 @@ class Scans:
     def not_in_bitmaps(self, plan: Any, bitmaps: bytes, wide: bool) -> Any:
         """The condition that a plan's row is in no bitmap of its file."""
         digest = hashlib.sha256(bitmaps).hexdigest()
-        cached = self._scans.liveRowsHeld(plan, digest, wide)
-        if cached is not None:
-            return cached
+        probe = self._scans.cachedLiveRows(plan, digest, wide)
+        if probe is not None:
+            return probe
         return self._scans.liveRows(self._java.session, plan, digest, bitmaps, wide)
 
     def not_in_vectors(self, plan: Any, places: VectorPlaces) -> Any:

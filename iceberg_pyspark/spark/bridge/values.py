@@ -32,7 +32,7 @@ class StatementExpression:
     number: int
 
     def column(self) -> Column:
-        """The same as a column; a call of the JVM."""
+        """The value as a column; a call of the JVM."""
         return Column(self.expressions.column(self.number))
 
 

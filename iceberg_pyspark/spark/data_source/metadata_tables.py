@@ -35,13 +35,13 @@ class MetadataTableReadJob:
 
     table: TableOptions
     read: ReadOptions
-    loaded: LoadedTable
+    loaded_table: LoadedTable
     name: str
 
     @property
-    def pinned(self) -> PinnedTable:
+    def pinned_table(self) -> PinnedTable:
         """What makes the next step see the same."""
-        return PinnedTable.of(self.loaded, self.name)
+        return PinnedTable.of(self.loaded_table, self.name)
 
     def schema(self) -> StructType:
         """The schema of what will be read."""
@@ -56,8 +56,8 @@ class MetadataTableReadJob:
 
     def _open(self) -> MetadataTable:
         table = metadata_table(
-            self.loaded,
-            table_io(self.loaded),
+            self.loaded_table,
+            table_io(self.loaded_table),
             self.name,
             selector=self.read.selector,
         )
@@ -101,7 +101,7 @@ class MetadataTableSourceReader(DataSourceReader):
 
     def __init__(self, table: MetadataTable) -> None:
         self._table: MetadataTable | None = table
-        self._read = ReadTasks(reader=table.reader, io=table.io, wanted=table.schema)
+        self._read = ReadTasks(reader=table.reader, io=table.io, projection=table.schema)
 
     def __getstate__(self) -> dict[str, Any]:
         # executors need no metadata
@@ -124,24 +124,26 @@ class ReadTasks:
 
     reader: MetadataTableReader
     io: FileIO = field(repr=False)
-    wanted: Schema
+    projection: Schema
 
     def rows(self, task: Any) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
-        to_spark = compile_to_spark(self.wanted)
-        for batch in self.reader.read(self.io, task, self.wanted):
+        to_spark = compile_to_spark(self.projection)
+        for batch in self.reader.read(self.io, task, self.projection):
             yield to_spark(batch)
 
 
-def metadata_table_frame(bridge: Bridge, table: MetadataTable, wanted: StructType) -> DataFrame:
-    """The wanted columns of a metadata table as a DataFrame; with none wanted, of any one."""
-    projection = project_like(table.schema, wanted)
+def metadata_table_frame(
+    bridge: Bridge, table: MetadataTable, required_schema: StructType
+) -> DataFrame:
+    """The required columns of a metadata table as a DataFrame; any one where none is required."""
+    projection = project_like(table.schema, required_schema)
     if not projection.fields:
         # rows without a column could not be counted
         projection = replace(projection, fields=table.schema.fields[:1])
     schema = to_spark_schema(projection)
     tasks = table.plan()
-    read = ReadTasks(reader=table.reader, io=table.io, wanted=projection)
+    read = ReadTasks(reader=table.reader, io=table.io, projection=projection)
     if isinstance(table.reader, KnownRows):
         batches = [batch for task in tasks for batch in read.rows(task)]
         if batches:

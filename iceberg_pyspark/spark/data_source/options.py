@@ -16,7 +16,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.option_values import (
     flag_option,
     list_items,
-    lowered,
+    lower_names,
     number_option,
     refuse_unknown,
 )
@@ -35,9 +35,9 @@ from iceberg_pyspark.spec.properties import (
 )
 from iceberg_pyspark.spec.property_types import INT_MAX
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, timestamp_ms_of
 
-STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "io.", "fsspec.")
 COMMON = frozenset({"path", "paths", "catalog", "table", "native", *LOCATION_OPTIONS})
 """Options of reads and writes."""
 
@@ -104,7 +104,7 @@ class ReadOptions:
 
 def parse_table_options(options: Mapping[str, str]) -> TableOptions:
     """The table and its catalog; raises `InvalidRequestError` if no table is named."""
-    values = lowered(options)
+    values = lower_names(options)
     table = values.get("path") or values.get("table")
     if values.get("paths"):
         raise InvalidRequestError(
@@ -134,7 +134,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     """Read options; raises `InvalidRequestError` on an unknown name or a value that does not
     parse.
     """
-    values = lowered(options)
+    values = lower_names(options)
     _refuse_unknown(values, "unknown read option", _ALL_OF_READS, (), also=_WRITE)
     for flag in _FLAGS_OF_NATIVE_SCANS:
         flag.of(values)
@@ -171,7 +171,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     """Write options; raises `InvalidRequestError` on an unknown name or a value that does not
     parse.
     """
-    values = lowered(options)
+    values = lower_names(options)
     for name in sorted(_CHOOSING_ROWS & values.keys()):
         raise InvalidRequestError(
             f"option '{name}' chooses what is read, and a write takes whole tables; leave it out, "
@@ -186,7 +186,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
 def _refuse_unknown(
     values: Mapping[str, str],
     problem: str,
-    known: frozenset[str],
+    accepted_names: frozenset[str],
     prefixes: tuple[str, ...],
     *,
     also: frozenset[str],
@@ -194,7 +194,7 @@ def _refuse_unknown(
     refuse_unknown(
         values,
         problem,
-        known | COMMON,
+        accepted_names | COMMON,
         ("catalog.", *prefixes),
         silent=also,
         silent_prefixes=(*STORAGE_PREFIXES, *PREFIXES["portable"]),

@@ -22,17 +22,17 @@ class PinnedTable:
     """Which of the table's metadata tables is read; None for the table itself."""
 
     @classmethod
-    def of(cls, loaded: LoadedTable, metadata_table: str | None = None) -> PinnedTable:
+    def of(cls, loaded_table: LoadedTable, metadata_table: str | None = None) -> PinnedTable:
         """What makes the next step see the same."""
         return cls(
-            loaded.identifier.namespace,
-            loaded.identifier.name,
-            loaded.metadata_location,
-            dict(loaded.config),
+            loaded_table.identifier.namespace,
+            loaded_table.identifier.name,
+            loaded_table.metadata_location,
+            dict(loaded_table.config),
             metadata_table,
         )
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> PinnedTable:
-        """The same again from `dataclasses.asdict` as JSON."""
+        """The pinned table that `dataclasses.asdict` gave as JSON."""
         return cls(**{**state, "namespace": tuple(state["namespace"])})

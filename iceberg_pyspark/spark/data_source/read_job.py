@@ -38,12 +38,12 @@ class ReadJob:
 
     table: TableOptions
     read: ReadOptions
-    loaded: LoadedTable
+    loaded_table: LoadedTable
 
     @property
-    def pinned(self) -> PinnedTable:
+    def pinned_table(self) -> PinnedTable:
         """What makes the next step see the same."""
-        return PinnedTable.of(self.loaded)
+        return PinnedTable.of(self.loaded_table)
 
     def schema(self) -> StructType:
         """The schema of what will be read."""
@@ -53,30 +53,31 @@ class ReadJob:
         """A reader; with a user-given schema, of just its columns."""
         scan = self._scan()
         if to_spark_schema(scan.context.projection) != schema:
-            scan = self._projecting(schema)
+            scan = self._scan_with_hidden(schema)
         return IcebergReader(scan)
 
-    def scan_of(self, wanted: StructType) -> TableScan:
+    def scan_of(self, required_schema: StructType) -> TableScan:
         """A scan of some of the columns that `schema()` or a user-given schema has."""
         whole = self._scan().context.projection
-        fields = [whole.as_struct.field_named(f.name) for f in wanted.fields]
+        fields = [whole.as_struct.field_named(f.name) for f in required_schema.fields]
         if all(
-            f is not None and _is_as(f, want) for f, want in zip(fields, wanted.fields, strict=True)
+            f is not None and _is_as(f, required)
+            for f, required in zip(fields, required_schema.fields, strict=True)
         ):
-            projected = Schema(fields=tuple(f for f in fields if f), schema_id=whole.schema_id)
-            return self._scan(lambda _: projected)
-        return self._projecting(wanted)
+            projection = Schema(fields=tuple(f for f in fields if f), schema_id=whole.schema_id)
+            return self._scan(lambda _: projection)
+        return self._scan_with_hidden(required_schema)
 
-    def _projecting(self, wanted: StructType) -> TableScan:
+    def _scan_with_hidden(self, required_schema: StructType) -> TableScan:
         """A scan of columns of the table, hidden ones too."""
-        metadata = self.loaded.metadata
-        return self._scan(lambda schema: project_with_hidden(schema, wanted, metadata))
+        metadata = self.loaded_table.metadata
+        return self._scan(lambda schema: project_with_hidden(schema, required_schema, metadata))
 
     def _scan(self, projection: Callable[[Schema], Schema] | None = None) -> TableScan:
         return scan_table(
             self.table.table,
-            self.loaded.metadata,
-            table_io(self.loaded),
+            self.loaded_table.metadata,
+            table_io(self.loaded_table),
             selector=self.read.selector,
             columns=self.read.columns,
             projection=projection,
@@ -86,30 +87,32 @@ class ReadJob:
         )
 
 
-def _is_as(field: NestedField, wanted: StructField) -> bool:
+def _is_as(field: NestedField, required: StructField) -> bool:
     """Whether Spark asks for the field as it is."""
     (own,) = to_spark_schema(Schema(fields=(field,))).fields
-    return own.dataType == wanted.dataType and own.nullable == wanted.nullable
+    return own.dataType == required.dataType and own.nullable == required.nullable
 
 
 def open_read_job(
-    options: Mapping[str, str], pinned: PinnedTable | None = None
+    options: Mapping[str, str], pinned_table: PinnedTable | None = None
 ) -> ReadJob | MetadataTableReadJob:
     """Load the table that options name, or, where an earlier step pinned it, that state of it."""
     table = parse_table_options(options)
     read = parse_read_options(options)
-    if pinned is not None:
-        loaded, metadata_name = _load_pinned(pinned), pinned.metadata_table
+    if pinned_table is not None:
+        loaded_table, metadata_name = _load_pinned(pinned_table), pinned_table.metadata_table
     else:
-        loaded, metadata_name = _load(table)
+        loaded_table, metadata_name = _load(table)
     if metadata_name is not None:
         # the modules of metadata tables are as many as those of all other reads
         from iceberg_pyspark.spark.data_source.metadata_tables import (  # noqa: PLC0415
             MetadataTableReadJob,
         )
 
-        return MetadataTableReadJob(table=table, read=read, loaded=loaded, name=metadata_name)
-    return ReadJob(table=table, read=read, loaded=loaded)
+        return MetadataTableReadJob(
+            table=table, read=read, loaded_table=loaded_table, name=metadata_name
+        )
+    return ReadJob(table=table, read=read, loaded_table=loaded_table)
 
 
 def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:
@@ -120,18 +123,18 @@ def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:
     except (NoSuchTableError, NoSuchNamespaceError):
         from iceberg_pyspark.table.metadata_tables.by_name import table_of_metadata_table  # noqa: PLC0415
 
-        named = table_of_metadata_table(identifier)
-        if named is None:
+        owner_and_name = table_of_metadata_table(identifier)
+        if owner_and_name is None:
             raise
-        owner, metadata_name = named
+        owner, metadata_name = owner_and_name
         return load_table(catalog, owner, table), metadata_name
 
 
-def _load_pinned(pinned: PinnedTable) -> LoadedTable:
-    location = pinned.metadata_location
+def _load_pinned(pinned_table: PinnedTable) -> LoadedTable:
+    location = pinned_table.metadata_location
     return LoadedTable(
-        identifier=TableIdentifier(namespace=pinned.namespace, name=pinned.name),
-        metadata=read_table_metadata(open_storage(location, pinned.config), location),
+        identifier=TableIdentifier(namespace=pinned_table.namespace, name=pinned_table.name),
+        metadata=read_table_metadata(open_storage(location, pinned_table.config), location),
         metadata_location=location,
-        config=pinned.config,
+        config=pinned_table.config,
     )

@@ -44,7 +44,7 @@ class IcebergDataSource(DataSource):
     or in the environment) or a path (`/warehouse/db/events`). Options: docs/reference.
     """
 
-    _pinned: PinnedTable | None = None
+    _pinned_table: PinnedTable | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -53,15 +53,15 @@ class IcebergDataSource(DataSource):
 
     def __getstate__(self) -> str:
         """Options and pinned state as one text: what the bridge can read without unpickling."""
-        pinned = None if self._pinned is None else asdict(self._pinned)
-        return MARK + json.dumps({"options": dict(self.options), "pinned": pinned})
+        pinned_table = None if self._pinned_table is None else asdict(self._pinned_table)
+        return MARK + json.dumps({"options": dict(self.options), "pinned": pinned_table})
 
     def __setstate__(self, state: str) -> None:
         """Be as the object was that gave the state."""
         parts = json.loads(state.removeprefix(MARK))
         self.options = CaseInsensitiveDict(parts["options"])
-        pinned = parts["pinned"]
-        self._pinned = None if pinned is None else PinnedTable.from_json(pinned)
+        pinned_table = parts["pinned"]
+        self._pinned_table = None if pinned_table is None else PinnedTable.from_json(pinned_table)
 
     @classmethod
     def of_state(cls, state: str) -> IcebergDataSource:
@@ -74,7 +74,7 @@ class IcebergDataSource(DataSource):
         """The schema of what will be read; pins the snapshot."""
         with worker_step():
             job = self.read_job()
-            self._pinned = job.pinned
+            self._pinned_table = job.pinned_table
             return job.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -86,7 +86,7 @@ class IcebergDataSource(DataSource):
         """The read that the options describe, of the pinned snapshot if there is one."""
         from iceberg_pyspark.spark.data_source.read_job import open_read_job  # noqa: PLC0415
 
-        return open_read_job(self.options, self._pinned)
+        return open_read_job(self.options, self._pinned_table)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer for one job; the table is created by its commit if there is none."""

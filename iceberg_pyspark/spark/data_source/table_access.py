@@ -23,8 +23,8 @@ def find_table(options: TableOptions) -> tuple[Catalog, TableIdentifier]:
 
 def load_table(catalog: Catalog, identifier: TableIdentifier, options: TableOptions) -> LoadedTable:
     """The table's current metadata, its config completed by the storage options given."""
-    loaded = catalog.load_table(identifier)
-    return replace(loaded, config={**loaded.config, **options.storage_properties})
+    loaded_table = catalog.load_table(identifier)
+    return replace(loaded_table, config={**loaded_table.config, **options.storage_properties})
 
 
 def open_table(name: str, options: Mapping[str, str]) -> Table:

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from iceberg_pyspark.arrow.write.cast_to_table_schema import check_write_schema
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import (
     ConcurrentChangeError,
     InvalidRequestError,
@@ -54,21 +55,20 @@ def prepare_write(
     catalog, identifier = find_table(table)
     new_table = None
     try:
-        loaded = load_table(catalog, identifier, table)
-        _check_layout_asked_for(options, loaded.metadata, table.table)
+        loaded_table = load_table(catalog, identifier, table)
+        _check_layout_asked_for(options, loaded_table.metadata, table.table)
     except NoSuchTableError:
         columns = from_spark_schema(frame, all_optional=True)
-        planned = planned_table(
-            catalog,
-            identifier,
-            columns,
+        new = NewTable(
+            schema=columns,
             spec=parse_partitioning(options.partitioned_by, columns),
             location=options.location,
             properties=new_table_properties(catalog.properties, options.table_properties),
         )
+        planned = planned_table(catalog, identifier, new)
         new_table = planned.metadata
-        loaded = replace(planned, config={**planned.config, **table.storage_properties})
-    metadata = loaded.metadata
+        loaded_table = replace(planned, config={**planned.config, **table.storage_properties})
+    metadata = loaded_table.metadata
     settings = resolve_settings(options, {}, metadata.properties)
     snapshot_to_build_on(metadata, settings.branch)
     schema = metadata.current_schema
@@ -88,7 +88,7 @@ def prepare_write(
             overrides=settings.properties,
             case_sensitive=False,
         ),
-        io=table_io(loaded, catalog),
+        io=table_io(loaded_table, catalog),
         overwrite=_overwrite_mode(options, schema) if overwrite else None,
         table_uuid=metadata.table_uuid,
         new_table=new_table,
@@ -96,38 +96,48 @@ def prepare_write(
     )
 
 
-def commit_write(prepared: PreparedWrite, files: Sequence[DataFile]) -> None:
+def commit_write(prepared_write: PreparedWrite, files: Sequence[DataFile]) -> None:
     """Commit the files of all tasks; a refused commit leaves none of them."""
     # their names carry this job's id alone
-    with WrittenFiles(prepared.io, files) as written:
-        catalog, loaded = _table_to_commit_to(prepared)
-        action = write_action(loaded, files, prepared.overwrite, branch=prepared.options.branch)
-        commit_action(catalog, loaded, prepared.io, action, prepared.options, written=written)
+    with WrittenFiles(prepared_write.io, files) as written_files:
+        catalog, loaded_table = _table_to_commit_to(prepared_write)
+        action = write_action(
+            loaded_table, files, prepared_write.overwrite, branch=prepared_write.options.branch
+        )
+        commit_action(
+            catalog,
+            loaded_table,
+            prepared_write.io,
+            action,
+            prepared_write.options,
+            written_files=written_files,
+        )
 
 
-def _table_to_commit_to(prepared: PreparedWrite) -> tuple[Catalog, LoadedTable]:
+def _table_to_commit_to(prepared_write: PreparedWrite) -> tuple[Catalog, LoadedTable]:
     """The table the files were written for, created now if this job is its first."""
-    catalog, identifier = find_table(prepared.table)
-    if prepared.new_table is None:
-        loaded = load_table(catalog, identifier, prepared.table)
+    catalog, identifier = find_table(prepared_write.table)
+    if prepared_write.new_table is None:
+        loaded_table = load_table(catalog, identifier, prepared_write.table)
         # a table of version 1 may have had none yet
-        if prepared.table_uuid not in (None, loaded.metadata.table_uuid):
+        if prepared_write.table_uuid not in (None, loaded_table.metadata.table_uuid):
             raise ConcurrentChangeError(
-                f"table {prepared.table.table} was dropped and created anew while this job "
+                f"table {prepared_write.table.table} was dropped and created anew while this job "
                 "ran; run the job again to write into the new table"
             )
-        return catalog, loaded
+        return catalog, loaded_table
     try:
         create_namespace_if_absent(catalog, identifier.namespace)
-        return catalog, catalog.create_table(identifier, prepared.new_table)
+        return catalog, catalog.create_table(identifier, prepared_write.new_table)
     except TableAlreadyExistsError:
-        loaded = load_table(catalog, identifier, prepared.table)
-    if not takes_files_of(loaded.metadata, prepared.new_table):
+        loaded_table = load_table(catalog, identifier, prepared_write.table)
+    if not takes_files_of(loaded_table.metadata, prepared_write.new_table):
         raise ConcurrentChangeError(
-            f"table {prepared.table.table} was created by another writer while this job ran, with "
-            "another schema, partitioning or location; run the job again to write into that table"
+            f"table {prepared_write.table.table} was created by another writer while this job "
+            "ran, with another schema, partitioning or location; run the job again to write into "
+            "that table"
         )
-    return catalog, loaded
+    return catalog, loaded_table
 
 
 def _overwrite_mode(options: WriteOptions, schema: Schema) -> OverwriteMode:
@@ -152,8 +162,8 @@ def _check_layout_asked_for(options: WriteOptions, metadata: TableMetadata, tabl
     if [(f.source_ids, str(f.transform)) for f in spec.fields] != [
         (f.source_ids, str(f.transform)) for f in has.fields
     ]:
-        shown = ", ".join(f"{f.transform} of {f.name}" for f in has.fields) or "nothing"
+        partitioning = ", ".join(f"{f.transform} of {f.name}" for f in has.fields) or "nothing"
         raise InvalidRequestError(
-            f"table {table} exists and is partitioned by {shown}, not by "
+            f"table {table} exists and is partitioned by {partitioning}, not by "
             f"{', '.join(options.partitioned_by)}; leave the option partitioned-by out"
         )

@@ -35,8 +35,8 @@ class WrittenFiles(WriterCommitMessage):
 class IcebergWriter(DataSourceArrowWriter):
     """One write job."""
 
-    def __init__(self, prepared: PreparedWrite) -> None:
-        self._prepared = prepared
+    def __init__(self, prepared_write: PreparedWrite) -> None:
+        self._prepared = prepared_write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task, on an executor; a failure leaves none of its files."""

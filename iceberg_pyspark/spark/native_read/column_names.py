@@ -21,12 +21,11 @@ from iceberg_pyspark.spec.types import (
     DecimalType,
     DoubleType,
     FloatType,
-    ListType,
-    MapType,
     NestedField,
     StructType,
     Type,
     walk_fields,
+    with_children,
 )
 from iceberg_pyspark.sql_text.names import quoted
 
@@ -98,23 +97,10 @@ def _names(f: NestedField, above: str) -> Iterator[tuple[str, int]]:
 
 def with_hidden_names(type_: Type) -> Type:
     """The type with names that no file has in all its structs."""
-    match type_:
-        case StructType(fields=fields):
-            return StructType(
-                tuple(
-                    replace(f, name=hidden_name(f.field_id), type=with_hidden_names(f.type))
-                    for f in fields
-                )
-            )
-        case ListType():
-            return replace(type_, element_type=with_hidden_names(type_.element_type))
-        case MapType():
-            return replace(
-                type_,
-                key_type=with_hidden_names(type_.key_type),
-                value_type=with_hidden_names(type_.value_type),
-            )
-    return type_
+    return with_children(
+        type_,
+        lambda f: replace(f, name=hidden_name(f.field_id), type=with_hidden_names(f.type)),
+    )
 
 
 def type_text(type_: spark_types.DataType) -> str:

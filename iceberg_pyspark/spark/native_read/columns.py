@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.calls import SelectedColumn
+from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spark.native_read.column_names import (
     hidden_name,
     nested_name_reused,
@@ -30,6 +31,7 @@ from iceberg_pyspark.spark.native_read.misread_orc import (
     why_not_by_name,
 )
 from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import (
     DELETED,
@@ -40,27 +42,6 @@ from iceberg_pyspark.spec.metadata_columns import (
     SPEC_ID,
 )
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    Type,
-    VariantType,
-    walk_fields,
-)
 from iceberg_pyspark.spec.values import value_to_json
 from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.table.reading.scan import TableScan
@@ -78,18 +59,11 @@ ROW_INDEX = "_tmp_metadata_row_index"
 number; `_metadata.row_index` is the same column in a struct, which costs an object per row."""
 
 _NATIVE_TYPES = (
-    BooleanType,
-    IntegerType,
-    LongType,
-    FloatType,
-    DoubleType,
-    DecimalType,
-    DateType,
-    TimestampType,
-    TimestamptzType,
-    StringType,
-    BinaryType,
-    VariantType,
+    *COMPARED_TYPES,
+    types.FloatType,
+    types.DoubleType,
+    types.BinaryType,
+    types.VariantType,
 )
 
 
@@ -98,7 +72,7 @@ class ConstantColumn:
     """A column of which each file holds one value, that of an identity partition field."""
 
     field_id: int
-    type: Type
+    type: types.Type
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,11 +222,11 @@ def alias_column(column: str, name: str) -> SelectedColumn:
     return SelectedColumn(name=name, value=quoted(column), column=column)
 
 
-def further_columns(scan: TableScan, ids: Collection[int]) -> dict[int, NestedField] | None:
+def further_columns(scan: TableScan, ids: Collection[int]) -> dict[int, types.NestedField] | None:
     """The fields with those ids as the newest schema types them, nothing required of old files."""
     selected, *others = scan.context.schemas
     schemas = (selected, *sorted(others, key=lambda s: s.schema_id, reverse=True))
-    columns: dict[int, NestedField] = {}
+    columns: dict[int, types.NestedField] = {}
     for field_id in ids:
         fields = (s.as_struct.field(field_id) for s in schemas)
         f = next((f for f in fields if f is not None), None)
@@ -273,7 +247,7 @@ _METADATA_IDS = {
 }
 
 
-def _why_portable(scan: TableScan, fields: Collection[NestedField]) -> str | None:
+def _why_portable(scan: TableScan, fields: Collection[types.NestedField]) -> str | None:
     if scan.context.name_mapping is not None:
         return "it has a name mapping, so files may lack field ids"
     reason = why_not_constant(fields, scan.context.specs.values())
@@ -284,41 +258,43 @@ def _why_portable(scan: TableScan, fields: Collection[NestedField]) -> str | Non
             continue
         if f.field_id > 2147483447:
             return f"metadata column {f.name}"
-        for inner in (f, *walk_fields(f.type)):
-            if isinstance(inner.type, PrimitiveType) and not isinstance(inner.type, _NATIVE_TYPES):
+        for inner in (f, *types.walk_fields(f.type)):
+            if isinstance(inner.type, types.PrimitiveType) and not isinstance(
+                inner.type, _NATIVE_TYPES
+            ):
                 return f"column {f.name} holds {inner.type}"
             if inner is not f and inner.initial_default is not None:
                 return f"column {f.name} has an initial default inside"
-            if not _only_widened(inner, scan.context.schemas):
+            if not _is_only_widened(inner, scan.context.schemas):
                 return f"column {f.name} was promoted in a way Spark does not read"
         if f.initial_default is not None and isinstance(
-            f.type, BinaryType | StructType | ListType | MapType
+            f.type, types.BinaryType | types.StructType | types.ListType | types.MapType
         ):
             return f"column {f.name} has an initial default of type {f.type}"
     return None
 
 
-def _only_widened(f: NestedField, schemas: tuple[Schema, ...]) -> bool:
+def _is_only_widened(f: types.NestedField, schemas: tuple[Schema, ...]) -> bool:
     """Whether Spark's reader widens every older type of the field."""
     for schema in schemas:
         older = schema.field_by_id.get(f.field_id)
-        if older is None or older.type == f.type or not isinstance(f.type, PrimitiveType):
+        if older is None or older.type == f.type or not isinstance(f.type, types.PrimitiveType):
             continue
         widened = (
-            (isinstance(older.type, IntegerType) and isinstance(f.type, LongType))
-            or (isinstance(older.type, FloatType) and isinstance(f.type, DoubleType))
-            or (isinstance(older.type, DecimalType) and isinstance(f.type, DecimalType))
+            (isinstance(older.type, types.IntegerType) and isinstance(f.type, types.LongType))
+            or (isinstance(older.type, types.FloatType) and isinstance(f.type, types.DoubleType))
+            or (isinstance(older.type, types.DecimalType) and isinstance(f.type, types.DecimalType))
         )
         if not widened:
             return False
     return True
 
 
-def _read_name(f: NestedField, scan: TableScan) -> str:
+def _read_name(f: types.NestedField, scan: TableScan) -> str:
     return hidden_name(f.field_id) if pruning_by_name_unsafe(f, scan.metadata) else f.name
 
 
-def _read_field(f: NestedField, name: str) -> spark_types.StructField:
+def _read_field(f: types.NestedField, name: str) -> spark_types.StructField:
     """The field as Spark's reader wants it: ids in the metadata at every level."""
     metadata: dict[str, Any] = {"parquet.field.id": f.field_id}
     if f.initial_default is not None:
@@ -327,44 +303,44 @@ def _read_field(f: NestedField, name: str) -> spark_types.StructField:
     return spark_types.StructField(name, _read_type(f.type, f.name), f.optional, metadata)
 
 
-def _read_type(type_: Type, path: str) -> spark_types.DataType:
+def _read_type(type_: types.Type, path: str) -> spark_types.DataType:
     match type_:
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             return spark_types.StructType([_read_field(c, c.name) for c in fields])
-        case ListType():
+        case types.ListType():
             return spark_types.ArrayType(
                 _read_type(type_.element_type, path), not type_.element_required
             )
-        case MapType():
+        case types.MapType():
             return spark_types.MapType(
                 _read_type(type_.key_type, path),
                 _read_type(type_.value_type, path),
                 not type_.value_required,
             )
-    leaf = Schema(fields=(NestedField(field_id=1, name=path, type=type_),))
+    leaf = Schema(fields=(types.NestedField(field_id=1, name=path, type=type_),))
     return to_spark_schema(leaf).fields[0].dataType
 
 
-def sql_literal(type_: Type, value: Any) -> str:
+def sql_literal(type_: types.Type, value: Any) -> str:
     """A value of a native type in SQL."""
     text = value_to_json(type_, value)
     match type_:
-        case BooleanType():
+        case types.BooleanType():
             return "true" if value else "false"
-        case StringType():
+        case types.StringType():
             return text_literal(str(text))
-        case DateType():
+        case types.DateType():
             return f"DATE '{text}'"
-        case TimestamptzType():
+        case types.TimestamptzType():
             return f"TIMESTAMP '{text}'"
-        case TimestampType():
+        case types.TimestampType():
             return f"TIMESTAMP_NTZ '{text}'"
-        case DecimalType(precision=precision, scale=scale):
+        case types.DecimalType(precision=precision, scale=scale):
             return f"CAST('{text}' AS DECIMAL({precision}, {scale}))"
-        case FloatType() | DoubleType():
-            kind = "FLOAT" if isinstance(type_, FloatType) else "DOUBLE"
+        case types.FloatType() | types.DoubleType():
+            kind = "FLOAT" if isinstance(type_, types.FloatType) else "DOUBLE"
             return f"CAST('{text}' AS {kind})"
-        case LongType():
+        case types.LongType():
             return f"{text}L"
         case _:
             return str(text)

@@ -11,30 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.partitioning import PartitionSpec, identity_source_ids
-from iceberg_pyspark.spec.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    walk_fields,
-)
 
-CONSTANT_TYPES = (
-    BooleanType,
-    IntegerType,
-    LongType,
-    DecimalType,
-    DateType,
-    TimestampType,
-    TimestamptzType,
-    StringType,
-)
+CONSTANT_TYPES = COMPARED_TYPES
 
 
 def constant_name(field_id: int) -> str:
@@ -42,13 +23,15 @@ def constant_name(field_id: int) -> str:
     return f"__ice_id_{field_id}"
 
 
-def why_not_constant(fields: Iterable[NestedField], specs: Iterable[PartitionSpec]) -> str | None:
+def why_not_constant(
+    fields: Iterable[types.NestedField], specs: Iterable[PartitionSpec]
+) -> str | None:
     """Why files may lack values of the fields that cannot be constants for Spark."""
-    partitioned = {i for spec in specs for i in identity_source_ids(spec)}
+    partition_source_ids = {i for spec in specs for i in identity_source_ids(spec)}
     for f in fields:
-        if f.field_id in partitioned and not isinstance(f.type, CONSTANT_TYPES):
+        if f.field_id in partition_source_ids and not isinstance(f.type, CONSTANT_TYPES):
             return f"it is partitioned by {f.name} of type {f.type}"
-        if any(inner.field_id in partitioned for inner in walk_fields(f.type)):
+        if any(inner.field_id in partition_source_ids for inner in types.walk_fields(f.type)):
             return f"it is partitioned by a field of column {f.name}"
     return None
 

@@ -72,7 +72,7 @@ class PartitionOrdinals:
 
 
 def equality_deletes(task: ScanTask) -> list[DeleteFileRef]:
-    """Those of a task's deletes that compare values."""
+    """The deletes of a task that compare values."""
     return [d for d in task.deletes if d.content is FileContent.EQUALITY_DELETES]
 
 
@@ -167,28 +167,26 @@ def kept_name(field_id: int) -> str:
     return f"__ice_key_{field_id}"
 
 
-def anti_join(spark: SparkSession, rows: DataFrame, deleted: DeletedKeys) -> DataFrame:
+def anti_join(spark: SparkSession, rows: DataFrame, keys: DeletedKeys) -> DataFrame:
     """The anti-join of rows with deleted keys; rows have `kept_name` columns."""
-    table = deleted.keys
-    shipped = [spark_types.StructField(_DELETED_SEQUENCE_NUMBER, spark_types.LongType())]
+    table = keys.keys
+    key_fields = [spark_types.StructField(_DELETED_SEQUENCE_NUMBER, spark_types.LongType())]
     if _DELETED_PARTITION in table.column_names:
-        shipped.append(spark_types.StructField(_DELETED_PARTITION, spark_types.IntegerType()))
-    ids = [f.field_id for f in deleted.schema.fields]
-    types = to_spark_schema(deleted.schema)
-    shipped += [
+        key_fields.append(spark_types.StructField(_DELETED_PARTITION, spark_types.IntegerType()))
+    ids = [f.field_id for f in keys.schema.fields]
+    types = to_spark_schema(keys.schema)
+    key_fields += [
         spark_types.StructField(deleted_name(i), f.dataType)
         for i, f in zip(ids, types.fields, strict=True)
     ]
-    schema = spark_types.StructType(shipped)
-    keys = spark.createDataFrame(table.select([f.name for f in shipped]), schema)
-    condition = reduce(Column.__and__, _matching(deleted, ids))
-    return rows.join(keys, condition, "left_anti")
+    schema = spark_types.StructType(key_fields)
+    frame = spark.createDataFrame(table.select([f.name for f in key_fields]), schema)
+    condition = reduce(Column.__and__, _matching(keys, ids))
+    return rows.join(frame, condition, "left_anti")
 
 
-def _matching(deleted: DeletedKeys, ids: Sequence[int]) -> Iterator[Column]:
-    nulls: Mapping[str, int] = {
-        name: deleted.keys[name].null_count for name in deleted.keys.column_names
-    }
+def _matching(keys: DeletedKeys, ids: Sequence[int]) -> Iterator[Column]:
+    nulls: Mapping[str, int] = {name: keys.keys[name].null_count for name in keys.keys.column_names}
     for i in ids:
         row_value, deleted_value = sql.col(kept_name(i)), sql.col(deleted_name(i))
         yield (
@@ -196,7 +194,7 @@ def _matching(deleted: DeletedKeys, ids: Sequence[int]) -> Iterator[Column]:
             if nulls[deleted_name(i)]
             else row_value == deleted_value
         )
-    if deleted.scoped:
+    if keys.scoped:
         yield sql.col(PARTITION_ORDINAL) == sql.col(_DELETED_PARTITION)
-    if not deleted.any_age:
+    if not keys.any_age:
         yield sql.col(DATA_SEQUENCE_NUMBER) < sql.col(_DELETED_SEQUENCE_NUMBER)

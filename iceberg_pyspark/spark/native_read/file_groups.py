@@ -23,10 +23,7 @@ from iceberg_pyspark.spark.native_read.deletion_vectors import large_vectors
 from iceberg_pyspark.spark.native_read.equality_deletes import equality_deletes
 from iceberg_pyspark.spark.native_read.misread_files import misread_files
 from iceberg_pyspark.spark.native_read.misread_orc import files_with_old_dates
-from iceberg_pyspark.spark.native_read.position_delete_files import (
-    PositionDeletes,
-    large_positions,
-)
+from iceberg_pyspark.spark.native_read.position_delete_files import PositionDeletes, large_positions
 from iceberg_pyspark.spark.native_read.position_deletes import bitmap_bytes, read_bitmaps
 from iceberg_pyspark.spark.native_read.read_columns import ReadColumns
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
@@ -54,7 +51,7 @@ def group_files(
     scan: TableScan,
     storage: NativeStorage,
     columns: ReadColumns,
-    planned: Iterable[tuple[PlannedFiles, list[ScanTask]]],
+    planned_files: Iterable[tuple[PlannedFiles, list[ScanTask]]],
     *,
     marks_deleted: bool,
 ) -> FileGroups:
@@ -65,7 +62,7 @@ def group_files(
     groups = FileGroups()
     with_deletes: list[ScanTask] = []
     size = 0
-    for files, tasks in planned:
+    for files, tasks in planned_files:
         misread = misread_files(scan.io, files.entries)
         misread |= files_with_old_dates(files.entries, columns.bounded_dates)
         for task in tasks:
@@ -100,20 +97,20 @@ def _group_by_deletes(
     bitmaps = read_bitmaps(scan.io, read_here, scan.context.table, scan.context.verify_checksums)
     size = 0
     for task in tasks:
-        deleted = read_by_executors.get(task.file_path)
-        if deleted is None:
+        deleted_rows = read_by_executors.get(task.file_path)
+        if deleted_rows is None:
             if size <= position_deletes.MAX_TOTAL_BYTES:
-                _, deleted = next(bitmaps)
-                size += bitmap_bytes(deleted)
+                _, deleted_rows = next(bitmaps)
+                size += bitmap_bytes(deleted_rows)
             if size > position_deletes.MAX_TOTAL_BYTES:
                 groups.portable.append(task)
                 continue
         if equality_deletes(task):
-            groups.with_keys.append((task, deleted or BitMap64()))
-        elif deleted is None:
+            groups.with_keys.append((task, deleted_rows or BitMap64()))
+        elif deleted_rows is None:
             groups.plain.append(task)
         else:
-            groups.with_positions.append((task, deleted))
+            groups.with_positions.append((task, deleted_rows))
 
 
 def _read_by_executors(

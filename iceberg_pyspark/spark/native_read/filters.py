@@ -12,88 +12,56 @@ from collections.abc import Mapping
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
-from iceberg_pyspark.expressions.predicates import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BoundColumn,
-    BoundLiteral,
-    BoundSet,
-    BoundUnary,
-    Not,
-    Or,
-    Predicate,
-)
+from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.expressions.rewriting import not_bound
+from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spark.native_read.columns import sql_literal
-from iceberg_pyspark.spec.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.sql_text.names import quoted
 
-_EXACT_TYPES = (
-    BooleanType,
-    IntegerType,
-    LongType,
-    FloatType,
-    DoubleType,
-    DecimalType,
-    DateType,
-    TimestampType,
-    TimestamptzType,
-    StringType,
-)
+_EXACT_TYPES = (*COMPARED_TYPES, types.FloatType, types.DoubleType)
 _DAYS = range(-719_162, 2_932_897)
 """The years 1 to 9999, whose texts Spark and Iceberg write alike."""
 _MICROS = range(_DAYS.start * 86_400_000_000, _DAYS.stop * 86_400_000_000)
 
 
-def is_exact(predicate: Predicate) -> bool:
+def is_exact(predicate: predicates.Predicate) -> bool:
     """Whether `condition_of` has a condition that selects the very rows."""
     match predicate:
-        case AlwaysTrue() | AlwaysFalse():
+        case predicates.AlwaysTrue() | predicates.AlwaysFalse():
             return True
-        case And(left, right) | Or(left, right):
+        case predicates.And(left, right) | predicates.Or(left, right):
             return is_exact(left) and is_exact(right)
-        case Not(child):
+        case predicates.Not(child):
             return is_exact(child)
-        case BoundUnary(column=column):
+        case predicates.BoundUnary(column=column):
             return _is_native(column)
-        case BoundLiteral(column=column, literal=literal):
+        case predicates.BoundLiteral(column=column, literal=literal):
             return _is_native(column) and _is_near(column, literal)
-        case BoundSet(column=column, literals=literals):
+        case predicates.BoundSet(column=column, literals=literals):
             return _is_native(column) and all(_is_near(column, v) for v in literals)
         case _:
             raise not_bound(predicate)
 
 
-def condition_of(predicate: Predicate, names: Mapping[int, str]) -> Column:
+def condition_of(predicate: predicates.Predicate, names: Mapping[int, str]) -> Column:
     """The condition, with columns called as `names` says by field id."""
     match predicate:
-        case AlwaysTrue():
+        case predicates.AlwaysTrue():
             return sql.lit(True)
-        case AlwaysFalse():
+        case predicates.AlwaysFalse():
             return sql.lit(False)
-        case And(left, right):
+        case predicates.And(left, right):
             return condition_of(left, names) & condition_of(right, names)
-        case Or(left, right):
+        case predicates.Or(left, right):
             return condition_of(left, names) | condition_of(right, names)
-        case Not(child):
+        case predicates.Not(child):
             return ~condition_of(child, names)
-        case BoundUnary():
+        case predicates.BoundUnary():
             return _test(predicate, _column(predicate.column, names))
-        case BoundLiteral():
+        case predicates.BoundLiteral():
             return _comparison(predicate, _column(predicate.column, names))
-        case BoundSet():
+        case predicates.BoundSet():
             is_in = _column(predicate.column, names).isin(
                 [_literal(predicate.column, v) for v in predicate.literals]
             )
@@ -102,30 +70,30 @@ def condition_of(predicate: Predicate, names: Mapping[int, str]) -> Column:
             raise not_bound(predicate)
 
 
-def _is_native(column: BoundColumn) -> bool:
+def _is_native(column: predicates.BoundColumn) -> bool:
     return isinstance(column.type, _EXACT_TYPES)
 
 
-def _is_near(column: BoundColumn, value: object) -> bool:
-    if isinstance(column.type, TimestampType | TimestamptzType):
+def _is_near(column: predicates.BoundColumn, value: object) -> bool:
+    if isinstance(column.type, types.TimestampType | types.TimestamptzType):
         return value in _MICROS
-    if isinstance(column.type, DateType):
+    if isinstance(column.type, types.DateType):
         return value in _DAYS
     return True
 
 
-def _column(column: BoundColumn, names: Mapping[int, str]) -> Column:
+def _column(column: predicates.BoundColumn, names: Mapping[int, str]) -> Column:
     return sql.col(quoted(names[column.field_id]))
 
 
-def _literal(column: BoundColumn, value: object) -> Column:
-    if isinstance(column.type, StringType):
+def _literal(column: predicates.BoundColumn, value: object) -> Column:
+    if isinstance(column.type, types.StringType):
         # a literal in SQL would depend on the session's settings for escapes
         return sql.lit(value)
     return sql.expr(sql_literal(column.type, value))
 
 
-def _test(leaf: BoundUnary, column: Column) -> Column:
+def _test(leaf: predicates.BoundUnary, column: Column) -> Column:
     match leaf.op:
         case "is_null":
             return column.isNull()
@@ -133,13 +101,13 @@ def _test(leaf: BoundUnary, column: Column) -> Column:
             return column.isNotNull()
     is_nan = (
         sql.isnan(column)
-        if isinstance(leaf.column.type, FloatType | DoubleType)
+        if isinstance(leaf.column.type, types.FloatType | types.DoubleType)
         else sql.lit(False)
     )
     return is_nan if leaf.op == "is_nan" else ~is_nan
 
 
-def _comparison(leaf: BoundLiteral, column: Column) -> Column:
+def _comparison(leaf: predicates.BoundLiteral, column: Column) -> Column:
     literal = _literal(leaf.column, leaf.literal)
     match leaf.op:
         case "lt":

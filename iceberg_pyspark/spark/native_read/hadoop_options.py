@@ -14,7 +14,10 @@ _S3A = "org.apache.hadoop.fs.s3a"
 _UNTOLD = {
     "s3": ("s3.proxy-uri", "s3.profile-name", "client.profile-name"),
     "gs": ("gcs.oauth2.token", "gcs.user-project", "gcs.requester-pays"),
-    "abfs": ("adls.connection-string", "adls.tenant-id", "adls.client-id", "adls.account-host"),
+    "abfs": (
+        *("adls.connection-string", "adls.tenant-id", "adls.client-id", "adls.account-host"),
+        *("adls.token", "adls.blob-storage-"),
+    ),
 }
 _STORES = {
     "s3": "s3",
@@ -60,7 +63,7 @@ def _s3(properties: Mapping[str, str]) -> dict[str, str]:
         {
             "endpoint": endpoint,
             "endpoint.region": _first(properties, "s3.region", "client.region"),
-            "path.style.access": properties.get("s3.path-style-access"),
+            "path.style.access": _path_style(properties),
             "access.key": _first(properties, "s3.access-key-id", "client.access-key-id"),
             "secret.key": _first(properties, "s3.secret-access-key", "client.secret-access-key"),
             "session.token": token,
@@ -75,6 +78,14 @@ def _s3(properties: Mapping[str, str]) -> dict[str, str]:
         kind = "Simple" if token is None else "Temporary"
         options["aws.credentials.provider"] = f"{_S3A}.{kind}AWSCredentialsProvider"
     return {f"fs.s3a.{name}": value for name, value in options.items()}
+
+
+def _path_style(properties: Mapping[str, str]) -> str | None:
+    """As Python has it: an endpoint of one's own has the bucket in the path."""
+    if _is_true(properties, "s3.force-virtual-addressing"):
+        return "false"
+    default = "true" if properties.get("s3.endpoint") else None
+    return properties.get("s3.path-style-access", default)
 
 
 def _gcs(properties: Mapping[str, str]) -> dict[str, str]:

@@ -15,9 +15,13 @@ _SESSION = "spark.sql.iceberg."
 
 
 def with_location_settings(
-    loaded: LoadedTable, session: Mapping[str, str], options: Mapping[str, str] | None = None
+    loaded_table: LoadedTable, session: Mapping[str, str], options: Mapping[str, str] | None = None
 ) -> LoadedTable:
     """The table with the settings of a session and the options of one read in its configuration."""
     settings = {o: session[_SESSION + o] for o in LOCATION_OPTIONS if _SESSION + o in session}
     settings |= {o: options[o] for o in LOCATION_OPTIONS if options and o in options}
-    return replace(loaded, config={**loaded.config, **settings}) if settings else loaded
+    return (
+        replace(loaded_table, config={**loaded_table.config, **settings})
+        if settings
+        else loaded_table
+    )

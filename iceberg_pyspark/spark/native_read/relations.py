@@ -95,9 +95,10 @@ class Relations:
 
     def _filtered(self, columns: NativeColumns) -> Mapping[str, str]:
         """Columns read by which files can be skipped, with their names in the selected schema."""
-        selected = self.scan.context.schemas[0].as_struct
+        table_schema = self.scan.context.schemas[0].as_struct
         fields = {
-            f.field_id: selected.field(f.field_id) for f in columns_for_skipping(self.scan.metadata)
+            f.field_id: table_schema.field(f.field_id)
+            for f in columns_for_skipping(self.scan.metadata)
         }
         return {
             columns.names[i]: f.name

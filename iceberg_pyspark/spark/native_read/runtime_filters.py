@@ -39,5 +39,9 @@ def remaining_locations(scan: TableScan, location: Callable[[str], str | None]) 
 
     `location` is where the JVM finds a file, or None where it is known by the name it has.
     """
-    paths = (p for planned in scan.plan().files() for p in planned.entries["file_path"].to_pylist())
+    paths = (
+        p
+        for planned_files in scan.plan().files()
+        for p in planned_files.entries["file_path"].to_pylist()
+    )
     return tuple(location(path) or path for path in paths)

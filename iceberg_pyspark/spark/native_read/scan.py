@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import accumulate, islice
 from time import monotonic
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame, SparkSession
@@ -116,10 +116,10 @@ class NativeScan:
         self._ordinals = PartitionOrdinals()
         self._storage = NativeStorage(bridge.has_file_system, storage or {})
         dates = bounded_dates(scan)
-        started = monotonic()
+        start = monotonic()
         plan = scan.plan([f.field_id for f in dates])
         files = list(self._files_for_limit(plan))
-        never_null_ids = self._prove_conditions([planned for planned, _ in files])
+        never_null_ids = self._prove_conditions([planned_files for planned_files, _ in files])
         self._columns = ReadColumns(bridge, self._scan, row_filter, dates)
         self._groups = group_files(
             bridge,
@@ -131,8 +131,8 @@ class NativeScan:
         )
         sort_orders: set[int | None] = set()
         if request.grouped:
-            for planned, _ in files:
-                sort_orders.update(planned.entries["sort_order_id"].unique().to_pylist())
+            for planned_files, _ in files:
+                sort_orders.update(planned_files.entries["sort_order_id"].unique().to_pylist())
         self._relations = Relations(
             scan=self._scan,
             key=key,
@@ -140,28 +140,28 @@ class NativeScan:
             ordinals=self._ordinals,
             never_null=never_null_ids,
             sort_orders=sort_orders,
-            metrics=_metrics(plan, started),
+            metrics=_metrics(plan, start),
         )
 
     def parts(self) -> list[Part]:
         """At least one part, without a file if none survives."""
         files = self._groups
         if self._request.grouped:
-            grouped = self._grouped(files)
-            if grouped is not None:
-                return [grouped]
+            part = self._group(files)
+            if part is not None:
+                return [part]
         parts = []
         for name, files_with, part_of in (
             ("keys", files.with_keys, self._with_keys),
             ("bitmaps", files.with_positions, self._with_bitmaps),
         ):
             for constants, alike in self._by_constants(files_with, lambda file: file[0]):
-                chunked = chunks(
+                file_chunks = chunks(
                     alike,
                     lambda file: bitmap_bytes(file[1]),
                     position_deletes.MAX_BROADCAST_BYTES,
                 )
-                for number, chunk in enumerate(chunked):
+                for number, chunk in enumerate(file_chunks):
                     parts.append(part_of(chunk, constants, f"{name}{number}"))
         if files.portable:
             parts.append(self._portable(files.portable))
@@ -169,7 +169,7 @@ class NativeScan:
             parts.insert(0, self._plain(plain, constants))
         return parts or [self._plain([], frozenset())]
 
-    def _grouped(self, files: FileGroups) -> Part | None:
+    def _group(self, files: FileGroups) -> Part | None:
         """All files as one part that knows the key of each; None where it takes several."""
         if files.with_keys or files.portable:
             return None
@@ -201,16 +201,16 @@ class NativeScan:
 
     def _files_for_limit(self, plan: ScanPlan) -> Iterator[tuple[PlannedFiles, list[ScanTask]]]:
         """The files of each manifest, until there are rows enough for the limit."""
-        rows = 0
+        rows = 0.0
         for planned in plan.files():
-            tasks = tasks_of(planned)
             if self._limit is None:
-                yield planned, tasks
+                yield planned, tasks_of(planned)
                 continue
-            rows_before = accumulate((_least_live_rows(t) for t in tasks), initial=rows)
-            count = sum(1 for n in islice(rows_before, len(tasks)) if n < self._limit)
-            rows += sum(map(_least_live_rows, tasks))
-            yield planned, tasks[:count]
+            # as floats: counts that are wrong must not run over
+            rows_after = rows + np.cumsum(planned.least_live_rows(), dtype=float)
+            first = planned.first(int(np.searchsorted(rows_after, self._limit)) + 1)
+            yield first, tasks_of(first)
+            rows = rows_after[-1] if len(rows_after) else rows
             if rows >= self._limit:
                 return
 
@@ -237,7 +237,7 @@ class NativeScan:
         columns = self._columns.of(constants, file_format=format_of(tasks))
         if columns is None:
             return self._portable(tasks)
-        return Part(plan=self._selected(columns, tasks, (), "plain", columns.outputs))
+        return Part(plan=self._select(columns, tasks, (), "plain", columns.outputs))
 
     def _with_bitmaps(
         self, files: Sequence[tuple[ScanTask, DeletedRows]], constants: frozenset[int], name: str
@@ -245,7 +245,7 @@ class NativeScan:
         columns = self._columns.of(constants)
         assert columns is not None, "files went to the portable part"
         tasks = [task for task, _ in files]
-        plan = self._selected(columns, tasks, (ORDINAL,), name, (*columns.outputs, *_PLACE_OF_ROW))
+        plan = self._select(columns, tasks, (ORDINAL,), name, (*columns.outputs, *_PLACE_OF_ROW))
         return Part(plan=plan, live=self._live(plan, [deleted for _, deleted in files]))
 
     def _live(self, plan: Any, deleted: Sequence[DeletedRows]) -> Any:
@@ -294,16 +294,16 @@ class NativeScan:
             extras += _PLACE_OF_ROW
         relation, files = self._relations.describe(columns, tasks, file_constants, name)
         frame = self._frame(columns, relation, files, (*columns.outputs, *extras))
-        plan = self._bridge.analysed(frame)
+        plan = self._bridge.analyse(frame)
         return Part(
             plan=plan,
             live=self._live(plan, deleted_rows),
             anti_joins=tuple(
-                self._bridge.analysed(anti_join(self._spark, frame, d)) for d in deleted
+                self._bridge.analyse(anti_join(self._spark, frame, d)) for d in deleted
             ),
         )
 
-    def _selected(
+    def _select(
         self,
         columns: NativeColumns,
         tasks: Sequence[ScanTask],
@@ -315,7 +315,7 @@ class NativeScan:
         relation, files = self._relations.describe(columns, tasks, file_constants, part)
         if isinstance(self._filter, AlwaysTrue):
             return self._bridge.scans.plan(relation, files, outputs)
-        return self._bridge.analysed(self._frame(columns, relation, files, outputs))
+        return self._bridge.analyse(self._frame(columns, relation, files, outputs))
 
     def _frame(
         self,
@@ -324,38 +324,33 @@ class NativeScan:
         files: pa.RecordBatch,
         outputs: Sequence[SelectedColumn],
     ) -> DataFrame:
-        """The same rows, to build a further plan of."""
+        """The rows that `_select` plans, as a DataFrame to build a further plan of."""
         frame: DataFrame = self._bridge.scans.relation(relation, files)
         if not isinstance(self._filter, AlwaysTrue):
             frame = frame.where(condition_of(self._filter, columns.further_names))
         expressions = [f"{o.value} AS {quoted(o.name)}" for o in outputs]
-        selected: DataFrame = self._bridge.selected(frame, expressions)
-        return selected
+        outputs_only: DataFrame = self._bridge.select(frame, expressions)
+        return outputs_only
 
     def _portable(self, tasks: Sequence[ScanTask]) -> Part:
         context = self._scan.context
         schema = to_spark_schema(context.projection)
         groups = pack_tasks(tasks, self._scan.split)
         read = _GroupRows(context, self._scan.io)
-        plan = self._bridge.analysed(python_tasks(self._bridge, groups, read, schema))
+        plan = self._bridge.analyse(python_tasks(self._bridge, groups, read, schema))
         return Part(plan=self._bridge.scans.with_statistics(plan, row_count(tasks)))
 
 
-def _metrics(plan: ScanPlan, started: float) -> Mapping[str, int]:
-    """Metrics of planning by Iceberg's names; `started` is of the monotonic clock, in seconds."""
+def _metrics(plan: ScanPlan, start: float) -> Mapping[str, int]:
+    """Metrics of planning by Iceberg's names; `start` is of the monotonic clock, in seconds."""
     statistics = plan.statistics
     return {
         "skippedDataFiles": statistics.data_files - statistics.data_files_kept,
         "scannedDataManifests": statistics.manifests_kept,
         "skippedDataManifests": statistics.manifests - statistics.manifests_kept,
         "indexedDeleteFiles": statistics.delete_files,
-        "totalPlanningDuration": round((monotonic() - started) * 1000),
+        "totalPlanningDuration": round((monotonic() - start) * 1000),
     }
-
-
-def _least_live_rows(task: ScanTask) -> int:
-    """How many rows a file has at least after its deletes."""
-    return 0 if task.deletes else max(task.record_count, 0)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,17 @@ from collections.abc import Callable, Mapping
 from iceberg_pyspark.spark.native_read.hadoop_options import hadoop_options, jvm_schemes
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.places import REMOTE_SCHEMES
+from iceberg_pyspark.storage.vended_credentials import properties_at
+
+_PYTHON_READS = "Python reads what is there"
+_NOT_ALL = "the JVM cannot be given all storage properties for"
+# of the release of Hadoop that Spark has
+_HADOOP_PACKAGES = {
+    "s3a": "org.apache.hadoop:hadoop-aws:<version of Spark's hadoop-client-api>",
+    "gs": "com.google.cloud.bigdataoss:gcs-connector:hadoop3-<version>",
+    "abfs": "org.apache.hadoop:hadoop-azure:<version of Spark's hadoop-client-api>",
+    "abfss": "org.apache.hadoop:hadoop-azure:<version of Spark's hadoop-client-api>",
+}
 
 _log = logging.getLogger(__name__)
 _warnings: set[str] = set()
@@ -26,7 +37,7 @@ class NativeStorage:
         """`has_file_system` answers for a scheme; `properties` are Iceberg's."""
         self._has_file_system = has_file_system
         self._properties = properties
-        self._roots: dict[str, str | None] = {}
+        self._roots: dict[str, tuple[str | None, Mapping[str, str]]] = {}
         self._options: dict[str, str] = {}
 
     @property
@@ -41,27 +52,41 @@ class NativeStorage:
         scheme, separator, rest = location.partition("://")
         host, _, _ = rest.partition("/")
         root = f"{scheme}{separator}{host}"
+        used = properties_at(location, self._properties)
         if root not in self._roots:
-            self._roots[root] = self._jvm_scheme(scheme, root)
-        jvm_scheme = self._roots[root]
-        return None if jvm_scheme is None else f"{jvm_scheme}://{rest}"
+            self._roots[root] = self._jvm_scheme(scheme, root, used), used
+        jvm_scheme, known = self._roots[root]
+        if jvm_scheme is None:
+            return None
+        if used is not known and used != known:
+            _warn_once(f"{_NOT_ALL} {scheme}://: its folders have different ones; {_PYTHON_READS}")
+            return None
+        return f"{jvm_scheme}://{rest}"
 
-    def _jvm_scheme(self, scheme: str, root: str) -> str | None:
+    def _jvm_scheme(self, scheme: str, root: str, properties: Mapping[str, str]) -> str | None:
         # Hadoop opens some, `ftp` for one, that no table may name; Python refuses those
         may_be = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
         jvm_scheme = next((s for s in may_be if self._has_file_system(s)), None)
-        options = hadoop_options(root, self._properties)
+        options = hadoop_options(root, properties)
         if jvm_scheme is None:
-            _warn_once(f"the JVM has no file system for {scheme}://, so Python reads what is there")
-        elif options is None:
-            jvm_scheme = None
             _warn_once(
-                f"the JVM cannot be given all storage properties for {scheme}://, so Python reads "
-                "what is there"
+                f"the JVM has no file system for {scheme}://{_remedy(scheme)}; {_PYTHON_READS}"
             )
-        else:
-            self._options |= options
+            return None
+        if options is None:
+            _warn_once(f"{_NOT_ALL} {scheme}://; {_PYTHON_READS}")
+            return None
+        if any(self._options.get(name, value) != value for name, value in options.items()):
+            # Hadoop has one set of keys for all buckets
+            _warn_once(f"{_NOT_ALL} {scheme}://: its buckets have different ones; {_PYTHON_READS}")
+            return None
+        self._options |= options
         return jvm_scheme
+
+
+def _remedy(scheme: str) -> str:
+    package = _HADOOP_PACKAGES.get(jvm_schemes(scheme.lower())[-1])
+    return "" if package is None else f" (start Spark with --packages {package})"
 
 
 def store_digest(options: Mapping[str, str]) -> str:

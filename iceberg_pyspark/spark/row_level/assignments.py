@@ -42,16 +42,16 @@ def resolve_paths(
 
     Raises `InvalidRequestError` for names it has not, and where two assign one column.
     """
-    resolved: dict[ColumnPath, Value] = {}
+    value_by_path: dict[ColumnPath, Value] = {}
     for path, value in assignments.items():
         resolved_path = _resolve_path(path, schema, table, case_sensitive=case_sensitive)
-        for other in resolved:
+        for other in value_by_path:
             if other[: len(resolved_path)] == resolved_path or resolved_path[: len(other)] == other:
                 raise InvalidRequestError(
                     f"column '{'.'.join(resolved_path)}' of table {table} is assigned twice"
                 )
-        resolved[resolved_path] = value
-    return resolved
+        value_by_path[resolved_path] = value
+    return value_by_path
 
 
 def _resolve_path(
@@ -89,12 +89,12 @@ def whole_columns(assignments: Assignments, schema: spark_types.StructType) -> d
     return {
         name: assignments[name,]
         if (name,) in assignments
-        else _updated(TargetValue(name), type_at(schema, (name,)), (name,), assignments)
+        else _update(TargetValue(name), type_at(schema, (name,)), (name,), assignments)
         for name in dict.fromkeys(path[0] for path in assignments)
     }
 
 
-def _updated(
+def _update(
     value: Value, type_: spark_types.DataType, path: ColumnPath, assignments: Assignments
 ) -> Value:
     if path in assignments:
@@ -104,7 +104,7 @@ def _updated(
     assert isinstance(type_, spark_types.StructType), "the path was resolved"
     return Struct(
         tuple(
-            (f.name, _updated(Field(value, f.name), f.dataType, (*path, f.name), assignments))
+            (f.name, _update(Field(value, f.name), f.dataType, (*path, f.name), assignments))
             for f in type_.fields
         )
     )

@@ -18,15 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.calls import ChangedColumn, ChangedRows, ChangedWhen
-from iceberg_pyspark.spark.bridge.values import (
-    Cast,
-    Number,
-    Side,
-    Sql,
-    TargetValue,
-    Unused,
-    Value,
-)
+from iceberg_pyspark.spark.bridge.values import Cast, Number, Side, Sql, TargetValue, Unused, Value
 from iceberg_pyspark.spark.row_level.assignments import (
     Assignments,
     resolve_paths,
@@ -114,7 +106,7 @@ def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[Chang
     """A column for each of the table's, and for the row's lineage."""
     struct = to_spark_schema(target.schema)
     types = {f.name: f.dataType.json() for f in struct.fields}
-    assigned = _assigned(target, rows, changes, struct)
+    new_values = _assignments(target, rows, changes, struct)
     defaults: dict[str, _Case] = {}
     if any(c.op is Op.INSERT for c in changes):
         defaults = {f.name: _default(f) for f in target.schema.fields}
@@ -122,13 +114,13 @@ def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[Chang
         _column(
             f.name,
             types.get(f.name, "long"),
-            [_value(target, f, c, a, defaults) for c, a in zip(changes, assigned, strict=True)],
+            [_value(target, f, c, a, defaults) for c, a in zip(changes, new_values, strict=True)],
         )
         for f in _fields(target)
     ]
 
 
-def _assigned(
+def _assignments(
     target: Target, rows: Rows, changes: Sequence[Change], struct: spark_types.StructType
 ) -> list[dict[str, Value]]:
     """What each change assigns, as values of whole columns of the right types."""
@@ -153,7 +145,7 @@ def _value(
     target: Target,
     f: NestedField,
     change: Change,
-    assigned: Mapping[str, Value],
+    new_values: Mapping[str, Value],
     defaults: Mapping[str, _Case],
 ) -> _Case:
     """The value of a column after a change."""
@@ -164,11 +156,11 @@ def _value(
         return _unchanged(f) if stays else None
     match change.op:
         case Op.UPDATE:
-            return assigned.get(f.name, _unchanged(f))
+            return new_values.get(f.name, _unchanged(f))
         case Op.COPY:
             return _unchanged(f)
         case Op.INSERT:
-            return assigned.get(f.name, defaults[f.name])
+            return new_values.get(f.name, defaults[f.name])
         case Op.KEEP_UNCHANGED:
             # not written, and rare: not worth an expression of its own
             return Unused()

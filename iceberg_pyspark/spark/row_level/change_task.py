@@ -90,21 +90,21 @@ class _Positions:
         """The rows to write of each batch, after the places of the others were gathered."""
         for batch in batches:
             self.add_batch(batch)
-            kept = pc.is_in(batch.column(OP), value_set=_WRITTEN_OPS)
-            rows = batch.drop_columns([OP, FILE, POS]).filter(kept)
+            is_written = pc.is_in(batch.column(OP), value_set=_WRITTEN_OPS)
+            rows = batch.drop_columns([OP, FILE, POS]).filter(is_written)
             if rows.num_rows:
                 yield rows
 
     def add_batch(self, batch: pa.RecordBatch) -> None:
         ops = batch.column(OP).to_numpy()
-        counted = np.bincount(ops, minlength=len(Op))
+        count_by_op = np.bincount(ops, minlength=len(Op))
         for op in Op:
-            if counted[op]:
-                self.counts[op] = self.counts.get(op, 0) + int(counted[op])
-        placed = ~np.asarray(batch.column(POS).is_null())
-        removed = np.isin(ops, REMOVED) & placed
+            if count_by_op[op]:
+                self.counts[op] = self.counts.get(op, 0) + int(count_by_op[op])
+        has_position = ~np.asarray(batch.column(POS).is_null())
+        removed = np.isin(ops, REMOVED) & has_position
         self._add(batch, removed, self.removed)
-        self._add(batch, placed & ~removed, self.staying)
+        self._add(batch, has_position & ~removed, self.staying)
 
     def _add(self, batch: pa.RecordBatch, rows: np.ndarray, into: dict[str, BitMap64]) -> None:
         if not rows.any():
@@ -133,14 +133,14 @@ class _Positions:
         """The result of the task."""
         return TaskChanges(
             data_files=tuple(files),
-            removed=_serialized(self.removed),
-            staying=_serialized(self.staying),
+            removed=_serialize(self.removed),
+            staying=_serialize(self.staying),
             duplicate_match=self.duplicate_match,
             counts=dict(self.counts),
         )
 
 
-def _serialized(bitmaps: Mapping[str, BitMap64]) -> dict[str, bytes]:
+def _serialize(bitmaps: Mapping[str, BitMap64]) -> dict[str, bytes]:
     out = {}
     for path, bitmap in bitmaps.items():
         bitmap.run_optimize()

@@ -35,25 +35,25 @@ class ChangeWhere(ABC):
         del target
         return False
 
-    def touched(self, target: Target) -> DataFrame:
+    def touched_files(self, target: Target) -> DataFrame:
         """See `Operation`."""
-        return self._selected(target, target.rows())
+        return self._select(target, target.rows())
 
     def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
         """See `Operation`."""
         if mode == "merge-on-read":
             # filtered, not tested: Spark prunes files by it
-            rows = self._selected(target, rows)
+            rows = self._select(target, rows)
             return change_frame(target, Rows(frame=rows, target=rows), [self.change()])
         changes = [replace(self.change(), condition=self.condition), _COPY]
         return change_frame(target, Rows(frame=rows, target=rows), changes)
 
-    def summary(self, done: RowChanges) -> dict[str, str]:
+    def summary(self, row_changes: RowChanges) -> dict[str, str]:
         """See `Operation`."""
-        del done
+        del row_changes
         return {}
 
-    def _selected(self, target: Target, rows: DataFrame) -> DataFrame:
+    def _select(self, target: Target, rows: DataFrame) -> DataFrame:
         return prune_by_subqueries(target, rows, self.condition).where(self.condition)
 
 

@@ -32,11 +32,11 @@ class Delete(ChangeWhere):
     def selection(self, target: Target) -> FileSelection | None:
         """See `Operation`."""
         rows = target.rows()
-        described = target.session.bridge.row_changes.condition_of(rows.where(self.condition))
-        if described is None:
+        condition = target.session.bridge.row_changes.condition_of(rows.where(self.condition))
+        if condition is None:
             return None
         try:
-            predicate = bind(exact_predicate_of(described, target.schema), target.schema)
+            predicate = bind(exact_predicate_of(condition, target.schema), target.schema)
         except InvalidRequestError:
             # more than columns and literals
             return None

@@ -46,9 +46,9 @@ def write_equality_deletes(
     request: Request, frame: DataFrame, columns: Sequence[str]
 ) -> LoadedTable:
     """Delete the rows whose columns equal those of a row of the frame, nulls equal to nulls."""
-    loaded = request.load()
-    metadata, table = loaded.metadata, str(request.identifier)
-    write = request.resolve(loaded)
+    loaded_table = request.load()
+    metadata, table = loaded_table.metadata, str(request.identifier)
+    write = request.resolve(loaded_table)
     specs = _specs_to_delete_from(write)
     keys = _keys(metadata, columns, specs, table)
     schema = Schema(fields=keys)
@@ -62,7 +62,7 @@ def write_equality_deletes(
         frame, frame, None, _values(assignments, values)
     ).distinct()
     files: list[DataFile] = []
-    with WrittenFiles(write.io) as written:
+    with WrittenFiles(write.io) as written_files:
         with ExitStack() as after:
             if len(specs) > 1:
                 after.callback(rows.persist().unpersist)
@@ -71,10 +71,10 @@ def write_equality_deletes(
                 distribution = write_distribution(schema, spec, UNSORTED, write.settings.properties)
                 ready = distribute_and_sort(bridge, rows, distribution)
                 new = write_frame(ready, context, write.io)
-                written.add(new)
+                written_files.add(new)
                 files += new
         if not files:
-            return loaded
+            return loaded_table
         ids = tuple(sorted(f.field_id for f in keys))
         deletes = tuple(
             replace(f, content=FileContent.EQUALITY_DELETES, equality_ids=ids, sort_order_id=None)
@@ -82,7 +82,7 @@ def write_equality_deletes(
         )
         base = None if write.base is None else write.base.snapshot_id
         checks = ConflictChecks(base_snapshot_id=base)
-        return write.commit(RowDelta(delete_files=deletes, checks=checks), written)
+        return write.commit(RowDelta(delete_files=deletes, checks=checks), written_files)
 
 
 def _context(table: str, write: SessionWrite, schema: Schema, spec: PartitionSpec) -> WriteContext:
@@ -147,17 +147,17 @@ def _keys(
         )
     ids = {fields[c].field_id for c in columns}
     names = metadata.current_schema.name_by_id
-    needed = (
+    required_ids = (
         i
         for spec in specs
         for f in spec.fields
         if not isinstance(f.transform, VoidTransform)
         for i in f.source_ids
     )
-    missing = [names.get(i, str(i)) for i in dict.fromkeys(needed) if i not in ids]
-    if missing:
+    absent = [names.get(i, str(i)) for i in dict.fromkeys(required_ids) if i not in ids]
+    if absent:
         raise InvalidRequestError(
-            f"files of table {table} are partitioned by {', '.join(missing)}, and an equality "
+            f"files of table {table} are partitioned by {', '.join(absent)}, and an equality "
             "delete holds in its own partition: name these columns too"
         )
     return tuple(fields[c] for c in dict.fromkeys(columns))

@@ -40,7 +40,7 @@ def conflict_checks(
     *,
     snapshot_id: int | None,
     read: Predicate,
-    touched: Iterable[ScanTask],
+    touched_tasks: Iterable[ScanTask],
     rows_are_kept: bool,
 ) -> ConflictChecks:
     """The checks of an operation that read rows of `read` and touched these files.
@@ -48,7 +48,7 @@ def conflict_checks(
     `rows_are_kept`: rows of the files are written again, so that deletes added to them meanwhile
     would be undone.
     """
-    files = tuple(touched)
+    files = tuple(touched_tasks)
     serializable = isolation_of(metadata, operation) == "serializable"
     return ConflictChecks(
         base_snapshot_id=snapshot_id,

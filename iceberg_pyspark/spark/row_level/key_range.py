@@ -22,6 +22,9 @@ from iceberg_pyspark.spark.row_level.target import Target
 
 MOST_SOURCE_BYTES = 256 * 1024 * 1024
 MOST_VALUES = 256
+SMALL_SOURCE_BYTES = 1024 * 1024
+"""A larger source is taken to have more values than that, where only few would leave out files."""
+
 LEAST_TABLE_BYTES = 128 * 1024 * 1024
 """A smaller table is read sooner than the source is asked, unless for partitions."""
 
@@ -78,7 +81,9 @@ def prune_by_key_range(
         column = key.column.column()
         limits += [column >= sql.lit(least), column <= sql.lit(greatest)]
         if key.name in target.partition_columns and least != greatest:
-            limits += _few_values(source, key)
+            alike = key.name in target.alike_columns
+            if not alike or bridge.joins.is_cheap(source, SMALL_SOURCE_BYTES):
+                limits += _few_values(source, key)
     return rows.where(reduce(lambda a, b: a & b, limits))
 
 
@@ -100,7 +105,7 @@ def rows_with_source_keys(
     `outer`: the join to come keeps source rows that meet none.
     """
     bridge = target.session.bridge
-    pruned: DataFrame = bridge.joins.semi_join_on_keys(
+    matching_rows: DataFrame = bridge.joins.semi_join_on_keys(
         rows,
         source,
         [(k.column, k.value) for k in keys],
@@ -108,7 +113,7 @@ def rows_with_source_keys(
         records=target.record_count,
         size_in_bytes=target.size_in_bytes,
     )
-    return pruned
+    return matching_rows
 
 
 def _has_range(type_: spark_types.DataType) -> bool:

@@ -99,20 +99,20 @@ class Merge:
             and bool(keys_of(target, target.rows(), self.source, self.condition))
         )
 
-    def summary(self, done: RowChanges) -> dict[str, str]:
+    def summary(self, row_changes: RowChanges) -> dict[str, str]:
         """See `Operation`: counts under Java's names.
 
         Which kind of clause a row is counted for is not known where both kinds have such clauses.
         """
         counts = {
-            "copied": done.copied,
-            "inserted": done.inserted,
-            "deleted": done.deleted,
-            "updated": done.updated,
+            "copied": row_changes.copied,
+            "inserted": row_changes.inserted,
+            "deleted": row_changes.deleted,
+            "updated": row_changes.updated,
         }
         for op, name, count in (
-            (Op.UPDATE, "updated", done.updated),
-            (Op.DELETE, "deleted", done.deleted),
+            (Op.UPDATE, "updated", row_changes.updated),
+            (Op.DELETE, "deleted", row_changes.deleted),
         ):
             matched = any(c.op is op for c in self.matched)
             by_source = any(c.op is op for c in self.not_matched_by_source)
@@ -121,7 +121,7 @@ class Merge:
                 counts[f"not-matched-by-source-{name}"] = count if by_source else 0
         return {f"{_SUMMARY}{name}": str(count) for name, count in counts.items()}
 
-    def touched(self, target: Target) -> DataFrame | None:
+    def touched_files(self, target: Target) -> DataFrame | None:
         """See `Operation`."""
         rows = target.rows()
         if not self.not_matched_by_source:
@@ -131,13 +131,13 @@ class Merge:
             rows = prune_by_key_range(target, rows, self.source, keys)
             return rows.join(self.source, self.condition, "left_semi")
         bridge = target.session.bridge
-        conditions = [
+        by_source = [
             Sql("true") if c.condition is None else c.condition for c in self.not_matched_by_source
         ]
-        changed = bridge.row_changes.bind_columns(rows, conditions)
-        joined: DataFrame = bridge.joins.join(rows, self.source, self.condition, "left")
-        changed.append(sql.col(_FROM_SOURCE).isNotNull())
-        return joined.where(reduce(lambda a, b: a | b, changed)).select(rows[FILE.name])
+        conditions = bridge.row_changes.bind_columns(rows, by_source)
+        join: DataFrame = bridge.joins.join(rows, self.source, self.condition, "left")
+        conditions.append(sql.col(_FROM_SOURCE).isNotNull())
+        return join.where(reduce(lambda a, b: a | b, conditions)).select(rows[FILE.name])
 
     def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
         """See `Operation`."""
@@ -176,12 +176,12 @@ class Merge:
         return change_frame(target, Rows(frame=frame, target=rows, source=source), changes)
 
 
-def _without_duplicates(rows: DataFrame, joined: DataFrame) -> DataFrame:
+def _without_duplicates(rows: DataFrame, join: DataFrame) -> DataFrame:
     """Rows of the target once, though several rows of the source meet them; others as they are."""
     place = rows[FILE.name], rows[POS.name]
     other = sql.when(place[1].isNull(), sql.monotonically_increasing_id())
     row = sql.struct(*place, other).alias(_ROW)
-    return joined.select("*", row).dropDuplicates([_ROW])
+    return join.select("*", row).dropDuplicates([_ROW])
 
 
 def _change(clause: Clause, where: Where, side: Side = None) -> Change:

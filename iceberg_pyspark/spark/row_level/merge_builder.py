@@ -12,11 +12,7 @@ from pyspark.sql import Column, DataFrame
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.values import SourceColumn, Value
-from iceberg_pyspark.spark.row_level.assignments import (
-    ColumnPath,
-    as_column,
-    parse_assignments,
-)
+from iceberg_pyspark.spark.row_level.assignments import ColumnPath, as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.merge import Clause, Merge
 from iceberg_pyspark.spark.row_level.operation import RowChanges
@@ -121,10 +117,10 @@ class MergeBuilder:
         if draft.values is not None:
             return parse_assignments(draft.values)
         by_name = {name.lower(): name for name in source.columns}
-        missing = [c for c in self._table.columns() if c.lower() not in by_name]
-        if missing and not self._evolves:
+        absent = [c for c in self._table.columns() if c.lower() not in by_name]
+        if absent and not self._evolves:
             raise InvalidRequestError(
-                f"the source has no column {', '.join(missing)}: add it, or name the columns to "
+                f"the source has no column {', '.join(absent)}: add it, or name the columns to "
                 "update or insert"
             )
         return {

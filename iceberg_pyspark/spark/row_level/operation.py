@@ -61,7 +61,7 @@ class Operation(Protocol):
         """Whether tasks get as many rows to write each as if the changes were rebalanced."""
         ...
 
-    def touched(self, target: Target) -> DataFrame | None:
+    def touched_files(self, target: Target) -> DataFrame | None:
         """Rows of the target whose files are to be rewritten; None if no row of it changes."""
         ...
 
@@ -69,6 +69,6 @@ class Operation(Protocol):
         """The changes of the target's rows (`change_columns.py`)."""
         ...
 
-    def summary(self, done: RowChanges) -> dict[str, str]:
+    def summary(self, row_changes: RowChanges) -> dict[str, str]:
         """What the snapshot's summary says of it besides what every summary has."""
         ...

@@ -17,12 +17,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.catalogs.catalog import (
-    Catalog,
-    LoadedTable,
-    TableIdentifier,
-    check_same_table,
-)
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, check_same_table
 from iceberg_pyspark.commits.manifest_changes import RemoveFiles, RemoveNothing
 from iceberg_pyspark.commits.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
 from iceberg_pyspark.commits.summary import WRITE_ID
@@ -70,36 +65,36 @@ class Request:
         """The table as it is now; raises `TableRecreatedError` where it is another one."""
         return check_same_table(self.table, self.catalog.load_table(self.identifier))
 
-    def resolve(self, loaded: LoadedTable) -> SessionWrite:
+    def resolve(self, loaded_table: LoadedTable) -> SessionWrite:
         """The write that the operation will be, to the table as it was loaded."""
         environment = self.session.bridge.row_changes.environment()
         options = {f"snapshot-property.{k}": v for k, v in self.snapshot_properties.items()}
         settings = write_settings(
-            options, environment.session, loaded.metadata.properties, branch=self.branch
+            options, environment.session, loaded_table.metadata.properties, branch=self.branch
         )
-        return session_write(self.catalog, loaded, settings, environment)
+        return session_write(self.catalog, loaded_table, settings, environment)
 
 
 def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges]:
     """Run and commit; the table as it is then, and what was done."""
     tries = 0
     while True:
-        loaded = request.load()
-        _check_schema(request, loaded)
-        write = request.resolve(loaded)
+        loaded_table = request.load()
+        _check_schema(request, loaded_table)
+        write = request.resolve(loaded_table)
         with pin_table(request.session, write, request.statement_columns) as target:
             try:
                 return _Run(operation, target).carry_out()
             except ConcurrentChangeError as e:
                 tries += 1
-                most = COMMIT_NUM_RETRIES.of(loaded.metadata.properties)
+                most = COMMIT_NUM_RETRIES.of(loaded_table.metadata.properties)
                 if tries > most or not operation.may_run_again:
                     raise
                 _log.info("%s of %s runs again: %s", operation.name, target.name, e)
 
 
-def _check_schema(request: Request, loaded: LoadedTable) -> None:
-    if request.schema_id not in (None, loaded.metadata.current_schema_id):
+def _check_schema(request: Request, loaded_table: LoadedTable) -> None:
+    if request.schema_id not in (None, loaded_table.metadata.current_schema_id):
         raise ConcurrentChangeError(
             f"the schema of table {request.identifier} was changed while the statement was "
             "analysed; run it again"
@@ -117,18 +112,18 @@ class _Run:
         """Find what changes and commit it."""
         mode = mode_of(self.target.metadata, self.operation.name)
         selection = self.operation.selection(self.target)
-        target = self.target.narrowed(selection)
+        target = self.target.narrow(selection)
         if selection is not None and not selection.partial:
             return self._commit(target, TouchedRows())
         source = self.operation.source if mode == "copy-on-write" else None
         if source is not None and target.session.bridge.joins.comes_in_groups(source):
             # read twice, and joined without a shuffle each time
             source = None
-        with _cached(source):
+        with _cache(source):
             rewritten: frozenset[str] | None = None
             if mode == "copy-on-write":
-                touched = self.operation.touched(target)
-                rewritten = None if touched is None else _files_of(touched)
+                touched_files = self.operation.touched_files(target)
+                rewritten = None if touched_files is None else _files_of(touched_files)
             if rewritten is not None and not rewritten and self.operation.source is None:
                 rows = TouchedRows()
             else:
@@ -158,44 +153,46 @@ class _Run:
         """Commit the rows; `rewritten` files go, and with them the whole files of the selection."""
         io = target.io
         whole = {} if target.selection is None else target.selection.whole
-        touched = {
+        touched_files = {
             **target.files(rows.removed if rewritten is None else rewritten),
             **whole,
         }
         verify = VERIFY_CHECKSUMS.of(target.metadata.properties)
-        counted = _row_changes(
+        row_changes = _row_changes(
             rows,
             sum(
                 f.record_count - deleted_before(io, f, target.name, verify_checksums=verify)
                 for f in whole.values()
             ),
         )
-        if not touched and not rows.data_files:
-            return target.loaded, replace(counted, snapshot_id=target.snapshot_id)
+        if not touched_files and not rows.data_files:
+            return target.loaded_table, replace(row_changes, snapshot_id=target.snapshot_id)
         options = target.write.options
         write_id = target.write.write_id
-        with WrittenFiles(io, rows.data_files) as written:
+        with WrittenFiles(io, rows.data_files) as written_files:
             checks = conflict_checks(
                 target.metadata,
                 self.operation.name,
                 snapshot_id=target.snapshot_id,
                 read=target.read_predicate(),
-                touched=touched.values(),
+                touched_tasks=touched_files.values(),
                 rows_are_kept=rewritten is not None or self.operation.name != "delete",
             )
             action: SnapshotAction
             if rewritten is not None or not rows.removed:
-                replaced = frozenset(touched)
+                replaced_paths = frozenset(touched_files)
                 action = OverwriteFiles(
-                    removal=RemoveFiles(data_paths=replaced) if replaced else RemoveNothing(),
+                    removal=RemoveFiles(data_paths=replaced_paths)
+                    if replaced_paths
+                    else RemoveNothing(),
                     data_files=rows.data_files,
                     checks=checks,
                 )
             else:
                 deletes = write_row_deletes(
-                    target.name, target.metadata, io, rows.removed, touched, write_id=write_id
+                    target.name, target.metadata, io, rows.removed, touched_files, write_id=write_id
                 )
-                written.add(deletes.delete_files)
+                written_files.add(deletes.delete_files)
                 action = RowDelta(
                     data_files=rows.data_files,
                     delete_files=deletes.delete_files,
@@ -203,17 +200,19 @@ class _Run:
                     removed_deletes=deletes.removed_deletes,
                     checks=checks,
                 )
-            summary = {**self.operation.summary(counted), **options.snapshot_properties}
+            summary = {**self.operation.summary(row_changes), **options.snapshot_properties}
             options = replace(options, snapshot_properties=summary)
-            loaded = target.write.commit(action, written, options=options)
+            loaded_table = target.write.commit(action, written_files, options=options)
         snapshot = next(
-            s for s in reversed(loaded.metadata.snapshots) if s.summary.get(WRITE_ID) == write_id
+            s
+            for s in reversed(loaded_table.metadata.snapshots)
+            if s.summary.get(WRITE_ID) == write_id
         )
-        return loaded, replace(counted, snapshot_id=snapshot.snapshot_id)
+        return loaded_table, replace(row_changes, snapshot_id=snapshot.snapshot_id)
 
 
 @contextmanager
-def _cached(source: DataFrame | None) -> Iterator[None]:
+def _cache(source: DataFrame | None) -> Iterator[None]:
     """Have a source that is read twice, to find files and to change rows, give the same rows."""
     if source is None or source.is_cached:
         yield
@@ -225,8 +224,10 @@ def _cached(source: DataFrame | None) -> Iterator[None]:
         source.unpersist()
 
 
-def _files_of(touched: DataFrame) -> frozenset[str]:
-    return frozenset(r[0] for r in touched.select(metadata_columns.FILE.name).distinct().collect())
+def _files_of(touched_files: DataFrame) -> frozenset[str]:
+    return frozenset(
+        r[0] for r in touched_files.select(metadata_columns.FILE.name).distinct().collect()
+    )
 
 
 def _row_changes(rows: TouchedRows, deleted_whole: int) -> RowChanges:

@@ -56,9 +56,9 @@ def read_statement(bridge: Bridge, plan: Any) -> Statement:
         case "delete":
             operation = Delete(condition=condition, may_run_again=may_run_again)
         case "update":
-            assigned = _assignments(description.assignments, columns)
+            new_values = _assignments(description.assignments, columns)
             operation = Update(
-                assignments=assigned, condition=condition, may_run_again=may_run_again
+                assignments=new_values, condition=condition, may_run_again=may_run_again
             )
         case "merge":
             if description.adds_columns:

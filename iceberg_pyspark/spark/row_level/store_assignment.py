@@ -6,7 +6,8 @@ job. Structs go by position in Spark's casts, so theirs must have the same names
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,35 +72,34 @@ def _cast_for_store(
 
 def same_type(one: spark_types.DataType, other: spark_types.DataType) -> bool:
     """Whether two types are equal but for nulls and comments."""
-    match one, other:
-        case spark_types.StructType(), spark_types.StructType():
-            return [f.name for f in one.fields] == [f.name for f in other.fields] and all(
-                same_type(a.dataType, b.dataType)
-                for a, b in zip(one.fields, other.fields, strict=True)
-            )
-        case spark_types.ArrayType(), spark_types.ArrayType():
-            return same_type(one.elementType, other.elementType)
-        case spark_types.MapType(), spark_types.MapType():
-            return same_type(one.keyType, other.keyType) and same_type(
-                one.valueType, other.valueType
-            )
-    return one == other
+    return _alike(one, other, str, operator.eq)
 
 
 def same_names(one: spark_types.DataType, other: spark_types.DataType) -> bool:
     """Whether structs have fields of the same names in the same order, at every level."""
+    return _alike(one, other, str.lower, lambda a, b: True)
+
+
+def _alike(
+    one: spark_types.DataType,
+    other: spark_types.DataType,
+    name: Callable[[str], str],
+    leaves: Callable[[spark_types.DataType, spark_types.DataType], bool],
+) -> bool:
+    """Whether types are so by the names of fields in structs, and otherwise by `leaves`."""
+
+    def alike(a: spark_types.DataType, b: spark_types.DataType) -> bool:
+        return _alike(a, b, name, leaves)
+
     match one, other:
         case spark_types.StructType(), spark_types.StructType():
-            return [f.name.lower() for f in one.fields] == [
-                f.name.lower() for f in other.fields
+            return [name(f.name) for f in one.fields] == [
+                name(f.name) for f in other.fields
             ] and all(
-                same_names(a.dataType, b.dataType)
-                for a, b in zip(one.fields, other.fields, strict=True)
+                alike(a.dataType, b.dataType) for a, b in zip(one.fields, other.fields, strict=True)
             )
         case spark_types.ArrayType(), spark_types.ArrayType():
-            return same_names(one.elementType, other.elementType)
+            return alike(one.elementType, other.elementType)
         case spark_types.MapType(), spark_types.MapType():
-            return same_names(one.keyType, other.keyType) and same_names(
-                one.valueType, other.valueType
-            )
-    return True
+            return alike(one.keyType, other.keyType) and alike(one.valueType, other.valueType)
+    return leaves(one, other)

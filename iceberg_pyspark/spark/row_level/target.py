@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,20 +24,16 @@ from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
 from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts
 from iceberg_pyspark.spark.native_read.partitioning import spark_grouping
 from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
-from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
+from iceberg_pyspark.spark.rows.types import shown_spark_schema
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
 from iceberg_pyspark.spark.write.session_write import SessionWrite
-from iceberg_pyspark.spec.metadata_columns import (
-    FILE,
-    LAST_UPDATED_SEQUENCE_NUMBER,
-    POS,
-    ROW_ID,
-)
+from iceberg_pyspark.spec.metadata_columns import FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.reading.file_ranges import files_are_alike
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.reading.whole_files import FileSelection
@@ -46,6 +43,9 @@ ALIAS = "t"
 """What conditions call the table."""
 
 _UNKNOWN_TOTAL = 2**40
+_MOST_COMPARED_FILES = 1000
+"""More are worth a look at the other side of a join, whatever values they have."""
+
 _LATE_FILTERS_OF_BROADCASTS = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
 
 
@@ -109,9 +109,9 @@ class Target:
     selection: FileSelection | None = None
 
     @property
-    def loaded(self) -> LoadedTable:
+    def loaded_table(self) -> LoadedTable:
         """The table as pinned."""
-        return self.write.loaded
+        return self.write.loaded_table
 
     @property
     def io(self) -> FileIO:
@@ -121,12 +121,12 @@ class Target:
     @property
     def metadata(self) -> TableMetadata:
         """The table's metadata as pinned."""
-        return self.loaded.metadata
+        return self.loaded_table.metadata
 
     @property
     def name(self) -> str:
         """The table's name, for messages."""
-        return str(self.loaded.identifier)
+        return str(self.loaded_table.identifier)
 
     @property
     def schema(self) -> Schema:
@@ -161,13 +161,24 @@ class Target:
             names[i] for f in self.metadata.default_spec.fields for i in f.source_ids if i in names
         )
 
+    @cached_property
+    def alike_columns(self) -> frozenset[str]:
+        """The partition and sort columns of which nearly any range is in nearly all files.
+
+        A table by buckets of random keys has such a column.
+        """
+        if self.file_count > _MOST_COMPARED_FILES:
+            return frozenset()
+        scan, columns = self.scan(), columns_for_skipping(self.metadata)
+        return frozenset(f.name for f in columns if files_are_alike(scan, f))
+
     @property
     def lineage(self) -> tuple[NestedField, ...]:
         """The columns of row lineage, which version 3 has."""
         return LINEAGE if self.metadata.format_version >= 3 else ()
 
-    def narrowed(self, selection: FileSelection | None) -> Target:
-        """The same, to read only the files of which some rows are selected."""
+    def narrow(self, selection: FileSelection | None) -> Target:
+        """The target, to read only the files of which some rows are selected."""
         return replace(self, selection=selection)
 
     def rows(self, only_files: Collection[str] | None = None) -> DataFrame:
@@ -175,23 +186,20 @@ class Target:
         if only_files is None and self.selection is not None:
             only_files = self.selection.partial
         state = TableState(
-            catalog=f"{self.session.bridge.session_handle}/{self.loaded.identifier}",
-            loaded=self.loaded,
+            catalog=f"{self.session.bridge.session_handle}/{self.loaded_table.identifier}",
+            loaded_table=self.loaded_table,
             selector=self._selector(),
             io=self.io,
         )
         handle = self.reads.register(state, None if only_files is None else frozenset(only_files))
         hidden = (FILE, POS, *self.lineage)
-        shown = Schema(fields=(*self.schema.fields, *hidden))
+        row_schema = Schema(fields=(*self.schema.fields, *hidden))
         facts = TableFacts(
             handle=handle,
             name=self.name,
             id=self.metadata.table_uuid,
             version=str(self.snapshot_id),
-            schema=shown_spark_schema(shown).json(),
-            metadata_columns=to_spark_schema(Schema(fields=())).json(),
-            properties={},
-            partitioning=(),
+            schema=shown_spark_schema(row_schema).json(),
             size_in_bytes=self.size_in_bytes,
             grouping=spark_grouping(self.metadata, self.schema),
             filtered=self._filtered_late(),
@@ -211,7 +219,9 @@ class Target:
             return {}
         scan = self.scan().of_files(frozenset(paths)).pruned_by(self.reads.last_predicate())
         return {
-            task.file_path: task for planned in scan.plan().files() for task in tasks_of(planned)
+            task.file_path: task
+            for planned_files in scan.plan().files()
+            for task in tasks_of(planned_files)
         }
 
     def read_predicate(self) -> Predicate:
@@ -222,12 +232,14 @@ class Target:
         """The columns that Spark may filter files by with the keys of a join's other side.
 
         With the very rows that it has broadcast for the join: a source that is read once more for
-        the filter may have others then.
+        the filter may have others then. Spark reads the source once more even where no file is
+        left out by it.
         """
         conf = self.session.spark.conf
         if conf.get(_LATE_FILTERS_OF_BROADCASTS, "true") != "true":
             return ()
-        return tuple(f.name for f in columns_for_skipping(self.metadata))
+        names = (f.name for f in columns_for_skipping(self.metadata))
+        return tuple(name for name in names if name not in self.alike_columns)
 
     def _total(self, name: str) -> int:
         total = 0 if self.write.base is None else self.write.base.number(name)
@@ -249,7 +261,7 @@ def pin_table(
     conflicting = hidden & {f.name for f in write.metadata.current_schema.fields}
     if conflicting:
         raise UnsupportedFeatureError(
-            f"table {write.loaded.identifier} has columns named like metadata columns "
+            f"table {write.loaded_table.identifier} has columns named like metadata columns "
             f"({', '.join(sorted(conflicting))}), so its rows cannot be told apart; rename them"
         )
     reads = OperationReads(session.states)

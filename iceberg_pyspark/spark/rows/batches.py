@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.lists import with_entries, with_values
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
@@ -111,7 +112,7 @@ def _compile_struct(converts: list[Convert | None], type_: StructType) -> Conver
 
 def _compile_list(element: Convert, type_: ListType) -> Convert:
     def convert(array: pa.ListArray) -> pa.Array:
-        return _with_child(array, _spark_type(type_, array.type), element(array.values))
+        return with_values(array, _spark_type(type_, array.type), element(array.values))
 
     return convert
 
@@ -121,20 +122,9 @@ def _compile_map(key: Convert | None, value: Convert | None, type_: MapType) -> 
 
     def convert(array: pa.MapArray) -> pa.Array:
         target = _spark_type(type_, array.type)
-        entries = pa.StructArray.from_arrays(
-            [change_key(array.keys), change_value(array.items)],
-            fields=[target.key_field, target.item_field],
-        )
-        return _with_child(array, target, entries)
+        return with_entries(array, target, change_key(array.keys), change_value(array.items))
 
     return convert
-
-
-def _with_child(array: pa.Array, target: pa.DataType, child: pa.Array) -> pa.Array:
-    """The same lists over another child: offsets and nulls are shared, slices stay slices."""
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], offset=array.offset, children=[child]
-    )
 
 
 def _spark_type(type_: Type, arrow: pa.DataType) -> pa.DataType:

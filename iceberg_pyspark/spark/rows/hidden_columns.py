@@ -23,16 +23,16 @@ def hidden_columns(metadata: TableMetadata) -> Schema:
     return Schema(fields=(*fields, *([] if partition is None else [partition])))
 
 
-def project_with_hidden(schema: Schema, wanted: StructType, metadata: TableMetadata) -> Schema:
+def project_with_hidden(schema: Schema, required: StructType, metadata: TableMetadata) -> Schema:
     """The columns that Spark wants of a schema, hidden ones of the table too, in Spark's order."""
     partition = partition_of(metadata)
     fields: list[NestedField] = []
-    for f in wanted.fields:
+    for f in required.fields:
         columns = schema
         if schema.as_struct.field_named(f.name) is None:
-            reserved = PLAIN_METADATA_COLUMNS.get(f.name)
+            metadata_column = PLAIN_METADATA_COLUMNS.get(f.name)
             if partition is not None and f.name == partition.name:
-                reserved = partition
-            columns = schema if reserved is None else Schema(fields=(reserved,))
+                metadata_column = partition
+            columns = schema if metadata_column is None else Schema(fields=(metadata_column,))
         fields.extend(project_like(columns, StructType([f])).fields)
     return Schema(fields=tuple(fields), schema_id=schema.schema_id)

@@ -30,8 +30,8 @@ def python_tasks(
     if not tasks:
         return bridge.spark.createDataFrame([], schema)
     partitions = min(len(tasks), most_partitions or len(tasks))
-    shipped = bridge.binary_rows([(pickle.dumps(task),) for task in tasks], "task", partitions)
-    return shipped.mapInArrow(_ReadPythonTasks(rows), schema)
+    task_rows = bridge.binary_rows([(pickle.dumps(task),) for task in tasks], "task", partitions)
+    return task_rows.mapInArrow(_ReadPythonTasks(rows), schema)
 
 
 @dataclass(frozen=True)

@@ -71,35 +71,22 @@ def shown_spark_schema(schema: Schema) -> spark_types.StructType:
 
     Their comment says so; `project_like` refuses them by name, wherever a query needs one.
     """
-    return to_spark_schema(Schema(fields=_shown_fields(schema.fields)))
+    return to_spark_schema(Schema(fields=tuple(map(_shown_field, schema.fields))))
 
 
-def _shown_fields(fields: tuple[ice.NestedField, ...]) -> tuple[ice.NestedField, ...]:
-    shown = []
-    for f in fields:
-        type_ = _shown_type(f.type)
-        doc = f.doc
-        if doc is None and isinstance(f.type, ice.PrimitiveType) and type_ is not f.type:
-            doc = f"{f.type}, for which Spark has no type here: not to be selected"
-        shown.append(replace(f, type=type_, doc=doc))
-    return tuple(shown)
+def _shown_field(f: ice.NestedField) -> ice.NestedField:
+    type_ = _shown_type(f.type)
+    doc = f.doc
+    if doc is None and isinstance(f.type, ice.PrimitiveType) and type_ is not f.type:
+        doc = f"{f.type}, for which Spark has no type here: not to be selected"
+    return replace(f, type=type_, doc=doc)
 
 
 def _shown_type(type_: ice.Type) -> ice.Type:
-    match type_:
-        case ice.StructType(fields=fields):
-            return ice.StructType(_shown_fields(fields))
-        case ice.ListType():
-            return replace(type_, element_type=_shown_type(type_.element_type))
-        case ice.MapType():
-            return replace(
-                type_,
-                key_type=_shown_type(type_.key_type),
-                value_type=_shown_type(type_.value_type),
-            )
-        case ice.DecimalType():
-            return type_
-    return type_ if type(type_) in _SPARK_BY_ICEBERG else ice.BinaryType()
+    if not isinstance(type_, ice.PrimitiveType):
+        return ice.with_children(type_, _shown_field)
+    has_type = isinstance(type_, ice.DecimalType) or type(type_) in _SPARK_BY_ICEBERG
+    return type_ if has_type else ice.BinaryType()
 
 
 def _to_spark_struct(struct: ice.StructType, prefix: str) -> spark_types.StructType:
@@ -210,20 +197,20 @@ class _FromSpark:
         return make()
 
 
-def project_like(table_schema: Schema, wanted: spark_types.StructType) -> Schema:
+def project_like(table_schema: Schema, required: spark_types.StructType) -> Schema:
     """The table's columns that a user-given Spark schema names, in its order, nested ones too.
 
     Types must be those the table has; a difference raises `InvalidRequestError` naming the column.
     """
-    struct = _project_struct(table_schema.as_struct, wanted, "")
+    struct = _project_struct(table_schema.as_struct, required, "")
     return Schema(fields=struct.fields, schema_id=table_schema.schema_id)
 
 
 def _project_struct(
-    struct: ice.StructType, wanted: spark_types.StructType, prefix: str
+    struct: ice.StructType, required: spark_types.StructType, prefix: str
 ) -> ice.StructType:
     fields = []
-    for want in wanted.fields:
+    for want in required.fields:
         field = struct.field_named(want.name) or _only_match(struct, want.name)
         if field is None:
             names = ", ".join(f.name for f in struct.fields)
@@ -249,26 +236,26 @@ def _only_match(struct: ice.StructType, name: str) -> ice.NestedField | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def _project_type(type_: ice.Type, wanted: spark_types.DataType, path: str) -> ice.Type:
-    match (type_, wanted):
+def _project_type(type_: ice.Type, required: spark_types.DataType, path: str) -> ice.Type:
+    match (type_, required):
         case (ice.StructType(), spark_types.StructType()):
-            return _project_struct(type_, wanted, f"{path}.")
+            return _project_struct(type_, required, f"{path}.")
         case (ice.ListType(), spark_types.ArrayType()):
-            _check_nulls(not type_.element_required, wanted.containsNull, f"{path}.element")
-            inner = _project_type(type_.element_type, wanted.elementType, f"{path}.element")
-            return replace(type_, element_type=inner, element_required=not wanted.containsNull)
+            _check_nulls(not type_.element_required, required.containsNull, f"{path}.element")
+            inner = _project_type(type_.element_type, required.elementType, f"{path}.element")
+            return replace(type_, element_type=inner, element_required=not required.containsNull)
         case (ice.MapType(), spark_types.MapType()):
-            _check_nulls(not type_.value_required, wanted.valueContainsNull, f"{path}.value")
+            _check_nulls(not type_.value_required, required.valueContainsNull, f"{path}.value")
             return replace(
                 type_,
-                key_type=_project_type(type_.key_type, wanted.keyType, f"{path}.key"),
-                value_type=_project_type(type_.value_type, wanted.valueType, f"{path}.value"),
-                value_required=not wanted.valueContainsNull,
+                key_type=_project_type(type_.key_type, required.keyType, f"{path}.key"),
+                value_type=_project_type(type_.value_type, required.valueType, f"{path}.value"),
+                value_required=not required.valueContainsNull,
             )
     has = _to_spark_type(type_, path)
-    if has != wanted:
+    if has != required:
         raise InvalidRequestError(
-            f"the schema asks for column '{path}' as {wanted.simpleString()}, "
+            f"the schema asks for column '{path}' as {required.simpleString()}, "
             f"the table has {has.simpleString()}; read it as it is and cast afterwards"
         )
     return type_

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TypeAlias
 
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.protocol.table_changes import (
     AddColumn,
+    ColumnChange,
     DeleteColumn,
     OtherChange,
     RemoveProperty,
@@ -30,17 +30,6 @@ from iceberg_pyspark.table.changes.pending_changes import UpdateProperties, Upda
 from iceberg_pyspark.table.changes.transaction import Transaction
 from iceberg_pyspark.table.table import Table
 
-ColumnChange: TypeAlias = (
-    AddColumn
-    | DeleteColumn
-    | RenameColumn
-    | UpdateType
-    | UpdateNullability
-    | UpdateComment
-    | UpdatePosition
-    | UpdateDefault
-    | OtherChange
-)
 _LOCATION = "location"
 _SHOWN_ONLY = {
     _LOCATION: "a table has one; ALTER TABLE ... SET LOCATION gives it another",
@@ -163,5 +152,5 @@ def _primitive(c: UpdateType, column: str) -> PrimitiveType:
 
 def _iceberg_type(text: str) -> Type:
     field = {"name": "x", "type": json.loads(text), "nullable": True, "metadata": {}}
-    wrapped = spark_types.StructType.fromJson({"type": "struct", "fields": [field]})
-    return from_spark_schema(wrapped).fields[0].type
+    struct = spark_types.StructType.fromJson({"type": "struct", "fields": [field]})
+    return from_spark_schema(struct).fields[0].type

@@ -13,11 +13,8 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.errors import (
-    InvalidRequestError,
-    NoSuchTableError,
-    UnsupportedFeatureError,
-)
+from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogOpen,
     Existence,
@@ -50,10 +47,14 @@ from iceberg_pyspark.spark.bridge.protocol.tables import (
     TablesList,
     TableStage,
 )
-from iceberg_pyspark.spark.rows.types import (
-    from_spark_schema,
-)
+from iceberg_pyspark.spark.bridge.protocol.views import ViewDefinition, ViewLoad
+from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
+from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
+    cached,
+    forget_table,
+    load_for_query,
+)
 from iceberg_pyspark.spark.sql_catalog.column_defaults import with_defaults
 from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     StagedTables,
@@ -64,6 +65,7 @@ from iceberg_pyspark.spark.sql_catalog.staged_tables import (
 )
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement, statement_in
 from iceberg_pyspark.spark.sql_catalog.table_facts import facts_of_snapshot, table_facts
+from iceberg_pyspark.spark.sql_catalog.views import view_definition
 from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spec.properties import WAP_ENABLED
 from iceberg_pyspark.spec.snapshots import MAIN
@@ -76,10 +78,7 @@ from iceberg_pyspark.table.changes.create_table import (
 )
 from iceberg_pyspark.table.changes.purge_table import purge_table
 from iceberg_pyspark.table.metadata_tables.by_name import table_of_metadata_table
-from iceberg_pyspark.table.reading.snapshot_selection import (
-    SelectedSnapshot,
-    SnapshotSelector,
-)
+from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, SnapshotSelector
 from iceberg_pyspark.table.table import Table
 
 _DONE = Acknowledgement()
@@ -96,21 +95,21 @@ class CatalogCallbacks:
     def open(self, q: CatalogOpen) -> OpenedCatalog:
         """Open a catalog."""
         handle = f"{q.session}/{q.name}"
-        self._catalogs[handle] = load_catalog(q.name, **q.options)
+        self._catalogs[handle] = cached(load_catalog(q.name, **q.options))
         return OpenedCatalog(handle=handle)
 
     def tables_list(self, q: TablesList) -> TableNames:
         """The tables in a namespace."""
-        listed = self.catalog(q.catalog).list_tables(q.namespace)
-        return TableNames(names=tuple(t.name for t in listed))
+        tables = self.catalog(q.catalog).list_tables(q.namespace)
+        return TableNames(names=tuple(t.name for t in tables))
 
     def table_exists(self, q: TableExists) -> Existence:
         """Whether a table is there."""
         return Existence(exists=self.catalog(q.catalog).table_exists(_identifier(q)))
 
     def table_invalidate(self, q: TableInvalidate) -> Acknowledgement:
-        """Nothing is cached: every load reads the catalog."""
-        self.catalog(q.catalog)
+        """REFRESH TABLE."""
+        forget_table(self.catalog(q.catalog), _identifier(q))
         return _DONE
 
     def table_load(self, q: TableLoad) -> TableFacts:
@@ -123,37 +122,44 @@ class CatalogCallbacks:
             selector = SnapshotSelector(as_of_timestamp_ms=q.timestamp_us // 1000)
         identifier = _identifier(q)
         try:
-            loaded = catalog.load_table(identifier)
+            loaded_table = load_for_query(catalog, identifier)
         except NoSuchTableError:
-            named = table_of_metadata_table(identifier)
-            if named is not None:
-                loaded = catalog.load_table(named[0])
+            metadata_table = table_of_metadata_table(identifier)
+            if metadata_table is not None:
+                loaded_table = load_for_query(catalog, metadata_table[0])
                 return self._facts(
                     TableState(
                         catalog=q.catalog,
-                        loaded=loaded,
+                        loaded_table=loaded_table,
                         selector=selector,
-                        metadata_table=named[1],
+                        metadata_table=metadata_table[1],
                     )
                 )
-            found = _with_ref(catalog, identifier)
-            if found is None:
+            table_and_ref = _with_ref(catalog, identifier)
+            if table_and_ref is None:
                 raise
-            loaded, selector = found
-        by_session = selector == SnapshotSelector() and _reads_branch(q.wap_branch, loaded.metadata)
+            loaded_table, selector = table_and_ref
+        by_session = selector == SnapshotSelector() and _reads_branch(
+            q.wap_branch, loaded_table.metadata
+        )
         if by_session:
             selector = SnapshotSelector(branch=q.wap_branch)
         return self._facts(
-            TableState(catalog=q.catalog, loaded=loaded, selector=selector, by_session=by_session)
+            TableState(
+                catalog=q.catalog,
+                loaded_table=loaded_table,
+                selector=selector,
+                by_session=by_session,
+            )
         )
 
     def table_branch(self, q: TableBranch) -> TableFacts:
-        """The same metadata of a table at one of its branches; raises `InvalidRequestError`."""
+        """A loaded table at a branch, by the same metadata; raises `InvalidRequestError`."""
         state = self.state(q.handle)
         return self._facts(
             TableState(
                 catalog=state.catalog,
-                loaded=state.loaded,
+                loaded_table=state.loaded_table,
                 selector=_at_branch(state, q.branch),
                 metadata_table=state.metadata_table,
             )
@@ -169,42 +175,28 @@ class CatalogCallbacks:
 
     def catalog(self, handle: str) -> Catalog:
         """A catalog that Spark has opened; raises `InvalidRequestError`."""
-        found = self._catalogs.get(handle)
-        if found is None:
+        catalog = self._catalogs.get(handle)
+        if catalog is None:
             raise InvalidRequestError(
                 f"catalog {handle.partition('/')[2]} was opened before iceberg_pyspark was "
                 "installed again: make the DataFrame anew"
             )
-        return found
+        return catalog
+
+    def view_load(self, q: ViewLoad) -> ViewDefinition:
+        """What a name means that is no table's."""
+        return view_definition(self.catalog(q.catalog), _identifier(q))
 
     def table_create(self, q: TableCreate) -> TableFacts:
         """CREATE TABLE."""
         catalog = self.catalog(q.catalog)
-        schema = with_defaults(from_spark_schema(_struct(q.schema)), q.defaults)
-        properties = dict(q.properties)
-        location = properties.pop("location", None)
-        loaded = create_table(
-            catalog,
-            _identifier(q),
-            schema,
-            spec=parse_partitioning(q.partitioned_by, schema),
-            location=location,
-            properties=new_table_properties(
-                catalog.properties, _stored_properties(catalog, properties)
-            ),
-        )
-        return self._facts(
-            TableState(catalog=q.catalog, loaded=loaded, selector=SnapshotSelector())
-        )
+        loaded_table = create_table(catalog, _identifier(q), _new_table(catalog, q))
+        return self._facts(TableState(catalog=q.catalog, loaded_table=loaded_table))
 
     def table_stage(self, q: TableStage) -> TableFacts:
         """CREATE TABLE AS SELECT and REPLACE TABLE; `mode` says which of them may be."""
         catalog = self.catalog(q.catalog)
-        schema = with_defaults(from_spark_schema(_struct(q.schema)), q.defaults)
-        given = dict(q.properties)
-        location = given.pop("location", None)
-        properties = new_table_properties(catalog.properties, _stored_properties(catalog, given))
-        spec = parse_partitioning(q.partitioned_by, schema)
+        new = _new_table(catalog, q)
         identifier = _identifier(q)
         try:
             existing = None if q.mode == "create" else catalog.load_table(identifier)
@@ -213,30 +205,27 @@ class CatalogCallbacks:
                 raise
             existing = None
         if existing is None:
-            planned = planned_table(
-                catalog, identifier, schema, spec=spec, location=location, properties=properties
-            )
-            staged = stage_new(catalog, planned)
+            staged_table = stage_new(catalog, planned_table(catalog, identifier, new))
         else:
-            staged = stage_replacement(
-                catalog, existing, schema, spec, location=location, properties=properties
-            )
-        key = self.staged.add(q.catalog, staged)
-        selected = SelectedSnapshot(snapshot=None, schema=staged.planned.metadata.current_schema)
-        return facts_of_snapshot(key, catalog.name, staged.planned, selected)
+            staged_table = stage_replacement(catalog, existing, new)
+        key = self.staged.add(q.catalog, staged_table)
+        selected_snapshot = SelectedSnapshot(
+            snapshot=None, schema=staged_table.planned.metadata.current_schema
+        )
+        return facts_of_snapshot(key, catalog.name, staged_table.planned, selected_snapshot)
 
     def staged_commit(self, q: StagedCommit) -> Acknowledgement:
         """Make a staged table."""
-        staged = self.staged.take(q.handle)
-        if staged is not None:
-            commit_staged(staged)
+        staged_table = self.staged.take(q.handle)
+        if staged_table is not None:
+            commit_staged(staged_table)
         return _DONE
 
     def staged_abort(self, q: StagedAbort) -> Acknowledgement:
         """Leave nothing of a staged table."""
-        staged = self.staged.take(q.handle)
-        if staged is not None:
-            abort_staged(staged)
+        staged_table = self.staged.take(q.handle)
+        if staged_table is not None:
+            abort_staged(staged_table)
         return _DONE
 
     def table_alter(self, q: TableAlter) -> TableFacts:
@@ -248,10 +237,8 @@ class CatalogCallbacks:
             alter_table(table, q.changes)
         else:
             run_statement(table, statement)
-        loaded = catalog.load_table(_identifier(q))
-        return self._facts(
-            TableState(catalog=q.catalog, loaded=loaded, selector=SnapshotSelector())
-        )
+        loaded_table = catalog.load_table(_identifier(q))
+        return self._facts(TableState(catalog=q.catalog, loaded_table=loaded_table))
 
     def table_drop(self, q: TableDrop) -> DropResult:
         """DROP TABLE."""
@@ -281,8 +268,8 @@ class CatalogCallbacks:
 
     def namespace_load(self, q: NamespaceLoad) -> NamespaceProperties:
         """The properties of a namespace."""
-        found = self.catalog(q.catalog).load_namespace_properties(q.namespace)
-        return NamespaceProperties(properties=found)
+        properties = self.catalog(q.catalog).load_namespace_properties(q.namespace)
+        return NamespaceProperties(properties=properties)
 
     def namespace_create(self, q: NamespaceCreate) -> Acknowledgement:
         """CREATE NAMESPACE."""
@@ -316,6 +303,20 @@ def _identifier(q: TableQuestion) -> TableIdentifier:
     return TableIdentifier(namespace=q.namespace, name=q.name)
 
 
+def _new_table(catalog: Catalog, q: TableCreate) -> NewTable:
+    schema = with_defaults(from_spark_schema(_struct(q.schema)), q.defaults)
+    properties = dict(q.properties)
+    location = properties.pop("location", None)
+    return NewTable(
+        schema=schema,
+        spec=parse_partitioning(q.partitioned_by, schema),
+        location=location,
+        properties=new_table_properties(
+            catalog.properties, _stored_properties(catalog, properties)
+        ),
+    )
+
+
 def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
     """Whether a session that writes to a branch to be audited (`spark.wap.branch`) reads it too."""
     return branch in metadata.refs and WAP_ENABLED.of(metadata.properties)
@@ -323,8 +324,8 @@ def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
 
 def _at_branch(state: TableState, branch: str) -> SnapshotSelector:
     """What a read of a loaded table with the option `branch` sees."""
-    metadata, selector = state.loaded.metadata, state.selector
-    name = state.loaded.identifier
+    metadata, selector = state.loaded_table.metadata, state.selector
+    name = state.loaded_table.identifier
     by_name = selector != SnapshotSelector() and not state.by_session
     if by_name and branch not in (selector.branch, selector.version):
         raise InvalidRequestError(
@@ -352,17 +353,17 @@ def _with_ref(
     for prefix in ("branch_", "tag_"):
         if identifier.name.startswith(prefix):
             ref = identifier.name[len(prefix) :]
-            loaded = catalog.load_table(parent)
+            loaded_table = load_for_query(catalog, parent)
             selector = (
                 SnapshotSelector(branch=ref) if prefix == "branch_" else SnapshotSelector(tag=ref)
             )
-            return loaded, selector
+            return loaded_table, selector
     return None
 
 
-def _stored_properties(catalog: Catalog, given: Mapping[str, str]) -> dict[str, str]:
+def _stored_properties(catalog: Catalog, table_properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of CREATE TABLE without those that say how it was written."""
-    properties = dict(given)
+    properties = dict(table_properties)
     provider = properties.pop("provider", "iceberg").lower()
     for key in ("external", "is_managed_location", "table_type"):
         properties.pop(key, None)

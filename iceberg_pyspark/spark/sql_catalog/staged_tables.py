@@ -7,24 +7,22 @@ the files.
 
 from __future__ import annotations
 
-import json
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.commits.replaced_table import replace_table
 from iceberg_pyspark.commits.snapshot_changes import SnapshotAction
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.table_handles import new_handle
 from iceberg_pyspark.spark.write.command import WriteCommand, write_rows
 from iceberg_pyspark.spark.write.session_write import SessionWrite, session_write
 from iceberg_pyspark.spark.write.settings import write_settings
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.spec.partitioning import PartitionSpec
-from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.changes.commit import (
@@ -75,10 +73,10 @@ class StagedTables:
     def __init__(self) -> None:
         self._staged: dict[str, StagedTable] = {}
 
-    def add(self, catalog_handle: str, staged: StagedTable) -> str:
+    def add(self, catalog_handle: str, staged_table: StagedTable) -> str:
         """Keep one until it is committed or aborted; its handle."""
-        handle = json.dumps([catalog_handle, "staged", str(uuid.uuid4())])
-        self._staged[handle] = staged
+        handle = new_handle(catalog_handle)
+        self._staged[handle] = staged_table
         return handle
 
     def get(self, handle: str) -> StagedTable | None:
@@ -95,19 +93,13 @@ def stage_new(catalog: Catalog, planned: LoadedTable) -> StagedTable:
     return StagedTable(catalog=catalog, planned=planned, existing=None, changes=None)
 
 
-def stage_replacement(
-    catalog: Catalog,
-    existing: LoadedTable,
-    schema: Schema,
-    spec: PartitionSpec,
-    *,
-    location: str | None,
-    properties: Mapping[str, str],
-) -> StagedTable:
+def stage_replacement(catalog: Catalog, existing: LoadedTable, new: NewTable) -> StagedTable:
     """A table in the place of one that is there, with its history."""
 
     def changes(metadata: TableMetadata) -> Changes:
-        return replace_table(metadata, schema, spec, location=location, properties=properties)
+        return replace_table(
+            metadata, new.schema, new.spec, location=new.location, properties=new.properties
+        )
 
     planned = LoadedTable(
         identifier=existing.identifier,
@@ -118,61 +110,65 @@ def stage_replacement(
     return StagedTable(catalog=catalog, planned=planned, existing=existing, changes=changes)
 
 
-def write_staged(bridge: Bridge, staged: StagedTable, command: WriteCommand) -> None:
+def write_staged(bridge: Bridge, staged_table: StagedTable, command: WriteCommand) -> None:
     """Write the rows of the statement's query; they wait for the commit."""
-    metadata = staged.planned.metadata
+    metadata = staged_table.planned.metadata
     settings = write_settings(command.options, command.environment.session, metadata.properties)
     if settings.wap_id is not None or settings.branch != MAIN:
         raise InvalidRequestError(
-            f"the rows of {staged.name} go to branch main of the new table; unset spark.wap.id, "
-            "spark.wap.branch and the option branch"
+            f"the rows of {staged_table.name} go to branch main of the new table; unset "
+            "spark.wap.id, spark.wap.branch and the option branch"
         )
-    write = session_write(staged.catalog, staged.planned, settings, command.environment)
-    files = write_rows(bridge, command.frame, staged.name, metadata, write)
+    write = session_write(staged_table.catalog, staged_table.planned, settings, command.environment)
+    files = write_rows(bridge, command.frame, staged_table.name, metadata, write)
     # Spark replaces a table by overwriting all of the new one
     mode: OverwriteMode | None = "static" if command.kind == "overwrite" else None
-    action = write_action(staged.planned, files, mode)
-    staged.rows = StagedRows(write=write, files=files, action=action)
+    action = write_action(staged_table.planned, files, mode)
+    staged_table.rows = StagedRows(write=write, files=files, action=action)
 
 
-def commit_staged(staged: StagedTable) -> None:
+def commit_staged(staged_table: StagedTable) -> None:
     """Make the table, with its rows, in one commit."""
     steps: list[CommitStep] = []
-    written = None
-    if staged.rows is not None:
-        write = staged.rows.write
-        written = WrittenFiles(write.io, staged.rows.files)
+    written_files = None
+    if staged_table.rows is not None:
+        write = staged_table.rows.write
+        written_files = WrittenFiles(write.io, staged_table.rows.files)
         steps.append(
             SnapshotStep(
-                staged.rows.action,
+                staged_table.rows.action,
                 write.io,
                 write.options,
                 table_uuid=write.metadata.table_uuid,
                 clock=SYSTEM_CLOCK,
-                written=written,
+                written_files=written_files,
             )
         )
-    if staged.existing is None:
-        identifier, metadata = staged.planned.identifier, staged.planned.metadata
-        create_table_with(staged.catalog, identifier, metadata, steps, written=written)
+    if staged_table.existing is None:
+        identifier, metadata = staged_table.planned.identifier, staged_table.planned.metadata
+        create_table_with(
+            staged_table.catalog, identifier, metadata, steps, written_files=written_files
+        )
     else:
-        steps = [MetadataStep(lambda m: _same_ids(staged, m)), *steps]
-        commit_steps(staged.catalog, staged.existing, steps, written=written)
+        steps = [MetadataStep(lambda m: _same_ids(staged_table, m)), *steps]
+        commit_steps(
+            staged_table.catalog, staged_table.existing, steps, written_files=written_files
+        )
 
 
-def abort_staged(staged: StagedTable) -> None:
+def abort_staged(staged_table: StagedTable) -> None:
     """Remove the files that were written; Spark aborts what it has not asked to commit."""
-    if staged.rows is not None:
-        WrittenFiles(staged.rows.write.io, staged.rows.files).remove(NeverSent())
+    if staged_table.rows is not None:
+        WrittenFiles(staged_table.rows.write.io, staged_table.rows.files).remove(NeverSent())
 
 
-def _same_ids(staged: StagedTable, metadata: TableMetadata) -> Changes:
+def _same_ids(staged_table: StagedTable, metadata: TableMetadata) -> Changes:
     """The replacement of what is there now, which gives columns the ids that the files have."""
-    assert staged.changes is not None, "a table that is there is replaced by changes"
-    changes = staged.changes(metadata)
-    if not takes_files_of(with_changes(metadata, changes), staged.planned.metadata):
+    assert staged_table.changes is not None, "a table that is there is replaced by changes"
+    changes = staged_table.changes(metadata)
+    if not takes_files_of(with_changes(metadata, changes), staged_table.planned.metadata):
         raise ConcurrentChangeError(
-            f"table {staged.name} was changed while its replacement was written: its columns have "
-            "other ids now; run the statement again"
+            f"table {staged_table.name} was changed while its replacement was written: its columns "
+            "have other ids now; run the statement again"
         )
     return changes

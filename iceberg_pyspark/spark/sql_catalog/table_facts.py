@@ -31,41 +31,42 @@ _UNKNOWN_SIZE = 2**40
 
 def table_facts(handle: str, catalog: str, state: TableState) -> TableFacts:
     """The facts of a table, or of one of its metadata tables, under a handle of the bridge's."""
-    loaded, name = state.loaded, state.metadata_table
+    loaded_table, name = state.loaded_table, state.metadata_table
     if name is None:
-        selected = select_snapshot(loaded.metadata, state.selector)
-        return facts_of_snapshot(handle, catalog, loaded, selected)
-    opened = metadata_table(loaded, table_io(loaded), name, selector=state.selector)
+        selected_snapshot = select_snapshot(loaded_table.metadata, state.selector)
+        return facts_of_snapshot(handle, catalog, loaded_table, selected_snapshot)
+    rows = metadata_table(loaded_table, table_io(loaded_table), name, selector=state.selector)
     return TableFacts(
         handle=handle,
-        name=f"{catalog}.{opened.name}",
-        schema=to_spark_schema(opened.schema).json(),
-        metadata_columns=to_spark_schema(Schema(fields=())).json(),
-        properties={"provider": "iceberg", "location": loaded.metadata.location},
-        partitioning=_partitioning_of_metadata_table(name, loaded.metadata),
+        name=f"{catalog}.{rows.name}",
+        schema=to_spark_schema(rows.schema).json(),
+        properties={"provider": "iceberg", "location": loaded_table.metadata.location},
+        partitioning=_partitioning_of_metadata_table(name, loaded_table.metadata),
         size_in_bytes=2**20,
     )
 
 
 def facts_of_snapshot(
-    handle: str, catalog: str, loaded: LoadedTable, selected: SelectedSnapshot
+    handle: str, catalog: str, loaded_table: LoadedTable, selected_snapshot: SelectedSnapshot
 ) -> TableFacts:
     """The facts of a table at a snapshot."""
-    metadata, snapshot = loaded.metadata, selected.snapshot
+    metadata, snapshot = loaded_table.metadata, selected_snapshot.snapshot
     size = None if snapshot is None else snapshot.number("total-files-size")
     return TableFacts(
         handle=handle,
-        name=f"{catalog}.{loaded.identifier}",
+        name=f"{catalog}.{loaded_table.identifier}",
         id=metadata.table_uuid,
         version=str(snapshot and snapshot.snapshot_id),
-        schema=with_shown_defaults(shown_spark_schema(selected.schema), selected.schema).json(),
+        schema=with_shown_defaults(
+            shown_spark_schema(selected_snapshot.schema), selected_snapshot.schema
+        ).json(),
         metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
         properties=_shown_properties(metadata),
         partitioning=spark_partitioning(metadata),
         size_in_bytes=0 if snapshot is None else _UNKNOWN_SIZE if size is None else size,
         rows=0 if snapshot is None else snapshot.number("total-records") or 0,
         has_column_statistics=bool(distinct_counts(metadata, snapshot)),
-        grouping=spark_grouping(metadata, selected.schema),
+        grouping=spark_grouping(metadata, selected_snapshot.schema),
         filtered=tuple(f.name for f in columns_for_skipping(metadata)),
         accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
     )
@@ -74,7 +75,7 @@ def facts_of_snapshot(
 def _shown_properties(metadata: TableMetadata) -> dict[str, str]:
     """The table properties, and facts about the table under reserved names."""
     current = metadata.current_snapshot_id
-    shown = {
+    properties = {
         **metadata.properties,
         "provider": "iceberg",
         "format": "iceberg/" + metadata.properties.get(DATA_FORMAT.name, DATA_FORMAT.default),
@@ -86,11 +87,11 @@ def _shown_properties(metadata: TableMetadata) -> dict[str, str]:
     schema = metadata.current_schema
     if metadata.default_sort_order.fields:
         terms = [_sort_term(f, schema) for f in metadata.default_sort_order.fields]
-        shown["sort-order"] = ", ".join(terms)
+        properties["sort-order"] = ", ".join(terms)
     if schema.identifier_field_ids:
         names = [schema.name_by_id[i] for i in schema.identifier_field_ids]
-        shown["identifier-fields"] = f"[{','.join(names)}]"
-    return shown
+        properties["identifier-fields"] = f"[{','.join(names)}]"
+    return properties
 
 
 def _sort_term(f: SortField, schema: Schema) -> str:

@@ -60,18 +60,18 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
     mode = _overwrite_mode(command, write)
     schema_change, metadata = _with_schema_of(command, write, table)
     files = write_rows(bridge, command.frame, table, metadata, write)
-    with WrittenFiles(write.io, files) as written:
+    with WrittenFiles(write.io, files) as written_files:
         if mode == "dynamic" and not files:
             return
         action = write_action(
-            replace(state.loaded, metadata=metadata),
+            replace(state.loaded_table, metadata=metadata),
             files,
             mode,
             branch=write.settings.branch,
             isolation=write.settings.options.isolation,
             validates_from=write.settings.options.validates_from,
         )
-        write.commit(action, written, before=schema_change)
+        write.commit(action, written_files, before=schema_change)
 
 
 def run_truncate(catalog: Catalog, state: TableState, environment: WriteEnvironment) -> None:
@@ -101,11 +101,11 @@ def _resolve(
     settings = write_settings(
         options,
         environment.session,
-        state.loaded.metadata.properties,
+        state.loaded_table.metadata.properties,
         branch=state.branch_to_write(),
     )
-    write = session_write(catalog, state.loaded, settings, environment)
-    return write, f"{catalog.name}.{state.loaded.identifier}"
+    write = session_write(catalog, state.loaded_table, settings, environment)
+    return write, f"{catalog.name}.{state.loaded_table.identifier}"
 
 
 def _overwrite_mode(command: WriteCommand, write: SessionWrite) -> OverwriteMode | None:

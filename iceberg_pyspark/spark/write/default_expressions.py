@@ -15,35 +15,24 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.native_read.columns import sql_literal, text_literal
 from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import WhichDefault, default_of
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    TimestampType,
-    TimeType,
-    Type,
-    UUIDType,
-)
 from iceberg_pyspark.spec.values import value_to_json
 
 _OF_ROWS_TO_COME = "CURRENT_DEFAULT"
 _OF_ROWS_THERE = "EXISTS_DEFAULT"
 
 
-def with_shown_defaults(shown: spark_types.StructType, schema: Schema) -> spark_types.StructType:
+def with_shown_defaults(
+    spark_schema: spark_types.StructType, schema: Schema
+) -> spark_types.StructType:
     """What Spark is shown of a schema, with the defaults of its columns."""
-    pairs = zip(shown.fields, schema.fields, strict=True)
+    pairs = zip(spark_schema.fields, schema.fields, strict=True)
     return spark_types.StructType([_with_default(column, f) for column, f in pairs])
 
 
-def _with_default(column: spark_types.StructField, f: NestedField) -> spark_types.StructField:
+def _with_default(column: spark_types.StructField, f: types.NestedField) -> spark_types.StructField:
     if f.write_default is None or not _is_shown_as_it_is(f):
         return column
     metadata = {
@@ -55,7 +44,7 @@ def _with_default(column: spark_types.StructField, f: NestedField) -> spark_type
     return spark_types.StructField(column.name, column.dataType, column.nullable, metadata)
 
 
-def _is_shown_as_it_is(f: NestedField) -> bool:
+def _is_shown_as_it_is(f: types.NestedField) -> bool:
     """Not what Spark has no type for: it is shown as binary, and no row of it is written."""
     try:
         to_spark_schema(Schema(fields=(f,)))
@@ -64,40 +53,40 @@ def _is_shown_as_it_is(f: NestedField) -> bool:
     return True
 
 
-def _default_sql(f: NestedField, which: WhichDefault) -> str:
+def _default_sql(f: types.NestedField, which: WhichDefault) -> str:
     text = sql_of(f.type, default_of(f, which))
-    if not isinstance(f.type, StructType | ListType | MapType):
+    if not isinstance(f.type, types.StructType | types.ListType | types.MapType):
         return text
     # nulls, and lists of nothing, get their types here
     type_ = to_spark_schema(Schema(fields=(f,))).fields[0].dataType
     return f"CAST({text} AS {type_.simpleString()})"
 
 
-def sql_of(type_: Type, value: Any) -> str:
+def sql_of(type_: types.Type, value: Any) -> str:
     """A value as an expression that means the same in every session."""
     if value is None:
         return "NULL"
     match type_:
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             items = [f"{text_literal(f.name)}, {sql_of(f.type, value[f.field_id])}" for f in fields]
             return f"NAMED_STRUCT({', '.join(items)})"
-        case ListType():
+        case types.ListType():
             return f"ARRAY({', '.join(sql_of(type_.element_type, v) for v in value)})"
-        case MapType():
+        case types.MapType():
             key, element = type_.key_type, type_.value_type
             items = [f"{sql_of(key, k)}, {sql_of(element, v)}" for k, v in value]
             return f"MAP({', '.join(items)})"
-        case UUIDType():
+        case types.UUIDType():
             return text_literal(value_to_json(type_, value))
-        case BinaryType() | FixedType():
+        case types.BinaryType() | types.FixedType():
             return f"X'{value.hex().upper()}'"
-        case DecimalType():
+        case types.DecimalType():
             return f"{value:f}BD"
-        case DoubleType() if math.isfinite(value):
+        case types.DoubleType() if math.isfinite(value):
             return f"{float(value)!r}D"
-        case TimestampType():
+        case types.TimestampType():
             return f"TIMESTAMP_NTZ '{_shortest(value_to_json(type_, value))}'"
-        case TimeType():
+        case types.TimeType():
             return f"TIME '{value_to_json(type_, value)}'"
         case _:
             return sql_literal(type_, value)

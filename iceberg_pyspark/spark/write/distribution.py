@@ -118,7 +118,7 @@ def distribute(
     bridge: Bridge, frame: DataFrame, distribution: WriteDistribution, hash_by: Sequence[str] = ()
 ) -> DataFrame:
     """The rows in the tasks asked for; `hash_by` are columns of the partition's values."""
-    by = [_ordered(bridge, f, distribution.schema) for f in distribution.ordering]
+    by = [_sort_column(bridge, f, distribution.schema) for f in distribution.ordering]
     if distribution.mode == "hash":
         by = [F.col(name) for name in hash_by] or [
             transform_of_field(bridge, f.source_id, f.transform, distribution.schema)
@@ -137,8 +137,8 @@ def sort_within_tasks(
     """The rows of each task in the order asked for, by the columns of `first` before."""
     if not distribution.sorts_rows:
         return frame
-    ordered = [_ordered(bridge, f, distribution.schema) for f in distribution.ordering]
-    return frame.sortWithinPartitions(*first, *ordered)
+    sort_columns = [_sort_column(bridge, f, distribution.schema) for f in distribution.ordering]
+    return frame.sortWithinPartitions(*first, *sort_columns)
 
 
 def _mode(
@@ -197,7 +197,7 @@ def _keeps_order_of(sorted_by: Transform, partitioned_by: Transform) -> bool:
     return False
 
 
-def _ordered(bridge: Bridge, field: SortField, schema: Schema) -> Column:
+def _sort_column(bridge: Bridge, field: SortField, schema: Schema) -> Column:
     column = transform_of_field(bridge, field.source_id, field.transform, schema)
     match field.direction, field.null_order:
         case "asc", "nulls-first":

@@ -55,11 +55,11 @@ def write_files(
 def _has_columns_of(frame: DataFrame, distribution: WriteDistribution) -> bool:
     """Whether the frame has the columns that rows are distributed and sorted by."""
     schema = distribution.schema
-    needed = {f.source_id for f in distribution.ordering}
-    needed |= {f.source_id for f in distribution.spec.fields}
-    while enclosing := {schema.parent_by_id.get(i, i) for i in needed} - needed:
-        needed |= enclosing
-    names = {f.name.lower() for f in schema.fields if f.field_id in needed}
+    sort_source_ids = {f.source_id for f in distribution.ordering}
+    sort_source_ids |= {f.source_id for f in distribution.spec.fields}
+    while enclosing := {schema.parent_by_id.get(i, i) for i in sort_source_ids} - sort_source_ids:
+        sort_source_ids |= enclosing
+    names = {f.name.lower() for f in schema.fields if f.field_id in sort_source_ids}
     return names <= {name.lower() for name in frame.columns}
 
 

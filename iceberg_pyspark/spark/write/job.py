@@ -50,14 +50,14 @@ class _Task:
     """The function of `mapInArrow`; one row comes out, the pickled result about the files."""
 
     write: WritingTask[Any]
-    written: Accumulator[list[str]]
+    written_paths: Accumulator[list[str]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
         assert task is not None, "Spark runs this in a task"
         with worker_step():
             files, result = self.write(batches, task.partitionId(), task.taskAttemptId())
-        self.written.add([f.file_path for f in files])
+        self.written_paths.add([f.file_path for f in files])
         yield pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(result)], pa.binary())})
 
 
@@ -85,13 +85,13 @@ class _WriteRows:
 
 def run_writing_job(frame: DataFrame, write: WritingTask[Result], io: FileIO) -> Iterator[Result]:
     """The result of every task, once all have written; files of a failed job are removed."""
-    written = frame.sparkSession.sparkContext.accumulator([], WrittenPaths())
+    written_paths = frame.sparkSession.sparkContext.accumulator([], WrittenPaths())
     try:
-        results = frame.mapInArrow(_Task(write, written), "files binary").collect()
+        results = frame.mapInArrow(_Task(write, written_paths), "files binary").collect()
     except BaseException:
-        remove_files(io, written.value, NeverSent())
+        remove_files(io, written_paths.value, NeverSent())
         raise
     finally:
         # Spark keeps the accumulator for as long as the process lives
-        written.value = []
+        written_paths.value = []
     return (pickle.loads(r.files) for r in results)

@@ -70,9 +70,9 @@ def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | 
     if fields_by_name is None or fields_by_name.keys() != {f.name.lower() for f in schema.fields}:
         return None
     columns = []
-    for f, wanted in zip(schema.fields, to_spark_schema(schema).fields, strict=True):
+    for f, required in zip(schema.fields, to_spark_schema(schema).fields, strict=True):
         has = fields_by_name[f.name.lower()]
-        type_ = _stored_type(has.dataType, wanted.dataType)
+        type_ = _stored_type(has.dataType, required.dataType)
         if type_ is None or (f.required and has.nullable):
             # nulls and values that do not fit are refused in our own words
             return None
@@ -109,34 +109,34 @@ def _fields_by_name(frame: DataFrame) -> dict[str, spark_types.StructField] | No
 
 
 def _stored_type(
-    has: spark_types.DataType, wanted: spark_types.DataType
+    has: spark_types.DataType, required: spark_types.DataType
 ) -> spark_types.DataType | None:
     """The type to write values of `has` with; None where more than a lossless cast is needed."""
-    if isinstance(has, spark_types.StructType) and isinstance(wanted, spark_types.StructType):
-        if [f.name.lower() for f in has.fields] != [f.name.lower() for f in wanted.fields]:
+    if isinstance(has, spark_types.StructType) and isinstance(required, spark_types.StructType):
+        if [f.name.lower() for f in has.fields] != [f.name.lower() for f in required.fields]:
             return None
-        for mine, theirs in zip(has.fields, wanted.fields, strict=True):
+        for mine, theirs in zip(has.fields, required.fields, strict=True):
             if mine.nullable and not theirs.nullable:
                 return None
             if _stored_type(mine.dataType, theirs.dataType) is None:
                 return None
-        return wanted
-    if has == wanted:
-        return wanted
-    match has, wanted:
+        return required
+    if has == required:
+        return required
+    match has, required:
         case (
             spark_types.ByteType() | spark_types.ShortType(),
             spark_types.IntegerType() | spark_types.LongType(),
         ):
-            return wanted
+            return required
         case spark_types.IntegerType(), spark_types.LongType():
-            return wanted
+            return required
         case spark_types.FloatType(), spark_types.DoubleType():
-            return wanted
+            return required
         case spark_types.DecimalType(), spark_types.DecimalType():
-            whole = wanted.precision - wanted.scale
-            if has.scale <= wanted.scale and has.precision - has.scale <= whole:
-                return wanted
+            whole = required.precision - required.scale
+            if has.scale <= required.scale and has.precision - has.scale <= whole:
+                return required
     return None
 
 

@@ -109,7 +109,7 @@ def _publish(context: WriteContext, files: Sequence[DataFile], io: FileIO) -> li
     locations = location_provider(context.table_location, context.properties)
     schemas = (context.schema, *context.schemas)
     count_by_task: Counter[int] = Counter()
-    published: list[DataFile] = []
+    published_files: list[DataFile] = []
     try:
         for file in files:
             task = _task_of(file.file_path)
@@ -126,11 +126,11 @@ def _publish(context: WriteContext, files: Sequence[DataFile], io: FileIO) -> li
             )
             location = locations.new_data_location(name, path)
             move_file(file.file_path, location)
-            published.append(replace(file, file_path=location))
+            published_files.append(replace(file, file_path=location))
     except BaseException:
-        remove_files(io, [f.file_path for f in published], NeverSent())
+        remove_files(io, [f.file_path for f in published_files], NeverSent())
         raise
-    return published
+    return published_files
 
 
 def _task_of(location: str) -> int:

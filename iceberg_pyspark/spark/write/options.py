@@ -16,7 +16,7 @@ from iceberg_pyspark.spark.option_values import (
     choice_option,
     flag_option,
     list_items,
-    lowered,
+    lower_names,
     number_option,
     with_prefix,
 )
@@ -141,7 +141,7 @@ def write_options(
 
     `session` are the settings of a session, which only the catalog's way has.
     """
-    values = {k: v for k, v in lowered(options).items() if k in OPTIONS[way]}
+    values = {k: v for k, v in lower_names(options).items() if k in OPTIONS[way]}
     settings = session or {}
     values_or_settings = {
         **{k.removeprefix(_SESSION): v for k, v in settings.items() if k.startswith(_SESSION)},

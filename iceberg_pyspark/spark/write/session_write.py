@@ -37,7 +37,7 @@ class SessionWrite:
     """
 
     catalog: Catalog
-    loaded: LoadedTable
+    loaded_table: LoadedTable
     settings: WriteSettings
     write_id: str
     options: CommitOptions
@@ -47,7 +47,7 @@ class SessionWrite:
     @property
     def metadata(self) -> TableMetadata:
         """The table as it was loaded."""
-        return self.loaded.metadata
+        return self.loaded_table.metadata
 
     @property
     def is_committed(self) -> bool:
@@ -62,7 +62,7 @@ class SessionWrite:
     def commit(
         self,
         action: SnapshotAction,
-        written: WrittenFiles | None = None,
+        written_files: WrittenFiles | None = None,
         *,
         options: CommitOptions | None = None,
         before: Sequence[CommitStep] = (),
@@ -70,20 +70,23 @@ class SessionWrite:
         """Commit the action as one snapshot; a refused commit leaves none of the files written."""
         return commit_action(
             self.catalog,
-            self.loaded,
+            self.loaded_table,
             self.io,
             action,
             options or self.options,
-            written=written,
+            written_files=written_files,
             before=before,
         )
 
 
 def session_write(
-    catalog: Catalog, loaded: LoadedTable, settings: WriteSettings, environment: WriteEnvironment
+    catalog: Catalog,
+    loaded_table: LoadedTable,
+    settings: WriteSettings,
+    environment: WriteEnvironment,
 ) -> SessionWrite:
     """Resolve a write; raises for a branch that is a tag, or is not there and is not to be made."""
-    metadata = loaded.metadata
+    metadata = loaded_table.metadata
     base = snapshot_to_build_on(metadata, settings.branch, creates_branch=settings.creates_branch)
     write_id = str(uuid.uuid4())
     if settings.options.transaction is not None:
@@ -92,12 +95,12 @@ def session_write(
         write_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{metadata.table_uuid}/{app}/{version}"))
     return SessionWrite(
         catalog=catalog,
-        loaded=loaded,
+        loaded_table=loaded_table,
         settings=settings,
         write_id=write_id,
         options=_commit_options(environment, settings, write_id),
         base=base,
-        io=table_io(with_location_settings(loaded, environment.session), catalog),
+        io=table_io(with_location_settings(loaded_table, environment.session), catalog),
     )
 
 

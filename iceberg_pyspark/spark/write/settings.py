@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.option_values import lowered, refuse_unknown
+from iceberg_pyspark.spark.option_values import lower_names, refuse_unknown
 from iceberg_pyspark.spark.write.options import (
     OPTIONS,
     PREFIXES,
@@ -46,10 +46,12 @@ def write_settings(
     branch: str | None = None,
 ) -> WriteSettings:
     """Settings of a catalog's write; `branch` is the one that the table was named with."""
-    known = OPTIONS["catalog"] | WITHOUT_EFFECT["catalog"]
-    refuse_unknown(lowered(options), "unknown write option", known, PREFIXES["catalog"])
-    parsed = write_options(options, "catalog", session)
-    return resolve_settings(parsed, session, table_properties, branch=branch)
+    accepted_names = OPTIONS["catalog"] | WITHOUT_EFFECT["catalog"]
+    refuse_unknown(
+        lower_names(options), "unknown write option", accepted_names, PREFIXES["catalog"]
+    )
+    values = write_options(options, "catalog", session)
+    return resolve_settings(values, session, table_properties, branch=branch)
 
 
 def resolve_settings(
@@ -64,28 +66,29 @@ def resolve_settings(
     file_format = data_format(properties)
     of_format = {f"write.{file_format}.{o}": v for o, v in options.of_format.items()}
     check_set_properties(of_format)
-    named = _named_branch(branch, options.branch)
+    branch_in_name = _named_branch(branch, options.branch)
     wap_id, wap_branch = _write_audit_publish(session, properties)
-    if named is not None and wap_branch not in (None, named):
+    if branch_in_name is not None and wap_branch not in (None, branch_in_name):
         raise InvalidRequestError(
             f"the session writes to the branch '{wap_branch}' (spark.wap.branch), but the "
-            f"statement names the branch '{named}'; unset one of them"
+            f"statement names the branch '{branch_in_name}'; unset one of them"
         )
     return WriteSettings(
         options=options,
         properties={**properties, **of_format},
-        branch=(wap_branch or MAIN) if named is None else named,
+        branch=(wap_branch or MAIN) if branch_in_name is None else branch_in_name,
         creates_branch=wap_branch is not None,
         wap_id=wap_id,
     )
 
 
-def _named_branch(named: str | None, option: str | None) -> str | None:
-    if named is not None and option not in (None, named):
+def _named_branch(branch_in_name: str | None, option: str | None) -> str | None:
+    if branch_in_name is not None and option not in (None, branch_in_name):
         raise InvalidRequestError(
-            f"the statement names the branch '{named}', the option branch '{option}'; keep one"
+            f"the statement names the branch '{branch_in_name}', the option branch '{option}'; "
+            "keep one"
         )
-    return option if named is None else named
+    return option if branch_in_name is None else branch_in_name
 
 
 def _write_audit_publish(

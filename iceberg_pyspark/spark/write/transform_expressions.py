@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.transforms import (
     BucketTransform,
     DayTransform,
@@ -25,18 +26,6 @@ from iceberg_pyspark.spec.transforms import (
     TruncateTransform,
     YearTransform,
 )
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UUIDType,
-)
 
 _EPOCH_YEAR = 1970
 _MICROS_PER_DAY = 86_400_000_000
@@ -44,7 +33,7 @@ _MICROS_PER_HOUR = 3_600_000_000
 
 
 def transform_expression(
-    bridge: Bridge, transform: Transform, column: Column, type_: Type
+    bridge: Bridge, transform: Transform, column: Column, type_: types.Type
 ) -> Column:
     """The transform of a column of that type."""
     match transform:
@@ -57,21 +46,21 @@ def transform_expression(
             return (F.year(date) - _EPOCH_YEAR) * 12 + F.month(date) - 1
         case DayTransform():
             return _date(column, type_)
-        case HourTransform() if isinstance(type_, TimestamptzType):
+        case HourTransform() if isinstance(type_, types.TimestamptzType):
             return _floor_div(F.unix_micros(column), _MICROS_PER_HOUR)
         case HourTransform():
             return F.unix_date(column.cast("date")) * 24 + F.hour(column)
         case TruncateTransform(width):
-            return _truncated(column, type_, width)
+            return _truncate(column, type_, width)
         case BucketTransform(count):
             bucket = _hash(bridge, column, type_).bitwiseAND(0x7FFFFFFF) % count
             return F.when(column.isNotNull(), bucket)
     raise UnsupportedFeatureError(f"rows cannot be distributed by the transform {transform}")
 
 
-def _date(column: Column, type_: Type) -> Column:
+def _date(column: Column, type_: types.Type) -> Column:
     """The day in UTC, whatever the time zone of the session is."""
-    if isinstance(type_, TimestamptzType):
+    if isinstance(type_, types.TimestamptzType):
         days = _floor_div(F.unix_micros(column), _MICROS_PER_DAY)
         return F.date_from_unix_date(days.cast("int"))
     return column.cast("date")
@@ -81,33 +70,33 @@ def _floor_div(column: Column, divisor: int) -> Column:
     return F.call_function("div", column - F.pmod(column, F.lit(divisor)), F.lit(divisor))
 
 
-def _truncated(column: Column, type_: Type, width: int) -> Column:
-    if isinstance(type_, StringType | BinaryType):
+def _truncate(column: Column, type_: types.Type, width: int) -> Column:
+    if isinstance(type_, types.StringType | types.BinaryType):
         return F.substring(column, 1, width)
     step: int | Decimal = width
-    if isinstance(type_, DecimalType):
+    if isinstance(type_, types.DecimalType):
         step = Decimal(width).scaleb(-type_.scale)
     # the lowest values of all would overflow: they share a partition's worth of rows
     return F.try_subtract(column, F.pmod(column, F.lit(step)))
 
 
-def _hash(bridge: Bridge, column: Column, type_: Type) -> Column:
+def _hash(bridge: Bridge, column: Column, type_: types.Type) -> Column:
     match type_:
-        case StringType():
+        case types.StringType():
             return bridge.writes.murmur3(column, "text")
-        case BinaryType() | FixedType():
+        case types.BinaryType() | types.FixedType():
             return bridge.writes.murmur3(column, "bytes")
-        case UUIDType():
+        case types.UUIDType():
             return bridge.writes.murmur3(F.unhex(F.replace(column, F.lit("-"))), "bytes")
-        case DecimalType():
+        case types.DecimalType():
             return bridge.writes.murmur3(column, "decimal")
-        case DateType():
+        case types.DateType():
             return bridge.writes.murmur3(F.unix_date(column).cast("long"), "long")
-        case TimestamptzType():
+        case types.TimestamptzType():
             return bridge.writes.murmur3(F.unix_micros(column), "long")
-        case TimestampType():
+        case types.TimestampType():
             return bridge.writes.murmur3(column, "long")
-        case TimeType():
+        case types.TimeType():
             micros = F.time_diff("microsecond", F.lit("00:00:00").cast("time(6)"), column)
             return bridge.writes.murmur3(micros, "long")
     return bridge.writes.murmur3(column.cast("long"), "long")

@@ -18,6 +18,7 @@ from typing import Protocol
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.changes import Changes, combine_requirements
+from iceberg_pyspark.commits.known_parts import with_known_ids
 from iceberg_pyspark.commits.outcomes import (
     Done,
     NotCommitted,
@@ -85,7 +86,7 @@ class CommitStep(Protocol):
         ...
 
     def committed(self, metadata: TableMetadata) -> None:
-        """It is in this metadata: remove what failed attempts have left."""
+        """The step is in this metadata: remove what failed attempts have left."""
         ...
 
 
@@ -122,18 +123,18 @@ def commit_steps(
     table: LoadedTable,
     steps: Sequence[CommitStep],
     *,
-    written: WrittenFiles | None = None,
+    written_files: WrittenFiles | None = None,
     refresh: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
     """Commit all steps at once and return the table as committed.
 
-    Takes over the files `written` for it. `refresh`: begin with the table as it is now instead of
+    Takes over `written_files`. `refresh`: begin with the table as it is now instead of
     as it was loaded. Raises `CommitConflictError` when retries are used up, `ConcurrentChangeError`
     when another commit changed what a step is about, `CommitStateUnknownError`.
     """
-    if written is not None:
-        written.hand_over()
+    if written_files is not None:
+        written_files.hand_over()
     # version 1 may have no uuid
     with commit_turn(table.metadata.table_uuid or table.metadata.location):
         outcome = _commit(catalog, table, steps, refresh, clock)
@@ -143,8 +144,8 @@ def commit_steps(
         case Refused():
             for step in steps:
                 step.refused(outcome)
-            if written is not None:
-                written.remove(outcome)
+            if written_files is not None:
+                written_files.remove(outcome)
         case Unknown():
             pass
     return outcome.result()
@@ -268,14 +269,14 @@ def _collect(
     steps: Sequence[CommitStep], metadata: TableMetadata, clock: Clock
 ) -> tuple[list[TableUpdate], list[TableRequirement]]:
     """The changes of all steps, each asked about the metadata the ones before it leave."""
-    all_changes: list[Changes] = []
+    base, all_changes = metadata, list[Changes]()
     for step in steps:
         changes = step.changes(metadata)
         all_changes.append(changes)
         if len(all_changes) < len(steps):
             metadata = with_changes(metadata, changes, clock)
     updates = [u for changes in all_changes for u in changes.updates]
-    return updates, combine_requirements(all_changes)
+    return with_known_ids(base, updates), combine_requirements(all_changes)
 
 
 def with_changes(

@@ -1,7 +1,7 @@
 """The commit of files that are written already: the last step of the writes of every front end.
 
 It takes the table as it was loaded when the operation read it, refreshes, and returns the table as
-committed. Given as `written`, the files are removed where the commit was refused.
+committed. Given as `written_files`, the files are removed where the commit was refused.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def commit_action(
     action: SnapshotAction,
     options: CommitOptions | None = None,
     *,
-    written: WrittenFiles | None = None,
+    written_files: WrittenFiles | None = None,
     before: Sequence[CommitStep] = (),
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
@@ -51,10 +51,17 @@ def commit_action(
     table is returned as it is.
     """
     step = SnapshotStep(
-        action, io, options, table_uuid=table.metadata.table_uuid, clock=clock, written=written
+        action,
+        io,
+        options,
+        table_uuid=table.metadata.table_uuid,
+        clock=clock,
+        written_files=written_files,
     )
     # what was loaded when the write began is old by now: starting from it would waste an attempt
-    return commit_steps(catalog, table, [*before, step], written=written, refresh=True, clock=clock)
+    return commit_steps(
+        catalog, table, [*before, step], written_files=written_files, refresh=True, clock=clock
+    )
 
 
 def write_action(

@@ -20,7 +20,7 @@ from iceberg_pyspark.commits.manifest_changes import (
     plan_merge,
 )
 from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted, Refused
-from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, AssertTableUUID
+from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, same_table
 from iceberg_pyspark.commits.snapshot_changes import SnapshotAction, plan_snapshot
 from iceberg_pyspark.commits.summary import REPLACE_PARTITIONS, WRITE_ID, snapshot_summary
 from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef, TableUpdate
@@ -66,7 +66,7 @@ class SnapshotStep:
     """One action becoming one snapshot of a branch: a `CommitStep`.
 
     A table that already has a snapshot with the step's write id has this step's rows, and the step
-    does nothing. `written` are files that are new for certain; others are looked for in the branch.
+    does nothing. `written_files` are that are new for certain; others are looked for in the branch.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class SnapshotStep:
         *,
         table_uuid: str | None,
         clock: Clock,
-        written: WrittenFiles | None = None,
+        written_files: WrittenFiles | None = None,
     ) -> None:
         self._action = action
-        self._written_files = written
+        self._written_files = written_files
         self._io = io
         self._table_uuid = table_uuid
         self._clock = clock
@@ -126,7 +126,7 @@ class SnapshotStep:
         manifests = self._write_manifests(plan, base)
         snapshot = self._write_snapshot(plan, base, manifests)
         ref = metadata.refs.get(options.branch)
-        moved = (
+        new_ref = (
             SnapshotRef(snapshot_id=snapshot.snapshot_id)
             if ref is None
             else replace(ref, snapshot_id=snapshot.snapshot_id)
@@ -134,16 +134,12 @@ class SnapshotStep:
         parent_id = None if parent is None else parent.snapshot_id
         updates: tuple[TableUpdate, ...] = (AddSnapshot(snapshot),)
         if not options.stages_only:
-            updates = (*updates, SetSnapshotRef(options.branch, moved))
+            updates = (*updates, SetSnapshotRef(options.branch, new_ref))
         if metadata.table_uuid is None:
             # v1 tables may lack one; the next write gives it (specification, "Table Metadata")
             updates = (AssignUUID(self._commit_uuid), *updates)
-        requirements = (AssertRefSnapshotId(options.branch, None if ref is None else parent_id),)
-        if self._table_uuid is None:
-            return Changes(updates=updates, requirements=requirements)
-        return Changes(
-            updates=updates, requirements=(AssertTableUUID(self._table_uuid), *requirements)
-        )
+        stays = AssertRefSnapshotId(options.branch, None if ref is None else parent_id)
+        return Changes(updates=updates, requirements=(*same_table(self._table_uuid), stays))
 
     def attempt_failed(self, proof: Refused) -> None:
         """Remove the failed attempt's manifest list; its manifests wait for the next attempt."""
@@ -176,18 +172,18 @@ class SnapshotStep:
     def _read_entries(
         self, metadata: TableMetadata, manifest: ManifestFile
     ) -> Iterable[ManifestEntry]:
-        planned = self._planned.get(manifest.manifest_path)
-        if planned is not None:
-            return planned.entries
+        new_manifest = self._planned.get(manifest.manifest_path)
+        if new_manifest is not None:
+            return new_manifest.entries
         return read_manifest_entries(self._io, manifest, _partition_type(metadata, manifest))
 
     def _read_paths(self, metadata: TableMetadata, manifest: ManifestFile) -> Set[str]:
-        planned = self._planned.get(manifest.manifest_path)
-        if planned is None:
+        new_manifest = self._planned.get(manifest.manifest_path)
+        if new_manifest is None:
             live = read_entries(self._io, manifest, _partition_type(metadata, manifest))
             paths = live["file_path"].to_pylist() + live["referenced_data_file"].to_pylist()
         else:
-            files = [e.data_file for e in planned.entries if e.is_live]
+            files = [e.data_file for e in new_manifest.entries if e.is_live]
             paths = [p for f in files for p in (f.file_path, f.referenced_data_file)]
         return {p for p in paths if p is not None}
 
@@ -225,50 +221,50 @@ class SnapshotStep:
         untyped = untyped_fields(spec, type_)
         if not untyped:
             return type_
-        found = [read_partition_types(self._io, m.manifest_path) for m in manifests]
-        return with_types_of(found, untyped, type_)
+        types = [read_partition_types(self._io, m.manifest_path) for m in manifests]
+        return with_types_of(types, untyped, type_)
 
     def _write_manifest(
-        self, planned: NewManifest, metadata: TableMetadata, like: Sequence[ManifestFile]
+        self, new_manifest: NewManifest, metadata: TableMetadata, like: Sequence[ManifestFile]
     ) -> ManifestFile:
         """Write a manifest whose partition values are typed as those of other manifests are."""
-        key = (metadata.format_version, *planned.key)
-        found = self._written.get(key)
-        if found is not None:
-            return found
-        spec = metadata.spec_by_id[planned.spec_id]
-        type_ = self._common_type(like, metadata, planned.spec_id)
+        key = (metadata.format_version, *new_manifest.key)
+        manifest = self._written.get(key)
+        if manifest is not None:
+            return manifest
+        spec = metadata.spec_by_id[new_manifest.spec_id]
+        type_ = self._common_type(like, metadata, new_manifest.spec_id)
         if type_ is None:
             raise InvalidRequestError(
-                f"table {metadata.location}: manifests of partition spec {planned.spec_id} store "
-                "the values of one field as different types, and nothing tells which is right; "
-                "files of that spec cannot be added"
+                f"table {metadata.location}: manifests of partition spec {new_manifest.spec_id} "
+                "store the values of one field as different types, and nothing tells which is "
+                "right; files of that spec cannot be added"
             )
         provider = location_provider(metadata.location, metadata.properties)
         location = provider.new_metadata_location(
             manifest_file_name(self._commit_uuid, self._manifest_count)
         )
         self._manifest_count += 1
-        self._planned[location] = planned
-        written = write_manifest(
+        self._planned[location] = new_manifest
+        manifest_file = write_manifest(
             self._io,
             location,
-            planned.entries,
+            new_manifest.entries,
             spec=spec,
-            schema=self._schema_of(planned, metadata),
+            schema=self._schema_of(new_manifest, metadata),
             partition_type=type_,
             format_version=metadata.format_version,
-            content=planned.content,
+            content=new_manifest.content,
             snapshot_id=self._snapshot_id,
             codec=MANIFEST_COMPRESSION.of(metadata.properties),
         )
-        self._written[key] = written
-        return written
+        self._written[key] = manifest_file
+        return manifest_file
 
-    def _schema_of(self, planned: NewManifest, metadata: TableMetadata) -> Schema:
-        if planned.rewrites is None:
+    def _schema_of(self, new_manifest: NewManifest, metadata: TableMetadata) -> Schema:
+        if new_manifest.rewrites is None:
             return metadata.current_schema
-        return read_manifest_header(self._io, planned.rewrites).schema
+        return read_manifest_header(self._io, new_manifest.rewrites).schema
 
     def _write_snapshot(
         self, plan: SnapshotPlan, base: SnapshotBase, manifests: Sequence[ManifestFile]
@@ -281,7 +277,7 @@ class SnapshotStep:
             manifest_list_file_name(self._snapshot_id, self._attempt, self._commit_uuid)
         )
         self._manifest_lists[location] = self._planned.keys() & {m.manifest_path for m in manifests}
-        written = write_manifest_list(
+        manifest_list = write_manifest_list(
             self._io,
             location,
             manifests,
@@ -302,7 +298,7 @@ class SnapshotStep:
             summary=self._summary(plan, base, manifests),
             schema_id=m.current_schema_id,
             first_row_id=m.next_row_id if m.format_version >= 3 else None,
-            added_rows=written.added_rows,
+            added_rows=manifest_list.added_rows,
         )
 
     def _summary(
@@ -310,7 +306,7 @@ class SnapshotStep:
     ) -> dict[str, str]:
         m = base.metadata
         before = {f.manifest_path for f in base.manifests}
-        kept = sum(f.manifest_path in before for f in manifests)
+        kept_manifests = sum(f.manifest_path in before for f in manifests)
         live_before = sum(f.has_live_files for f in base.manifests)
 
         own = {WRITE_ID: self._write_id}
@@ -328,9 +324,9 @@ class SnapshotStep:
             partition_path=path_of,
             partition_limit=SUMMARY_PARTITION_LIMIT.of(m.properties),
             manifest_counts={
-                "manifests-created": len(manifests) - kept,
-                "manifests-kept": kept,
-                "manifests-replaced": max(live_before - kept, 0),
+                "manifests-created": len(manifests) - kept_manifests,
+                "manifests-kept": kept_manifests,
+                "manifests-replaced": max(live_before - kept_manifests, 0),
             },
             properties={**self._options.snapshot_properties, **own},
         )
@@ -381,13 +377,13 @@ def snapshot_to_build_on(
     return snapshot
 
 
-def _alike(planned: NewManifest, base: SnapshotBase) -> Sequence[ManifestFile]:
+def _alike(new_manifest: NewManifest, base: SnapshotBase) -> Sequence[ManifestFile]:
     """The manifest that it rewrites, else those of its spec."""
     return [
         m
         for m in base.manifests
-        if m.manifest_path == planned.rewrites
-        or (planned.rewrites is None and m.partition_spec_id == planned.spec_id)
+        if m.manifest_path == new_manifest.rewrites
+        or (new_manifest.rewrites is None and m.partition_spec_id == new_manifest.spec_id)
     ]
 
 

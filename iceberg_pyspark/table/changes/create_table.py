@@ -9,10 +9,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import (
+    Catalog,
+    LoadedTable,
+    Namespace,
+    NewTablePlace,
+    PlacingCatalog,
+    TableIdentifier,
+)
 from iceberg_pyspark.catalogs.properties import storage_properties
 from iceberg_pyspark.commits.apply import apply_updates
-from iceberg_pyspark.commits.new_table import new_table_metadata, new_table_updates
+from iceberg_pyspark.commits.new_table import NewTable, new_table_metadata, new_table_updates
 from iceberg_pyspark.commits.outcomes import Outcome, Refused, Unknown
 from iceberg_pyspark.commits.requirements import AssertCreate
 from iceberg_pyspark.commits.retry import status_check_policy
@@ -22,10 +29,7 @@ from iceberg_pyspark.errors import (
     NamespaceAlreadyExistsError,
     TableAlreadyExistsError,
 )
-from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import check_commit_properties
-from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.changes.commit import (
     SYSTEM_CLOCK,
@@ -62,68 +66,45 @@ def create_namespace_if_absent(catalog: Catalog, namespace: Namespace) -> None:
             return
 
 
-def create_table(
-    catalog: Catalog,
-    identifier: TableIdentifier,
-    schema: Schema,
-    *,
-    spec: PartitionSpec | None = None,
-    sort_order: SortOrder | None = None,
-    location: str | None = None,
-    properties: Mapping[str, str] | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> LoadedTable:
-    """Create a table; raises `TableAlreadyExistsError`.
-
-    `spec` and `sort_order` refer to `schema` by its field ids; the table numbers its columns anew.
-    """
-    planned = planned_table(
-        catalog,
-        identifier,
-        schema,
-        spec=spec,
-        sort_order=sort_order,
-        location=location,
-        properties=properties,
-        clock=clock,
-    )
-    return catalog.create_table(identifier, planned.metadata)
+def create_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) -> LoadedTable:
+    """Create a table, which numbers its columns anew; raises `TableAlreadyExistsError`."""
+    return catalog.create_table(identifier, planned_table(catalog, identifier, new).metadata)
 
 
-def planned_table(
-    catalog: Catalog,
-    identifier: TableIdentifier,
-    schema: Schema,
-    *,
-    spec: PartitionSpec | None = None,
-    sort_order: SortOrder | None = None,
-    location: str | None = None,
-    properties: Mapping[str, str] | None = None,
-    clock: Clock = SYSTEM_CLOCK,
-) -> LoadedTable:
+def planned_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) -> LoadedTable:
     """A table as it would be created, which no catalog has yet: files can be written for it."""
+    place = _place(catalog, identifier, new.location)
     return LoadedTable(
         identifier=identifier,
         metadata=new_table_metadata(
-            schema,
-            spec,
-            sort_order,
-            location or catalog.default_table_location(identifier),
-            properties or {},
+            new.schema,
+            new.spec,
+            new.sort_order,
+            place.location,
+            new.properties,
             table_uuid=str(uuid.uuid4()),
-            now_ms=clock.now_ms(),
+            now_ms=SYSTEM_CLOCK.now_ms(),
         ),
         metadata_location="",
+        config=place.config,
+    )
+
+
+def _place(catalog: Catalog, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
+    if isinstance(catalog, PlacingCatalog):
+        return catalog.place_table(identifier, location)
+    return NewTablePlace(
+        location=location or catalog.default_table_location(identifier),
         config=storage_properties(catalog.properties),
     )
 
 
-def takes_files_of(metadata: TableMetadata, planned: TableMetadata) -> bool:
+def takes_files_of(metadata: TableMetadata, planned_metadata: TableMetadata) -> bool:
     """Whether files that were written for a planned table have the ids of this one."""
     return (
-        metadata.current_schema.fields == planned.current_schema.fields
-        and metadata.default_spec == planned.default_spec
-        and metadata.location == planned.location
+        metadata.current_schema.fields == planned_metadata.current_schema.fields
+        and metadata.default_spec == planned_metadata.default_spec
+        and metadata.location == planned_metadata.location
     )
 
 
@@ -133,22 +114,22 @@ def create_table_with(
     metadata: TableMetadata,
     steps: Sequence[CommitStep],
     *,
-    written: WrittenFiles | None = None,
+    written_files: WrittenFiles | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
     """Create a table of this first metadata and carry out the steps on it, in one commit.
 
-    Takes over the files `written` for it. Raises `TableAlreadyExistsError`; what the steps wrote
+    Takes over `written_files`. Raises `TableAlreadyExistsError`; what the steps wrote
     and these files are removed where nothing was created, or `CommitStateUnknownError`.
     """
-    if written is not None:
-        written.hand_over()
+    if written_files is not None:
+        written_files.hand_over()
     outcome = _create_with(catalog, identifier, metadata, steps, clock)
     if isinstance(outcome, Refused):
         for step in steps:
             step.refused(outcome)
-        if written is not None:
-            written.remove(outcome)
+        if written_files is not None:
+            written_files.remove(outcome)
         if isinstance(outcome.error, CommitConflictError):
             raise TableAlreadyExistsError(
                 f"table {identifier} was created by another writer meanwhile"

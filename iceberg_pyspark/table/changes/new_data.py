@@ -80,8 +80,8 @@ def data_format(properties: Mapping[str, str]) -> FileFormat:
 
 def delete_format(properties: Mapping[str, str]) -> FileFormat:
     """The format of new delete files that are no vectors: that of data files unless one is said."""
-    chosen = DELETE_FORMAT if DELETE_FORMAT.name in properties else DATA_FORMAT
-    return _format(properties, chosen)
+    format_property = DELETE_FORMAT if DELETE_FORMAT.name in properties else DATA_FORMAT
+    return _format(properties, format_property)
 
 
 def _format(properties: Mapping[str, str], prop: ChoiceProperty) -> FileFormat:

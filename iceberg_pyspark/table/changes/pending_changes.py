@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import TracebackType
 from typing import TypeAlias, TypeVar
 
 from iceberg_pyspark.commits.changes import Changes
@@ -39,10 +38,25 @@ from iceberg_pyspark.table.changes.create_branch import CreateBranchStep
 
 BuildChanges: TypeAlias = Callable[[TableMetadata], Changes]
 Stage: TypeAlias = Callable[[Sequence[BuildChanges]], None]
-Self = TypeVar("Self", bound="PendingChanges")
+Self = TypeVar("Self", bound="CommittedAtEnd")
 
 
-class PendingChanges(ABC):
+class CommittedAtEnd(ABC):
+    """A context manager that commits at the end of its block, unless an error ends it."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Carry the changes out, or hand them to the transaction they belong to."""
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
+        if exc_type is None:
+            self.commit()
+
+
+class PendingChanges(CommittedAtEnd):
     """Something with `changes` that waits for `commit()`."""
 
     def __init__(self, stage: Stage) -> None:
@@ -55,18 +69,6 @@ class PendingChanges(ABC):
     def commit(self) -> None:
         """Carry the changes out, or hand them to the transaction they belong to."""
         self._stage([self.changes])
-
-    def __enter__(self: Self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if exc_type is None:
-            self.commit()
 
 
 class UpdateSchema(SchemaChanges, PendingChanges):
@@ -123,7 +125,7 @@ class UpdateLocation(LocationChanges, PendingChanges):
 Snapshots = TypeVar("Snapshots", bound="ManageSnapshots")
 
 
-class ManageSnapshots:
+class ManageSnapshots(CommittedAtEnd):
     """`table.manage_snapshots()`: branches, tags, retention, roll-back, in the order called."""
 
     def __init__(
@@ -257,18 +259,6 @@ class ManageSnapshots:
     def commit(self) -> None:
         """Carry the changes out together."""
         self._stage(self._steps)
-
-    def __enter__(self: Snapshots) -> Snapshots:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if exc_type is None:
-            self.commit()
 
     def _add(self: Snapshots, build: BuildChanges) -> Snapshots:
         self._steps.append(MetadataStep(build))

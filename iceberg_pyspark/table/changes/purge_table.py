@@ -53,23 +53,23 @@ def purge_table(
     cannot be deleted is logged, and the table is gone all the same. `io` None: storage is chosen
     by location.
     """
-    loaded = catalog.load_table(identifier)
-    if not GC_ENABLED.of(loaded.metadata.properties):
+    loaded_table = catalog.load_table(identifier)
+    if not GC_ENABLED.of(loaded_table.metadata.properties):
         raise InvalidRequestError(
             f"table {identifier} cannot be purged: its property {GC_ENABLED.name} is false, as "
             "its files may belong to other tables too; drop it without purging"
         )
     try:
-        io = io or table_io(loaded, catalog)
-        own = own_folders(catalog, loaded)
-        stages = _reachable_files(io, own, loaded)
+        io = io or table_io(loaded_table, catalog)
+        own = own_folders(catalog, loaded_table)
+        stages = _reachable_files(io, own, loaded_table)
     except IcebergError as e:
         raise type(e)(
             f"table {identifier} cannot be purged and was not dropped, because it is not known "
             f"which files it has: {e}; drop it without purging"
         ) from e
     catalog.drop_table(identifier)
-    stages.append(_kept_as_dropped(io, loaded))
+    stages.append(_kept_as_dropped(io, loaded_table))
     return _deleted(io, own, stages, identifier)
 
 
@@ -80,23 +80,25 @@ def _deleted(
     with ThreadPoolExecutor(_THREADS) as pool:
         for files in stages:
             outcomes.update(pool.map(partial(_delete, io, own), files))
-    done = PurgedFiles(**{name: outcomes[name] for name in ("deleted", "outside", "failed")})
-    if done.outside or done.failed:
+    purged_files = PurgedFiles(
+        **{name: outcomes[name] for name in ("deleted", "outside", "failed")}
+    )
+    if purged_files.outside or purged_files.failed:
         _log.warning(
             "table %s was dropped and %d of its files deleted; %d outside its own folders (%s) "
             "stay, %d could not be deleted",
             identifier,
-            done.deleted,
-            done.outside,
+            purged_files.deleted,
+            purged_files.outside,
             ", ".join(own.folders) or "none that its catalog knows",
-            done.failed,
+            purged_files.failed,
         )
-    return done
+    return purged_files
 
 
-def _reachable_files(io: FileIO, own: OwnFolders, loaded: LoadedTable) -> list[list[str]]:
+def _reachable_files(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> list[list[str]]:
     """In the order in which to delete them: what names a file outlives it."""
-    metadata = loaded.metadata
+    metadata = loaded_table.metadata
     lists = [s.manifest_list for s in metadata.snapshots if s.manifest_list is not None]
     manifests: dict[str, ManifestFile] = {}
     for snapshot in metadata.snapshots:
@@ -108,13 +110,13 @@ def _reachable_files(io: FileIO, own: OwnFolders, loaded: LoadedTable) -> list[l
         content = {path for paths in pool.map(partial(_files_of, io), readable) for path in paths}
     statistics = [s.statistics_path for s in metadata.statistics]
     statistics += [s.statistics_path for s in metadata.partition_statistics]
-    log = list(_metadata_log(io, own, loaded))
+    log = list(_metadata_log(io, own, loaded_table))
     return [
         sorted(content),
         list(manifests),
         [*lists, *statistics],
         log,
-        [loaded.metadata_location],
+        [loaded_table.metadata_location],
     ]
 
 
@@ -123,10 +125,10 @@ def _files_of(io: FileIO, manifest: ManifestFile) -> list[str]:
     return paths
 
 
-def _metadata_log(io: FileIO, own: OwnFolders, loaded: LoadedTable) -> Iterator[str]:
+def _metadata_log(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> Iterator[str]:
     """Older metadata files, also those that only an older one still names."""
-    metadata = loaded.metadata
-    seen = {loaded.metadata_location}
+    metadata = loaded_table.metadata
+    seen = {loaded_table.metadata_location}
     while True:
         older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in seen]
         yield from older
@@ -141,10 +143,10 @@ def _metadata_log(io: FileIO, own: OwnFolders, loaded: LoadedTable) -> Iterator[
             return
 
 
-def _kept_as_dropped(io: FileIO, loaded: LoadedTable) -> list[str]:
+def _kept_as_dropped(io: FileIO, loaded_table: LoadedTable) -> list[str]:
     """What a catalog in a file system keeps of the table it has just dropped."""
-    folder = loaded.metadata_location.rpartition("/")[0]
-    end = f"-{loaded.metadata.table_uuid}.metadata.json"
+    folder = loaded_table.metadata_location.rpartition("/")[0]
+    end = f"-{loaded_table.metadata.table_uuid}.metadata.json"
     try:
         locations = [info.location for info in io.list_files(folder)]
     except StorageError as e:

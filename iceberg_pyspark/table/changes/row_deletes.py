@@ -83,13 +83,13 @@ def write_row_deletes(
 
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         deleted_rows = list(pool.map(with_earlier, sorted(removed)))
-    deleted = [d for d in deleted_rows if not d.goes]
-    if not deleted:
+    remaining_files = [d for d in deleted_rows if not d.goes]
+    if not remaining_files:
         delete_files: tuple[DataFile, ...] = ()
     elif metadata.format_version >= 3:
-        delete_files = _vectors(metadata, io, deleted, write_id)
+        delete_files = _vectors(metadata, io, remaining_files, write_id)
     else:
-        delete_files = _position_deletes(metadata, io, deleted, write_id, per_file=per_file)
+        delete_files = _position_deletes(metadata, io, remaining_files, write_id, per_file=per_file)
     return RowDeletes(
         delete_files=delete_files,
         removed_data_paths=frozenset(d.task.file_path for d in deleted_rows if d.goes),
@@ -127,10 +127,10 @@ def _replaced(io: FileIO, task: ScanTask, verify: bool) -> tuple[DeleteFileRef, 
 
 
 def _vectors(
-    metadata: TableMetadata, io: FileIO, deleted: Sequence[_Deleted], write_id: str
+    metadata: TableMetadata, io: FileIO, files: Sequence[_Deleted], write_id: str
 ) -> tuple[DataFile, ...]:
     location = _location(metadata, write_id, 1, "puffin", None)
-    written = write_deletion_vectors(io, location, {d.task.file_path: d.rows for d in deleted})
+    blobs = write_deletion_vectors(io, location, {d.task.file_path: d.rows for d in files})
     size = io.size(location)
     return tuple(
         DataFile(
@@ -145,21 +145,21 @@ def _vectors(
             content_offset=blob.content_offset,
             content_size_in_bytes=blob.content_size_in_bytes,
         )
-        for d, blob in ((d, written[d.task.file_path]) for d in deleted)
+        for d, blob in ((d, blobs[d.task.file_path]) for d in files)
     )
 
 
 def _position_deletes(
     metadata: TableMetadata,
     io: FileIO,
-    deleted: Sequence[_Deleted],
+    files: Sequence[_Deleted],
     write_id: str,
     *,
     per_file: bool,
 ) -> tuple[DataFile, ...]:
     file_format = delete_format(metadata.properties)
     groups: dict[tuple[int, PartitionKey, str], list[_Deleted]] = {}
-    for d in deleted:
+    for d in files:
         task = d.task
         only = task.file_path if per_file else ""
         groups.setdefault((task.spec_id, partition_key(task.partition), only), []).append(d)

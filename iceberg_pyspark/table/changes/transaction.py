@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from types import TracebackType
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.outcomes import NeverSent
@@ -23,21 +21,12 @@ from iceberg_pyspark.table.changes.commit import (
 )
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.changes.editable_table import EditableTable
 from iceberg_pyspark.table.changes.new_data import Rows, write_rows
-from iceberg_pyspark.table.changes.pending_changes import (
-    BuildChanges,
-    ManageSnapshots,
-    ReplaceSortOrder,
-    UpdateLocation,
-    UpdateProperties,
-    UpdateSchema,
-    UpdateSpec,
-)
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
-from iceberg_pyspark.table.table_storage import check_new_location
 
 
-class Transaction:
+class Transaction(EditableTable):
     """Collects changes; `commit()`, or leaving its `with` block without an error, commits them.
 
     Each change sees the metadata as the ones before it leave it. `metadata` shows it, snapshots
@@ -48,7 +37,7 @@ class Transaction:
         self, catalog: Catalog, table: LoadedTable, io: FileIO, *, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self._catalog = catalog
-        self._table = table
+        self._loaded = table
         self._io = io
         self._clock = clock
         self._metadata = table.metadata
@@ -61,33 +50,10 @@ class Transaction:
         """The metadata with the changes made so far."""
         return self._metadata
 
-    def update_schema(self, *, allow_incompatible_changes: bool = False) -> UpdateSchema:
-        """Change columns; its `commit()` hands the changes to this transaction."""
-        return UpdateSchema(
-            self._stage,
-            self._metadata,
-            allow_incompatible_changes=allow_incompatible_changes,
-        )
-
-    def update_spec(self) -> UpdateSpec:
-        """Change partitioning."""
-        return UpdateSpec(self._stage, self._metadata)
-
-    def replace_sort_order(self) -> ReplaceSortOrder:
-        """Change the sort order."""
-        return ReplaceSortOrder(self._stage, self._metadata)
-
-    def update_properties(self) -> UpdateProperties:
-        """Change properties."""
-        return UpdateProperties(self._stage)
-
-    def update_location(self) -> UpdateLocation:
-        """Change where new files go."""
-        return UpdateLocation(self._stage, partial(check_new_location, self._table))
-
-    def manage_snapshots(self) -> ManageSnapshots:
-        """Change branches and tags; what is cherry-picked is so when the transaction commits."""
-        return ManageSnapshots(self._stage_steps, self._metadata, lambda: self._io, self._clock)
+    @property
+    def io(self) -> FileIO:
+        """The storage of the table's files."""
+        return self._io
 
     def append(
         self,
@@ -97,7 +63,7 @@ class Transaction:
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Write rows now, by the metadata so far, and add them when the transaction commits."""
-        write_id, files = write_rows(self._table.identifier, self._metadata, self._io, rows)
+        write_id, files = write_rows(self._loaded.identifier, self._metadata, self._io, rows)
         self._written.add(files)
         self.add_snapshot(
             AppendFiles(data_files=tuple(files)),
@@ -124,9 +90,9 @@ class Transaction:
                     write_id=write_id,
                     snapshot_properties=snapshot_properties or {},
                 ),
-                table_uuid=self._table.metadata.table_uuid,
+                table_uuid=self._loaded.metadata.table_uuid,
                 clock=self._clock,
-                written=self._written,
+                written_files=self._written,
             )
         )
 
@@ -135,20 +101,15 @@ class Transaction:
         self._refuse_after_commit()
         self._begun = True
         if not self._steps:
-            return self._table
+            return self._loaded
         return commit_steps(
-            self._catalog, self._table, self._steps, written=self._written, clock=self._clock
+            self._catalog, self._loaded, self._steps, written_files=self._written, clock=self._clock
         )
 
     def __enter__(self) -> Transaction:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
         # once a commit has begun, it alone knows what may be deleted
         if self._begun:
             return
@@ -157,10 +118,7 @@ class Transaction:
         else:
             self._written.remove(NeverSent())
 
-    def _stage(self, builds: Sequence[BuildChanges]) -> None:
-        self._stage_steps([MetadataStep(build) for build in builds])
-
-    def _stage_steps(self, steps: Sequence[CommitStep]) -> None:
+    def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
         for step in steps:
             if isinstance(step, MetadataStep):
                 changes = step.changes(self._metadata)
@@ -174,5 +132,5 @@ class Transaction:
     def _refuse_after_commit(self) -> None:
         if self._begun:
             raise InvalidRequestError(
-                f"the transaction on {self._table.identifier} is over; begin another one"
+                f"the transaction on {self._loaded.identifier} is over; begin another one"
             )

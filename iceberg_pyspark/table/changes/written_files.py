@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from types import TracebackType
 
 from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted
 from iceberg_pyspark.errors import IcebergError
@@ -51,12 +50,7 @@ class WrittenFiles:
     def __enter__(self) -> WrittenFiles:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
         if exc_type is not None and not self._handed_over:
             self.remove(NeverSent())
 

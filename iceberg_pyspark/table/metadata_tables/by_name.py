@@ -99,17 +99,17 @@ def _metadata_table_name(name: str) -> str | None:
 
 
 def metadata_table(
-    loaded: LoadedTable, io: FileIO, name: str, *, selector: SnapshotSelector | None = None
+    loaded_table: LoadedTable, io: FileIO, name: str, *, selector: SnapshotSelector | None = None
 ) -> MetadataTable:
     """A metadata table of a table; `selector` chooses the snapshot of those that show one."""
     metadata_name = _metadata_table_name(name)
     if metadata_name is None:
         raise InvalidRequestError(
-            f"table {loaded.identifier} has no metadata table '{name}'; there are: "
+            f"table {loaded_table.identifier} has no metadata table '{name}'; there are: "
             f"{', '.join(sorted(METADATA_TABLES))}"
         )
-    full_name = f"{loaded.identifier}.{metadata_name}"
-    metadata = loaded.metadata
+    full_name = f"{loaded_table.identifier}.{metadata_name}"
+    metadata = loaded_table.metadata
     if metadata_name in _OF_ALL_SNAPSHOTS:
         if selector not in (None, SnapshotSelector()):
             raise InvalidRequestError(
@@ -120,15 +120,17 @@ def metadata_table(
     else:
         snapshot = select_snapshot(metadata, selector or SnapshotSelector()).snapshot
         snapshots = () if snapshot is None else (snapshot,)
-    schema, reader, plan = _parts(metadata_name, loaded, io, snapshots)
+    schema, reader, plan = _parts(metadata_name, loaded_table, io, snapshots)
     return MetadataTable(name=full_name, schema=schema, reader=reader, io=io, plan=plan)
 
 
 _Parts: TypeAlias = tuple[Schema, MetadataTableReader, Callable[[], Sequence[Any]]]
 
 
-def _parts(name: str, loaded: LoadedTable, io: FileIO, snapshots: Sequence[Snapshot]) -> _Parts:
-    metadata = loaded.metadata
+def _parts(
+    name: str, loaded_table: LoadedTable, io: FileIO, snapshots: Sequence[Snapshot]
+) -> _Parts:
+    metadata = loaded_table.metadata
     specs, schemas = metadata.spec_by_id, metadata.schemas_newest_first
     match name.removeprefix("all_"):
         case "files" | "data_files" | "delete_files" | "entries" as kind:
@@ -159,7 +161,7 @@ def _parts(name: str, loaded: LoadedTable, io: FileIO, snapshots: Sequence[Snaps
             return schema, partition_rows, partial(list, snapshots)
         case "position_deletes":
             delete_rows = PositionDeleteRows(
-                table=str(loaded.identifier), specs=specs, schemas=schemas
+                table=str(loaded_table.identifier), specs=specs, schemas=schemas
             )
             return (
                 position_deletes_schema(metadata),
@@ -173,7 +175,7 @@ def _parts(name: str, loaded: LoadedTable, io: FileIO, snapshots: Sequence[Snaps
         case "refs":
             return _known_rows(REFS, ref_rows(metadata))
         case _:
-            return _known_rows(METADATA_LOG_ENTRIES, metadata_log_rows(loaded))
+            return _known_rows(METADATA_LOG_ENTRIES, metadata_log_rows(loaded_table))
 
 
 def _known_rows(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> _Parts:

@@ -13,30 +13,13 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.entry_columns import METRIC_MAPS, MetricMap
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
-from iceberg_pyspark.spec.partitioning import (
-    PartitionSpec,
-    partition_type,
-    unified_partition_type,
-)
+from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, unified_partition_type
 from iceberg_pyspark.spec.schema import Schema, is_primitive
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    Type,
-    VariantType,
-    walk_fields,
-)
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
@@ -63,91 +46,104 @@ _METRICS: Mapping[str, tuple[MetricMap, str]] = {
 
 
 def _column(
-    field_id: int, name: str, type_: Type, doc: str | None = None, required: bool = False
-) -> NestedField:
-    return NestedField(field_id=field_id, name=name, type=type_, doc=doc, required=required)
+    field_id: int, name: str, type_: types.Type, doc: str | None = None, required: bool = False
+) -> types.NestedField:
+    return types.NestedField(field_id=field_id, name=name, type=type_, doc=doc, required=required)
 
 
-def _metric_map(first_id: int, value: PrimitiveType) -> MapType:
-    return MapType(
+def _metric_map(first_id: int, value: types.PrimitiveType) -> types.MapType:
+    return types.MapType(
         key_id=first_id,
-        key_type=IntegerType(),
+        key_type=types.IntegerType(),
         value_id=first_id + 1,
         value_type=value,
         value_required=True,
     )
 
 
-def _list_of(element_id: int, element: PrimitiveType) -> ListType:
-    return ListType(element_id=element_id, element_type=element, element_required=True)
+def _list_of(element_id: int, element: types.PrimitiveType) -> types.ListType:
+    return types.ListType(element_id=element_id, element_type=element, element_required=True)
 
 
 _FILE_COLUMNS = (
     _column(
         134,
         "content",
-        IntegerType(),
+        types.IntegerType(),
         "Contents of the file: 0=data, 1=position deletes, 2=equality deletes",
     ),
-    _column(100, "file_path", StringType(), "Location URI with FS scheme", True),
-    _column(101, "file_format", StringType(), "File format name: avro, orc, or parquet", True),
-    _column(141, "spec_id", IntegerType(), "Partition spec ID"),
-    _column(_PARTITION_ID, "partition", StructType(()), PARTITION_DOC, True),
-    _column(103, "record_count", LongType(), "Number of records in the file", True),
-    _column(104, "file_size_in_bytes", LongType(), "Total file size in bytes", True),
+    _column(100, "file_path", types.StringType(), "Location URI with FS scheme", True),
     _column(
-        108, "column_sizes", _metric_map(117, LongType()), "Map of column id to total size on disk"
+        101, "file_format", types.StringType(), "File format name: avro, orc, or parquet", True
+    ),
+    _column(141, "spec_id", types.IntegerType(), "Partition spec ID"),
+    _column(_PARTITION_ID, "partition", types.StructType(()), PARTITION_DOC, True),
+    _column(103, "record_count", types.LongType(), "Number of records in the file", True),
+    _column(104, "file_size_in_bytes", types.LongType(), "Total file size in bytes", True),
+    _column(
+        108,
+        "column_sizes",
+        _metric_map(117, types.LongType()),
+        "Map of column id to total size on disk",
     ),
     _column(
         109,
         "value_counts",
-        _metric_map(119, LongType()),
+        _metric_map(119, types.LongType()),
         "Map of column id to total count, including null and NaN",
     ),
     _column(
         110,
         "null_value_counts",
-        _metric_map(121, LongType()),
+        _metric_map(121, types.LongType()),
         "Map of column id to null value count",
     ),
     _column(
         137,
         "nan_value_counts",
-        _metric_map(138, LongType()),
+        _metric_map(138, types.LongType()),
         "Map of column id to number of NaN values in the column",
     ),
-    _column(125, "lower_bounds", _metric_map(126, BinaryType()), "Map of column id to lower bound"),
-    _column(128, "upper_bounds", _metric_map(129, BinaryType()), "Map of column id to upper bound"),
-    _column(131, "key_metadata", BinaryType(), "Encryption key metadata blob"),
-    _column(132, "split_offsets", _list_of(133, LongType()), "Splittable offsets"),
-    _column(135, "equality_ids", _list_of(136, IntegerType()), "Equality comparison field IDs"),
-    _column(140, "sort_order_id", IntegerType(), "Sort order ID"),
+    _column(
+        125, "lower_bounds", _metric_map(126, types.BinaryType()), "Map of column id to lower bound"
+    ),
+    _column(
+        128, "upper_bounds", _metric_map(129, types.BinaryType()), "Map of column id to upper bound"
+    ),
+    _column(131, "key_metadata", types.BinaryType(), "Encryption key metadata blob"),
+    _column(132, "split_offsets", _list_of(133, types.LongType()), "Splittable offsets"),
+    _column(
+        135, "equality_ids", _list_of(136, types.IntegerType()), "Equality comparison field IDs"
+    ),
+    _column(140, "sort_order_id", types.IntegerType(), "Sort order ID"),
     _column(
         142,
         "first_row_id",
-        LongType(),
+        types.LongType(),
         "The first row ID assigned to the first row in the data file",
     ),
     _column(
         143,
         "referenced_data_file",
-        StringType(),
+        types.StringType(),
         "Fully qualified location (URI with FS scheme) of a data file that all deletes reference",
     ),
-    _column(144, "content_offset", LongType(), "The offset in the file where the content starts"),
+    _column(
+        144, "content_offset", types.LongType(), "The offset in the file where the content starts"
+    ),
     _column(
         145,
         "content_size_in_bytes",
-        LongType(),
+        types.LongType(),
         "The length of referenced content stored in the file",
     ),
 )
-_EVERY_FILE_COLUMN = StructType(_FILE_COLUMNS)
+_EVERY_FILE_COLUMN = types.StructType(_FILE_COLUMNS)
 _ENTRY_COLUMNS = (
-    _column(0, "status", IntegerType(), required=True),
-    _column(1, "snapshot_id", LongType()),
-    _column(3, "sequence_number", LongType()),
-    _column(4, "file_sequence_number", LongType()),
+    _column(0, "status", types.IntegerType(), required=True),
+    _column(1, "snapshot_id", types.LongType()),
+    _column(3, "sequence_number", types.LongType()),
+    _column(4, "file_sequence_number", types.LongType()),
 )
 
 
@@ -159,12 +155,12 @@ def files_schema(metadata: TableMetadata) -> Schema:
 def entries_schema(metadata: TableMetadata) -> Schema:
     """The columns of `entries` and `all_entries`."""
     data_file = _column(
-        _DATA_FILE_ID, "data_file", StructType(_file_fields(metadata)), required=True
+        _DATA_FILE_ID, "data_file", types.StructType(_file_fields(metadata)), required=True
     )
     return _with_readable_metrics(metadata.current_schema, (*_ENTRY_COLUMNS, data_file))
 
 
-def _file_fields(metadata: TableMetadata) -> tuple[NestedField, ...]:
+def _file_fields(metadata: TableMetadata) -> tuple[types.NestedField, ...]:
     of_all_specs = unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
     return tuple(
         replace(f, type=of_all_specs) if f.field_id == _PARTITION_ID else f
@@ -174,32 +170,35 @@ def _file_fields(metadata: TableMetadata) -> tuple[NestedField, ...]:
     )
 
 
-def _with_readable_metrics(table_schema: Schema, fields: tuple[NestedField, ...]) -> Schema:
-    next_id = max(f.field_id for f in walk_fields(StructType(fields))) + 1
-    shown = []
+def _with_readable_metrics(table_schema: Schema, fields: tuple[types.NestedField, ...]) -> Schema:
+    next_id = max(f.field_id for f in types.walk_fields(types.StructType(fields))) + 1
+    fields_of_metrics = []
     for source in _measured_fields(table_schema):
         name = table_schema.name_by_id[source.field_id]
         struct_id, next_id = next_id, next_id + 1
         metrics = []
         for metric, (_, doc) in _METRICS.items():
-            type_ = shown_type(source.type) if metric.endswith("bound") else LongType()
+            type_ = shown_type(source.type) if metric.endswith("bound") else types.LongType()
             metrics.append(_column(next_id, metric, type_, doc))
             next_id += 1
-        shown.append(
-            _column(struct_id, name, StructType(tuple(metrics)), f"Metrics for column {name}")
+        fields_of_metrics.append(
+            _column(struct_id, name, types.StructType(tuple(metrics)), f"Metrics for column {name}")
         )
-    shown.sort(key=lambda f: f.name)
+    fields_of_metrics.sort(key=lambda f: f.name)
     readable = _column(
-        next_id, "readable_metrics", StructType(tuple(shown)), "Column metrics in readable form"
+        next_id,
+        "readable_metrics",
+        types.StructType(tuple(fields_of_metrics)),
+        "Column metrics in readable form",
     )
     return Schema(fields=(*fields, readable))
 
 
-def _measured_fields(schema: Schema) -> list[NestedField]:
+def _measured_fields(schema: Schema) -> list[types.NestedField]:
     return [
         f
-        for f in walk_fields(schema.as_struct)
-        if is_primitive(f.type) and not isinstance(f.type, VariantType)
+        for f in types.walk_fields(schema.as_struct)
+        if is_primitive(f.type) and not isinstance(f.type, types.VariantType)
     ]
 
 
@@ -213,7 +212,7 @@ class EntryRows:
     schemas: Sequence[Schema]
     as_entries: bool
 
-    def read(self, io: FileIO, task: ManifestFile, wanted: Schema) -> Iterator[pa.RecordBatch]:
+    def read(self, io: FileIO, task: ManifestFile, projection: Schema) -> Iterator[pa.RecordBatch]:
         """The entries of one manifest."""
         spec = self.specs[task.partition_spec_id]
         entries = read_entries(
@@ -221,37 +220,37 @@ class EntryRows:
             task,
             partition_type(spec, self.schemas),
             drop_deleted=not self.as_entries,
-            metrics="all" if _needs_metrics(wanted) else (),
+            metrics="all" if _needs_metrics(projection) else (),
         )
         for batch in entries.to_batches(max_chunksize=_ROWS_AT_ONCE):
-            yield batch_of(wanted, batch.num_rows, partial(self._column, batch))
+            yield batch_of(projection, batch.num_rows, partial(self._column, batch))
 
-    def _column(self, batch: pa.RecordBatch, wanted: NestedField) -> pa.Array:
-        field = field_of(self.schema.as_struct, wanted)
+    def _column(self, batch: pa.RecordBatch, target: types.NestedField) -> pa.Array:
+        field = field_of(self.schema.as_struct, target)
         if field.name == "readable_metrics":
-            return self._readable_metrics(batch, field, wanted)
+            return self._readable_metrics(batch, field, target)
         if field.name == "data_file":
-            children = [self._file_column(batch, f) for f in _struct(wanted).fields]
-            return struct_of(_struct(wanted), children, batch.num_rows)
+            children = [self._file_column(batch, f) for f in _struct(target).fields]
+            return struct_of(_struct(target), children, batch.num_rows)
         if self.as_entries:
             return batch.column(field.name)
-        return self._file_column(batch, wanted)
+        return self._file_column(batch, target)
 
-    def _file_column(self, batch: pa.RecordBatch, wanted: NestedField) -> pa.Array:
-        field = field_of(_EVERY_FILE_COLUMN, wanted)
+    def _file_column(self, batch: pa.RecordBatch, target: types.NestedField) -> pa.Array:
+        field = field_of(_EVERY_FILE_COLUMN, target)
         array = batch.column(field.name)
         if field.name == "partition":
-            return partition_values(array, _struct(wanted))
+            return partition_values(array, _struct(target))
         if field.name == "file_format":
             return pc.utf8_upper(array)
-        return shaped(array, _EVERY_FILE_COLUMN, wanted)
+        return shaped(array, _EVERY_FILE_COLUMN, target)
 
     def _readable_metrics(
-        self, batch: pa.RecordBatch, field: NestedField, wanted: NestedField
+        self, batch: pa.RecordBatch, field: types.NestedField, target: types.NestedField
     ) -> pa.Array:
         values = {metric: MetricValues(batch.column(metric)) for metric in METRIC_MAPS}
         columns = []
-        for shown in _struct(wanted).fields:
+        for shown in _struct(target).fields:
             of_column = field_of(_struct(field), shown)
             source = self.table_schema.find(of_column.name)
             metrics = []
@@ -261,16 +260,16 @@ class EntryRows:
                 is_bound = metric.endswith("bound")
                 metrics.append(bound_values(array, shown_type(source.type)) if is_bound else array)
             columns.append(struct_of(_struct(shown), metrics, batch.num_rows))
-        return struct_of(_struct(wanted), columns, batch.num_rows)
+        return struct_of(_struct(target), columns, batch.num_rows)
 
 
-def _struct(f: NestedField) -> StructType:
-    assert isinstance(f.type, StructType), "only structs have children"
+def _struct(f: types.NestedField) -> types.StructType:
+    assert isinstance(f.type, types.StructType), "only structs have children"
     return f.type
 
 
-def _needs_metrics(wanted: Schema) -> bool:
-    names = {f.name.lower() for f in walk_fields(wanted.as_struct)}
+def _needs_metrics(projection: Schema) -> bool:
+    names = {f.name.lower() for f in types.walk_fields(projection.as_struct)}
     return bool(names & {*METRIC_MAPS, "readable_metrics"})
 
 

@@ -9,24 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec import types as ice
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, source_type
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.transforms import human_value
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    Type,
-    UnknownType,
-)
 from iceberg_pyspark.spec.values import value_from_bytes
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
@@ -50,36 +38,36 @@ def manifests_schema(*, of_all_snapshots: bool) -> Schema:
     strict = not of_all_snapshots
 
     def column(
-        field_id: int, name: str, type_: PrimitiveType, required: bool = True
-    ) -> NestedField:
-        return NestedField(field_id=field_id, name=name, type=type_, required=required)
+        field_id: int, name: str, type_: ice.PrimitiveType, required: bool = True
+    ) -> ice.NestedField:
+        return ice.NestedField(field_id=field_id, name=name, type=type_, required=required)
 
-    summary = StructType(
+    summary = ice.StructType(
         (
-            column(10, "contains_null", BooleanType()),
-            column(11, "contains_nan", BooleanType(), of_all_snapshots),
-            column(12, "lower_bound", StringType(), False),
-            column(13, "upper_bound", StringType(), False),
+            column(10, "contains_null", ice.BooleanType()),
+            column(11, "contains_nan", ice.BooleanType(), of_all_snapshots),
+            column(12, "lower_bound", ice.StringType(), False),
+            column(13, "upper_bound", ice.StringType(), False),
         )
     )
     fields = (
-        column(14, "content", IntegerType()),
-        column(1, "path", StringType()),
-        column(2, "length", LongType()),
-        column(3, "partition_spec_id", IntegerType(), strict),
-        column(4, "added_snapshot_id", LongType(), strict),
-        *(column(i, name, IntegerType(), strict or i > 7) for i, name in _COUNTS),
-        NestedField(
+        column(14, "content", ice.IntegerType()),
+        column(1, "path", ice.StringType()),
+        column(2, "length", ice.LongType()),
+        column(3, "partition_spec_id", ice.IntegerType(), strict),
+        column(4, "added_snapshot_id", ice.LongType(), strict),
+        *(column(i, name, ice.IntegerType(), strict or i > 7) for i, name in _COUNTS),
+        ice.NestedField(
             field_id=8,
             name="partition_summaries",
-            type=ListType(element_id=9, element_type=summary, element_required=True),
+            type=ice.ListType(element_id=9, element_type=summary, element_required=True),
             required=strict,
         ),
     )
     if of_all_snapshots:
         fields += (
-            column(18, "reference_snapshot_id", LongType()),
-            column(19, "key_metadata", BinaryType(), False),
+            column(18, "reference_snapshot_id", ice.LongType()),
+            column(19, "key_metadata", ice.BinaryType(), False),
         )
     return Schema(fields=fields)
 
@@ -92,23 +80,23 @@ class ManifestRows:
     specs: Mapping[int, PartitionSpec]
     schemas: Sequence[Schema]
 
-    def read(self, io: FileIO, task: Snapshot, wanted: Schema) -> Iterator[pa.RecordBatch]:
+    def read(self, io: FileIO, task: Snapshot, projection: Schema) -> Iterator[pa.RecordBatch]:
         """The manifests of one snapshot."""
         manifests = read_snapshot_manifests(io, task)
         rows = arrow_of_rows(self.schema, (self._row(m, task) for m in manifests))
-        yield from KnownRows(schema=self.schema).read(io, rows, wanted)
+        yield from KnownRows(schema=self.schema).read(io, rows, projection)
 
     def _row(self, m: ManifestFile, snapshot: Snapshot) -> dict[str, Any]:
         counts = (m.added_files_count, m.existing_files_count, m.deleted_files_count)
         none = (0, 0, 0)
-        shown = counts + none if m.content is ManifestContent.DATA else none + counts
+        counts_of_files = counts + none if m.content is ManifestContent.DATA else none + counts
         row = {
             "content": int(m.content),
             "path": m.manifest_path,
             "length": m.manifest_length,
             "partition_spec_id": m.partition_spec_id,
             "added_snapshot_id": m.added_snapshot_id,
-            **dict(zip((name for _, name in _COUNTS), shown, strict=True)),
+            **dict(zip((name for _, name in _COUNTS), counts_of_files, strict=True)),
             "partition_summaries": self._summaries(m),
             "reference_snapshot_id": snapshot.snapshot_id,
             "key_metadata": m.key_metadata,
@@ -126,7 +114,7 @@ class ManifestRows:
                 f"for it, which do not fit partition spec {m.partition_spec_id} of the table"
             )
         types = partition_type(spec, self.schemas)
-        shown = []
+        summaries = []
         for field, result, summary in zip(spec.fields, types.fields, m.partitions, strict=True):
             source = source_type(field, self.schemas)
             bounds = [
@@ -137,7 +125,7 @@ class ManifestRows:
                 )
                 for bound in (summary.lower_bound, summary.upper_bound)
             ]
-            shown.append(
+            summaries.append(
                 {
                     "contains_null": summary.contains_null,
                     "contains_nan": summary.contains_nan,
@@ -145,9 +133,9 @@ class ManifestRows:
                     "upper_bound": bounds[1],
                 }
             )
-        return shown
+        return summaries
 
 
-def _bound_value(type_: Type, bound: bytes) -> Any:
+def _bound_value(type_: ice.Type, bound: bytes) -> Any:
     """What the bound is; its bytes where no type is known."""
-    return bound if isinstance(type_, UnknownType) else value_from_bytes(type_, bound)
+    return bound if isinstance(type_, ice.UnknownType) else value_from_bytes(type_, bound)

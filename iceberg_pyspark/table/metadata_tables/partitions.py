@@ -123,22 +123,22 @@ class PartitionRows:
     committed_at_ms: Mapping[int, int]
     """When each known snapshot was committed."""
 
-    def read(self, io: FileIO, task: Snapshot, wanted: Schema) -> Iterator[pa.RecordBatch]:
+    def read(self, io: FileIO, task: Snapshot, projection: Schema) -> Iterator[pa.RecordBatch]:
         """The partitions of one snapshot, in the order they first appear."""
         partitions: dict[PartitionKey, _Partition] = {}
         for manifest in read_snapshot_manifests(io, task):
             self._add(io, manifest, partitions)
         if partitions:
             table = self._table(list(partitions.values()))
-            yield from KnownRows(schema=self.schema).read(io, table, wanted)
+            yield from KnownRows(schema=self.schema).read(io, table, projection)
 
     @property
     def _partition_type(self) -> StructType:
-        shown = self.schema.as_struct.field_named("partition")
-        if shown is None:
+        partition = self.schema.as_struct.field_named("partition")
+        if partition is None:
             return StructType(())
-        assert isinstance(shown.type, StructType), "partition is a struct"
-        return shown.type
+        assert isinstance(partition.type, StructType), "partition is a struct"
+        return partition.type
 
     def _add(
         self, io: FileIO, manifest: ManifestFile, partitions: dict[PartitionKey, _Partition]

@@ -28,11 +28,7 @@ from iceberg_pyspark.spec.metadata_columns import (
     SPEC_ID,
 )
 from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
-from iceberg_pyspark.spec.partitioning import (
-    PartitionSpec,
-    partition_type,
-    unified_partition_type,
-)
+from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, unified_partition_type
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -154,13 +150,13 @@ class PositionDeleteRows:
     schemas: Sequence[Schema] = field(repr=False)
 
     def read(
-        self, io: FileIO, task: PositionDeleteFile, wanted: Schema
+        self, io: FileIO, task: PositionDeleteFile, projection: Schema
     ) -> Iterator[pa.RecordBatch]:
         """The positions one file deletes."""
         if task.file_format == "puffin":
-            rows = self._of_vector(io, task, wanted)
+            rows = self._of_vector(io, task, projection)
         else:
-            rows = self._of_file(io, task, wanted)
+            rows = self._of_file(io, task, projection)
         partition = self._partition(task)
 
         for count, read in rows:
@@ -168,14 +164,14 @@ class PositionDeleteRows:
             def column(f: NestedField, read: Mapping[int, pa.Array] = read, n: int = count) -> Any:
                 return read[f.field_id] if f.field_id in read else _repeated(f, task, partition, n)
 
-            yield batch_of(wanted, count, column)
+            yield batch_of(projection, count, column)
 
     def _partition(self, task: PositionDeleteFile) -> pa.Array:
         own = partition_type(self.specs[task.spec_id], self.schemas)
         return partition_of_values(own, [task.partition])
 
     def _of_vector(
-        self, io: FileIO, task: PositionDeleteFile, wanted: Schema
+        self, io: FileIO, task: PositionDeleteFile, projection: Schema
     ) -> Iterator[tuple[int, Mapping[int, pa.Array]]]:
         if task.content_offset is None or task.content_size_in_bytes is None:
             raise InvalidMetadataError(
@@ -190,7 +186,7 @@ class PositionDeleteRows:
             task.record_count,
             f"table {self.table}",
         )
-        row = wanted.as_struct.field(DELETE_FILE_ROW_ID)
+        row = projection.as_struct.field(DELETE_FILE_ROW_ID)
         # a vector of some bytes may hold billions of positions: never all at once
         positions = iter(bitmap)
         while len(read_now := np.fromiter(islice(positions, _POSITIONS_AT_ONCE), np.int64)):

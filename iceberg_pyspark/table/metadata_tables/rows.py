@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.lists import with_entries, with_values
 from iceberg_pyspark.arrow.schemas import arrow_type, to_arrow_field, to_arrow_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import ListType, MapType, NestedField, StructType, Type
@@ -26,10 +27,11 @@ ColumnMaker: TypeAlias = Callable[[NestedField], pa.Array]
 class MetadataTableReader(Protocol):
     """Turns tasks of one kind into rows; pickles small."""
 
-    def read(self, io: FileIO, task: Any, wanted: Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of a task, as batches of exactly `to_arrow_schema(wanted)`.
+    def read(self, io: FileIO, task: Any, projection: Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of a task, as batches of exactly `to_arrow_schema(projection)`.
 
-        `wanted` holds fields of the metadata table's schema, by id, perhaps not all of a struct's.
+        `projection` holds fields of the metadata table's schema, by id, and perhaps not all of a
+        struct's.
         """
         ...
 
@@ -46,9 +48,9 @@ class MetadataTable:
     plan: Callable[[], Sequence[Any]] = field(repr=False)
     """Works the tasks out, which may read manifest lists."""
 
-    def select(self, wanted: Schema) -> MetadataTable:
-        """The same rows with only some of the fields."""
-        return replace(self, schema=wanted)
+    def select(self, projection: Schema) -> MetadataTable:
+        """The table with only some of the fields."""
+        return replace(self, schema=projection)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, task by task."""
@@ -66,15 +68,15 @@ class KnownRows:
 
     schema: Schema
 
-    def read(self, io: FileIO, task: pa.Table, wanted: Schema) -> Iterator[pa.RecordBatch]:
+    def read(self, io: FileIO, task: pa.Table, projection: Schema) -> Iterator[pa.RecordBatch]:
         """The task's own rows."""
         del io
         for batch in task.to_batches():
-            yield batch_of(wanted, batch.num_rows, partial(self._column, batch))
+            yield batch_of(projection, batch.num_rows, partial(self._column, batch))
 
-    def _column(self, batch: pa.RecordBatch, wanted: NestedField) -> pa.Array:
-        position = [f.field_id for f in self.schema.fields].index(wanted.field_id)
-        return shaped(batch.column(position), self.schema.as_struct, wanted)
+    def _column(self, batch: pa.RecordBatch, target: NestedField) -> pa.Array:
+        position = [f.field_id for f in self.schema.fields].index(target.field_id)
+        return shaped(batch.column(position), self.schema.as_struct, target)
 
 
 def arrow_of_rows(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -82,24 +84,24 @@ def arrow_of_rows(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> pa.Table
     return pa.Table.from_pylist(list(rows), to_arrow_schema(schema))
 
 
-def batch_of(wanted: Schema, rows: int, make: ColumnMaker) -> pa.RecordBatch:
-    """A batch of the wanted columns; one without any column still knows its number of rows."""
-    fields = [to_arrow_field(f) for f in wanted.fields]
-    arrays = [make(f) for f in wanted.fields]
+def batch_of(projection: Schema, rows: int, make: ColumnMaker) -> pa.RecordBatch:
+    """A batch of the projected columns; one without any column still knows its number of rows."""
+    fields = [to_arrow_field(f) for f in projection.fields]
+    arrays = [make(f) for f in projection.fields]
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def shaped(array: pa.Array, parent: StructType, wanted: NestedField) -> pa.Array:
-    """A child of `parent`, given as an array, with the fields and exact Arrow type wanted."""
-    return shaped_type(array, field_of(parent, wanted).type, wanted.type)
+def shaped(array: pa.Array, parent: StructType, target: NestedField) -> pa.Array:
+    """A child of `parent`, given as an array, as exactly the type of the target."""
+    return shaped_type(array, field_of(parent, target).type, target.type)
 
 
-def field_of(parent: StructType, wanted: NestedField) -> NestedField:
+def field_of(parent: StructType, target: NestedField) -> NestedField:
     """The field as the metadata table has it, whatever a reader calls it."""
-    field = parent.field(wanted.field_id)
-    assert field is not None, "a reader wants fields of the schema"
+    field = parent.field(target.field_id)
+    assert field is not None, "a reader projects fields of the schema"
     return field
 
 
@@ -113,16 +115,11 @@ def shaped_type(array: pa.Array, have: Type, want: Type) -> pa.Array:
             return struct_of(want, children, len(array), array)
         case (ListType(), ListType()):
             child = shaped_type(array.values, have.element_type, want.element_type)
-            return _with_child(array, target, child)
+            return with_values(array, target, child)
         case (MapType(), MapType()):
-            entries = pa.StructArray.from_arrays(
-                [
-                    shaped_type(array.keys, have.key_type, want.key_type),
-                    shaped_type(array.items, have.value_type, want.value_type),
-                ],
-                fields=[target.key_field, target.item_field],
-            )
-            return _with_child(array, target, entries)
+            keys = shaped_type(array.keys, have.key_type, want.key_type)
+            items = shaped_type(array.items, have.value_type, want.value_type)
+            return with_entries(array, target, keys, items)
         case _:
             return array if array.type == target else array.cast(target)
 
@@ -137,11 +134,4 @@ def struct_of(
         return pa.array([None if null else {} for null in is_null], pa.struct([]))
     return pa.StructArray.from_arrays(
         children, fields=[to_arrow_field(f) for f in type_.fields], mask=mask
-    )
-
-
-def _with_child(array: pa.Array, target: pa.DataType, child: pa.Array) -> pa.Array:
-    """The same lists over another child: offsets and nulls are shared, slices stay slices."""
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], offset=array.offset, children=[child]
     )

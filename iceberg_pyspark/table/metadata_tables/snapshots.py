@@ -109,11 +109,11 @@ def ref_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
         }
 
 
-def metadata_log_rows(loaded: LoadedTable) -> Iterator[dict[str, Any]]:
+def metadata_log_rows(loaded_table: LoadedTable) -> Iterator[dict[str, Any]]:
     """One row per known metadata file, the current one last, with what was current in it."""
-    metadata = loaded.metadata
+    metadata = loaded_table.metadata
     files = [(e.timestamp_ms, e.metadata_file) for e in metadata.metadata_log]
-    files.append((metadata.last_updated_ms, loaded.metadata_location))
+    files.append((metadata.last_updated_ms, loaded_table.metadata_location))
     for timestamp_ms, file in files:
         snapshot_id = snapshot_id_as_of(metadata, timestamp_ms)
         snapshot = None if snapshot_id is None else metadata.snapshot_by_id.get(snapshot_id)

@@ -17,82 +17,57 @@ import pyarrow.compute as pc
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.partition_codes import as_texts
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.transforms import untyped_text
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    DateType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UnknownType,
-    UUIDType,
-)
 from iceberg_pyspark.storage.physical_types import physical_type
 from iceberg_pyspark.table.metadata_tables.rows import struct_of
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
-def shown_type(type_: Type) -> Type:
+def shown_type(type_: types.Type) -> types.Type:
     """The type in which values of a type are shown.
 
     Geometry and geography, which neither Arrow nor older releases of Spark have, are shown as the
     bytes that are stored: WKB, or a point in bounds (specification, Appendix D and G).
     """
-    match type_:
-        case GeometryType() | GeographyType():
-            return BinaryType()
-        case StructType(fields=fields):
-            return StructType(tuple(replace(f, type=shown_type(f.type)) for f in fields))
-        case ListType():
-            return replace(type_, element_type=shown_type(type_.element_type))
-        case MapType():
-            return replace(
-                type_,
-                key_type=shown_type(type_.key_type),
-                value_type=shown_type(type_.value_type),
-            )
-        case _:
-            return type_
+    if isinstance(type_, types.GeometryType | types.GeographyType):
+        return types.BinaryType()
+    return types.with_children(type_, lambda f: replace(f, type=shown_type(f.type)))
 
 
-def logical_values(array: pa.Array, type_: Type) -> pa.Array:
+def logical_values(array: pa.Array, type_: types.Type) -> pa.Array:
     """Physical values of a type, or of one that was promoted to it, as `arrow_type(type_)`."""
     target = arrow_type(type_)
     if array.type == target:
         return array
     match type_:
-        case UnknownType():
+        case types.UnknownType():
             return pa.nulls(len(array), target)
-        case StringType():
+        case types.StringType():
             # of an unknown transform, whatever it gave
             return as_texts(array)
-        case DateType():
+        case types.DateType():
             return array.cast(pa.int32()).cast(target)
-        case TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
+        case (
+            types.TimestampType()
+            | types.TimestamptzType()
+            | types.TimestampNsType()
+            | types.TimestamptzNsType()
+        ):
             return array.cast(pa.int64()).cast(target)
-        case TimeType():
+        case types.TimeType():
             return array.cast(pa.int64()).cast(target)
-        case FixedType() | UUIDType():
+        case types.FixedType() | types.UUIDType():
             fits = pc.equal(pc.binary_length(array), target.byte_width)
             return pc.if_else(fits, array, None).cast(target)
         case _:
             return array.cast(target)
 
 
-def bound_values(bounds: pa.Array, type_: Type) -> pa.Array:
+def bound_values(bounds: pa.Array, type_: types.Type) -> pa.Array:
     """Binary bounds as values; what cannot be read is null."""
-    if isinstance(type_, UnknownType):
+    if isinstance(type_, types.UnknownType):
         return pa.nulls(len(bounds), arrow_type(type_))
     return logical_values(decode_bounds(bounds, type_), type_)
 
@@ -103,7 +78,7 @@ def partition_tuples(entries: pa.RecordBatch) -> list[tuple[Any, ...]]:
     return list(zip(*parts, strict=True)) if parts else [()] * entries.num_rows
 
 
-def partition_of_values(type_: StructType, tuples: Sequence[Sequence[Any]]) -> pa.Array:
+def partition_of_values(type_: types.StructType, tuples: Sequence[Sequence[Any]]) -> pa.Array:
     """Tuples of physical values as a struct that names its children by field id."""
     if not type_.fields:
         return pa.array([{}] * len(tuples), pa.struct([]))
@@ -114,16 +89,16 @@ def partition_of_values(type_: StructType, tuples: Sequence[Sequence[Any]]) -> p
     return pa.StructArray.from_arrays(arrays, [str(f.field_id) for f in type_.fields])
 
 
-def _physical_array(type_: Type, values: Sequence[Any]) -> pa.Array:
+def _physical_array(type_: types.Type, values: Sequence[Any]) -> pa.Array:
     match type_:
-        case UnknownType() | StringType():
+        case types.UnknownType() | types.StringType():
             texts = [None if v is None else untyped_text(v) for v in values]
             return pa.array(texts, pa.string())
         case _:
             return pa.array(values, physical_type(type_))
 
 
-def partition_values(partition: pa.Array, wanted: StructType) -> pa.Array:
+def partition_values(partition: pa.Array, target: types.StructType) -> pa.Array:
     """Partition tuples of one spec as a struct over all specs; fields of others are null.
 
     `partition` names its children by field id.
@@ -131,14 +106,14 @@ def partition_values(partition: pa.Array, wanted: StructType) -> pa.Array:
     rows = len(partition)
     at = {f.name: i for i, f in enumerate(partition.type)}
     children = []
-    for f in wanted.fields:
+    for f in target.fields:
         i = at.get(str(f.field_id))
         child = None if i is None else partition.field(i)
         if child is None or child.null_count == rows:
             children.append(pa.nulls(rows, arrow_type(f.type)))
         else:
             children.append(logical_values(child, f.type))
-    return struct_of(wanted, children, rows)
+    return struct_of(target, children, rows)
 
 
 class MetricValues:

@@ -18,23 +18,11 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.property_types import count_in
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestamptzType,
-    UUIDType,
-)
 from iceberg_pyspark.table.reading.scan import TableScan
 
 _log = logging.getLogger(__name__)
@@ -42,10 +30,17 @@ _log = logging.getLogger(__name__)
 _THETA_SKETCH = "apache-datasketches-theta-v1"
 _DISTINCT_COUNT = "ndv"
 
-_UNBOUNDED_TYPES = (StringType, BinaryType, FixedType, UUIDType)
+_UNBOUNDED_TYPES = (types.StringType, types.BinaryType, types.FixedType, types.UUIDType)
 """No estimate asks for the least and greatest of these."""
 
-_BOUNDED_TYPES = (IntegerType, LongType, DecimalType, DateType, TimestamptzType, BooleanType)
+_BOUNDED_TYPES = (
+    types.IntegerType,
+    types.LongType,
+    types.DecimalType,
+    types.DateType,
+    types.TimestamptzType,
+    types.BooleanType,
+)
 
 _MOST_FILES = 100_000
 """Of a larger table the manifests are not read for an estimate."""
@@ -90,7 +85,7 @@ def distinct_counts(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[
 
 
 def column_statistics(
-    scan: TableScan, columns: Iterable[NestedField]
+    scan: TableScan, columns: Iterable[types.NestedField]
 ) -> Mapping[int, ColumnStatistics]:
     """What is known of columns in full, by their ids; of the snapshot, whatever the scan selects.
 
@@ -106,9 +101,9 @@ def column_statistics(
     files = 0 if scan.snapshot is None else scan.snapshot.number("total-data-files")
     if not totals or files is None or files > _MOST_FILES:
         return {}
-    for planned in scan.plan(metrics=list(totals)).files():
+    for planned_files in scan.plan(metrics=list(totals)).files():
         for total in totals.values():
-            total.add(planned)
+            total.add(planned_files)
     return {
         i: ColumnStatistics(
             distinct_count=counts[i],
@@ -124,16 +119,16 @@ def column_statistics(
 class _Totals:
     """Of one column, what the manifests seen so far say."""
 
-    def __init__(self, column: NestedField) -> None:
+    def __init__(self, column: types.NestedField) -> None:
         self._column = column
         self.complete = True
         self.nulls = 0
         self.least: Any = None
         self.greatest: Any = None
 
-    def add(self, planned: PlannedFiles) -> None:
-        rows = planned.entries["record_count"].combine_chunks()
-        nulls = self._metric(planned, "null_value_counts")
+    def add(self, planned_files: PlannedFiles) -> None:
+        rows = planned_files.entries["record_count"].combine_chunks()
+        nulls = self._metric(planned_files, "null_value_counts")
         if self._column.required:
             nulls = pc.fill_null(nulls, 0)
         if nulls.null_count:
@@ -143,8 +138,8 @@ class _Totals:
         if isinstance(self._column.type, _UNBOUNDED_TYPES):
             return
         has_values = pc.less(nulls, rows)
-        least = self._bounds(planned, "lower_bounds")
-        greatest = self._bounds(planned, "upper_bounds")
+        least = self._bounds(planned_files, "lower_bounds")
+        greatest = self._bounds(planned_files, "upper_bounds")
         has_bounds = pc.and_(pc.is_valid(least), pc.is_valid(greatest))
         if pc.any(pc.and_not(has_values, has_bounds)).as_py():
             self.complete = False
@@ -154,8 +149,8 @@ class _Totals:
         bounds = [self.greatest, pc.max(greatest).as_py()]
         self.greatest = max((v for v in bounds if v is not None), default=None)
 
-    def _bounds(self, planned: PlannedFiles, metric: MetricMap) -> pa.Array:
-        return decode_bounds(self._metric(planned, metric), self._column.type)
+    def _bounds(self, planned_files: PlannedFiles, metric: MetricMap) -> pa.Array:
+        return decode_bounds(self._metric(planned_files, metric), self._column.type)
 
-    def _metric(self, planned: PlannedFiles, metric: MetricMap) -> pa.Array:
-        return planned.entries[metric_column(metric, self._column.field_id)].combine_chunks()
+    def _metric(self, planned_files: PlannedFiles, metric: MetricMap) -> pa.Array:
+        return planned_files.entries[metric_column(metric, self._column.field_id)].combine_chunks()

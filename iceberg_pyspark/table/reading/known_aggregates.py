@@ -17,34 +17,23 @@ import pyarrow.compute as pc
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.entry_filter import MetricsFilter
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.partitioning import identity_source_ids
-from iceberg_pyspark.spec.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    Type,
-)
 from iceberg_pyspark.table.reading.scan import TableScan
 
 AggregateKind: TypeAlias = Literal["rows", "count", "min", "max"]
 
 _BOUNDED_TYPES = (
-    BooleanType,
-    IntegerType,
-    LongType,
-    DateType,
-    TimestampType,
-    TimestamptzType,
-    DecimalType,
+    types.BooleanType,
+    types.IntegerType,
+    types.LongType,
+    types.DateType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.DecimalType,
 )
-_GROUPED_TYPES = (*_BOUNDED_TYPES, StringType)
+_GROUPED_TYPES = (*_BOUNDED_TYPES, types.StringType)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +41,7 @@ class Aggregate:
     """`rows` counts rows and has no column, `count` counts those where the column is not null."""
 
     kind: AggregateKind
-    column: NestedField | None = None
+    column: types.NestedField | None = None
 
 
 class _UnknownError(Exception):
@@ -60,7 +49,7 @@ class _UnknownError(Exception):
 
 
 def known_aggregates(
-    scan: TableScan, groups: Sequence[NestedField], aggregates: Sequence[Aggregate]
+    scan: TableScan, groups: Sequence[types.NestedField], aggregates: Sequence[Aggregate]
 ) -> list[tuple[Any, ...]] | None:
     """A row for each group: its values, then its aggregates; None where data must be read.
 
@@ -73,9 +62,9 @@ def known_aggregates(
     plan = scan.plan(metrics=[c.field_id for c in columns])
     try:
         tables = [
-            _of_files(scan, planned, groups, aggregates)
-            for planned in plan.files()
-            if planned.entries.num_rows
+            _of_files(scan, planned_files, groups, aggregates)
+            for planned_files in plan.files()
+            if planned_files.entries.num_rows
         ]
     except _UnknownError:
         return None
@@ -84,12 +73,12 @@ def known_aggregates(
 
 def _of_files(
     scan: TableScan,
-    planned: PlannedFiles,
-    groups: Sequence[NestedField],
+    planned_files: PlannedFiles,
+    groups: Sequence[types.NestedField],
     aggregates: Sequence[Aggregate],
 ) -> pa.Table:
     """One row for each file of a manifest that has rows."""
-    files = _File(scan, planned)
+    files = _File(scan, planned_files)
     columns = {f"g{i}": files.partition_values(g) for i, g in enumerate(groups)}
     columns |= {f"a{i}": files.aggregate(a) for i, a in enumerate(aggregates)}
     columns["rows"] = files.rows
@@ -100,45 +89,45 @@ def _of_files(
 class _File:
     """What the entries of one manifest know, a value for each file."""
 
-    def __init__(self, scan: TableScan, planned: PlannedFiles) -> None:
-        self._entries = planned.entries
-        self._identity = identity_source_ids(planned.spec)
-        self._partition = planned.entries["partition"].combine_chunks()
-        self.rows = planned.entries["record_count"].combine_chunks().cast(pa.int64())
+    def __init__(self, scan: TableScan, planned_files: PlannedFiles) -> None:
+        self._entries = planned_files.entries
+        self._identity = identity_source_ids(planned_files.spec)
+        self._partition = planned_files.entries["partition"].combine_chunks()
+        self.rows = planned_files.entries["record_count"].combine_chunks().cast(pa.int64())
         # a negative count, of old writers' imported files, is unknown
-        if planned.deletes or pc.any(pc.less(self.rows, 0)).as_py():
+        if planned_files.deletes or pc.any(pc.less(self.rows, 0)).as_py():
             raise _UnknownError
-        proven = MetricsFilter(planned.entries).proven(scan.context.predicate)
-        if not (planned.filter_satisfied | proven).all():
+        proven = MetricsFilter(planned_files.entries).proven(scan.context.predicate)
+        if not (planned_files.filter_satisfied | proven).all():
             raise _UnknownError
 
-    def partition_values(self, column: NestedField) -> pa.Array:
+    def partition_values(self, column: types.NestedField) -> pa.Array:
         position = self._identity.get(column.field_id)
         if position is None:
             raise _UnknownError
         return _as_values(self._partition.field(position), column.type)
 
-    def aggregate(self, wanted: Aggregate) -> pa.Array:
-        column = wanted.column
+    def aggregate(self, function: Aggregate) -> pa.Array:
+        column = function.column
         if column is None:
             return self.rows
         if column.field_id in self._identity:
             values = self.partition_values(column)
-            if wanted.kind == "count":
+            if function.kind == "count":
                 return pc.if_else(pc.is_null(values), 0, self.rows)
             return values
         nulls = self._nulls(column)
-        if wanted.kind == "count":
+        if function.kind == "count":
             return pc.subtract(self.rows, nulls)
         if not isinstance(column.type, _BOUNDED_TYPES):
             raise _UnknownError
-        bounds = self._metric("lower_bounds" if wanted.kind == "min" else "upper_bounds", column)
+        bounds = self._metric("lower_bounds" if function.kind == "min" else "upper_bounds", column)
         values = _as_values(decode_bounds(bounds, column.type), column.type)
         if pc.any(pc.and_(pc.is_null(values), pc.less(nulls, self.rows))).as_py():
             raise _UnknownError
         return pc.if_else(pc.less(nulls, self.rows), values, None)
 
-    def _nulls(self, column: NestedField) -> pa.Array:
+    def _nulls(self, column: types.NestedField) -> pa.Array:
         """How many rows have a null, where that and the count of all values are told."""
         nulls = self._metric("null_value_counts", column)
         in_range = pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, self.rows))
@@ -149,18 +138,18 @@ class _File:
             raise _UnknownError
         return pc.fill_null(nulls, 0)
 
-    def _metric(self, metric: MetricMap, column: NestedField) -> pa.Array:
+    def _metric(self, metric: MetricMap, column: types.NestedField) -> pa.Array:
         return self._entries[metric_column(metric, column.field_id)].combine_chunks()
 
 
-def _as_values(array: pa.Array, type_: Type) -> pa.Array:
-    """The same type from every manifest, whatever the column was promoted from."""
+def _as_values(array: pa.Array, type_: types.Type) -> pa.Array:
+    """Values of one type from every manifest, whatever the column was promoted from."""
     match type_:
-        case DecimalType(scale=scale):
+        case types.DecimalType(scale=scale):
             return array.cast(pa.decimal128(38, scale))
-        case StringType():
+        case types.StringType():
             return array.cast(pa.string())
-        case BooleanType():
+        case types.BooleanType():
             return array.cast(pa.bool_())
         case _:
             return array.cast(pa.int64())
@@ -170,7 +159,7 @@ _COMBINED = {"rows": "sum", "count": "sum", "min": "min", "max": "max"}
 
 
 def _combined(
-    tables: Sequence[pa.Table], groups: Sequence[NestedField], aggregates: Sequence[Aggregate]
+    tables: Sequence[pa.Table], groups: Sequence[types.NestedField], aggregates: Sequence[Aggregate]
 ) -> Iterator[tuple[Any, ...]]:
     if not tables:
         if not groups:

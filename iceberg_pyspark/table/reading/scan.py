@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
@@ -39,6 +40,7 @@ from iceberg_pyspark.spec.types import NestedField, StructType
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.changes.row_deletes import deleted_before
@@ -152,8 +154,17 @@ class TableScan:
             yield from read_task(self.context, task, self.io)
 
     def to_arrow(self) -> pa.Table:
-        """The rows as one table, in memory."""
-        return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.context.projection))
+        """The rows as one table, in memory; files of a store are read several at a time."""
+        tasks = list(self.plan_files())
+        batches: Iterator[pa.RecordBatch]
+        if tasks and not is_local(tasks[0].file_path):
+            batches = chain.from_iterable(threaded_map(self._rows, tasks))
+        else:
+            batches = (b for task in tasks for b in read_task(self.context, task, self.io))
+        return pa.Table.from_batches(batches, to_arrow_schema(self.context.projection))
+
+    def _rows(self, task: ScanTask) -> list[pa.RecordBatch]:
+        return list(read_task(self.context, task, self.io))
 
     def count(self) -> int:
         """How many rows there are; data files are read only where values must be looked at."""
@@ -180,10 +191,12 @@ class TableScan:
         return rows - sum(threaded_map(self._deleted, with_deletes))
 
     def _is_countable(self, task: ScanTask) -> bool:
-        selected = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied
+        selects_all = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied
         # old writers' imported files have a count of -1
-        counted = selected and task.record_count >= 0
-        return counted and all(d.content is not FileContent.EQUALITY_DELETES for d in task.deletes)
+        has_count = selects_all and task.record_count >= 0
+        return has_count and all(
+            d.content is not FileContent.EQUALITY_DELETES for d in task.deletes
+        )
 
     def _deleted(self, task: ScanTask) -> int:
         return (
@@ -216,8 +229,8 @@ def scan_table(
     `overrides` are `read.*` properties for this scan. Raises `InvalidRequestError` or
     `NoSuchSnapshotError`.
     """
-    selected = select_snapshot(metadata, selector or SnapshotSelector())
-    schema = selected.schema
+    selected_snapshot = select_snapshot(metadata, selector or SnapshotSelector())
+    schema = selected_snapshot.schema
     projected = schema
     if projection is not None:
         projected = projection(schema)
@@ -239,7 +252,7 @@ def scan_table(
             verify_checksums=VERIFY_CHECKSUMS.of(properties),
         ),
         metadata=metadata,
-        snapshot=selected.snapshot,
+        snapshot=selected_snapshot.snapshot,
         io=io,
         split=split_options(properties),
     )
@@ -250,16 +263,16 @@ def projection_of(
 ) -> Schema:
     """The columns asked for, in that order; metadata columns by their names, children by path."""
     by_name = {f.name: f for f in schema.fields}
-    selected: list[NestedField] = []
+    fields: list[NestedField] = []
     for column in columns:
         reserved = _metadata_column(column, metadata)
         if reserved is not None and column not in by_name:
-            selected.append(reserved)
+            fields.append(reserved)
             continue
         name = ".".join(parse_levels(column))
-        selected.extend(schema.select([name], case_sensitive=case_sensitive).fields)
+        fields.extend(schema.select([name], case_sensitive=case_sensitive).fields)
     merged: dict[int, NestedField] = {}
-    for f in selected:
+    for f in fields:
         if f.field_id in merged and merged[f.field_id] != f:
             # two children of one struct: select both at once
             names = [".".join(parse_levels(c)) for c in columns if c not in PLAIN_METADATA_COLUMNS]

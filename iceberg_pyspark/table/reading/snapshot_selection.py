@@ -114,11 +114,11 @@ def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int | None:
     The last entry of that time or before counts, in the order of the log and whatever the clocks
     of its writers said: entries of one time are no tie, and Java reads the log so too.
     """
-    found = None
+    snapshot_id = None
     for entry in metadata.snapshot_log:
         if entry.timestamp_ms <= timestamp_ms:
-            found = entry.snapshot_id
-    return found
+            snapshot_id = entry.snapshot_id
+    return snapshot_id
 
 
 def _text(timestamp_ms: int) -> str:

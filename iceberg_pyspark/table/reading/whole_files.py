@@ -39,9 +39,9 @@ def select_files(scan: TableScan) -> FileSelection:
     left_over = _left_over(push_not(predicate))
     whole: dict[str, ScanTask] = {}
     partial: dict[str, ScanTask] = {}
-    for planned in scan.plan().files():
-        may_leave = matching_metrics(planned.entries, left_over)
-        for task, leaves in zip(tasks_of(planned), may_leave, strict=True):
+    for planned_files in scan.plan().files():
+        may_leave = matching_metrics(planned_files.entries, left_over)
+        for task, leaves in zip(tasks_of(planned_files), may_leave, strict=True):
             goes = task.filter_satisfied or not leaves
             (whole if goes else partial)[task.file_path] = task
     return FileSelection(predicate=predicate, whole=whole, partial=partial)

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.protocol import catalogs, scans, sources, tables, writes
+from iceberg_pyspark.spark.bridge.protocol import catalogs, scans, sources, tables, views, writes
 from iceberg_pyspark.spark.bridge.protocol.messages import (
     Acknowledgement,
     Answer,
@@ -70,6 +70,7 @@ class Operations:
     table_alter = BridgeOperation("table.alter", tables.TableAlter, tables.TableFacts)
     table_drop = BridgeOperation("table.drop", tables.TableDrop, tables.DropResult)
     table_rename = BridgeOperation("table.rename", tables.TableRename, Acknowledgement)
+    view_load = BridgeOperation("view.load", views.ViewLoad, views.ViewDefinition)
     scan_plan = BridgeOperation("scan.plan", scans.ScanParts, scans.PlannedScan)
     scan_runtime_filter = BridgeOperation(
         "scan.runtime_filter", scans.ScanRuntimeFilter, scans.RemainingFiles
@@ -103,18 +104,18 @@ def question_in(operation: str, argument: Any) -> Question:
     """
     row = OPERATIONS.get(operation)
     if row is None:
-        raise _refused(operation, "there is no such question")
+        raise _refusal(operation, "there is no such question")
     text, plan = (argument, None) if isinstance(argument, str) else argument
     try:
         question: Question = msgspec.json.decode(text, type=row.question)
     except msgspec.MsgspecError as e:
-        raise _refused(operation, str(e)) from e
+        raise _refusal(operation, str(e)) from e
     if not isinstance(question, PlanQuestion):
         if plan is not None:
-            raise _refused(operation, "it comes with a plan")
+            raise _refusal(operation, "it comes with a plan")
         return question
     if plan is None or question.plan is not None:
-        raise _refused(operation, "its plan does not come beside it")
+        raise _refusal(operation, "its plan does not come beside it")
     return msgspec.structs.replace(question, plan=plan)
 
 
@@ -125,7 +126,7 @@ def answer_text(answer: Answer) -> str:
     return text_of(answer)
 
 
-def _refused(operation: str, why: str) -> InvalidRequestError:
+def _refusal(operation: str, why: str) -> InvalidRequestError:
     return InvalidRequestError(
         f"a question of the JVM's, {operation}, is none that this iceberg_pyspark knows: {why}; "
         "the JVM has classes of another version: restart it"

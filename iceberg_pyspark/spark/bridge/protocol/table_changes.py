@@ -98,10 +98,8 @@ class OtherChange(Message, frozen=True, kw_only=True, tag_field="op", tag="other
     kind: str
 
 
-TableChange: TypeAlias = (
-    SetProperty
-    | RemoveProperty
-    | AddColumn
+ColumnChange: TypeAlias = (
+    AddColumn
     | DeleteColumn
     | RenameColumn
     | UpdateType
@@ -111,4 +109,5 @@ TableChange: TypeAlias = (
     | UpdateDefault
     | OtherChange
 )
+TableChange: TypeAlias = SetProperty | RemoveProperty | ColumnChange
 """One change of an ALTER TABLE."""

@@ -13,6 +13,9 @@ from iceberg_pyspark.spark.bridge.protocol.catalogs import (
 from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Message, Question
 from iceberg_pyspark.spark.bridge.protocol.table_changes import ColumnDefault, TableChange
 
+NO_COLUMNS = '{"fields":[],"type":"struct"}'
+"""A schema of Spark's as JSON."""
+
 
 class TablesList(NamespaceQuestion, frozen=True, kw_only=True):
     """The tables in a namespace."""
@@ -67,9 +70,9 @@ class TableFacts(Answer, frozen=True, kw_only=True):
     id: str | None = None
     version: str | None = None
     schema: str
-    metadata_columns: str
-    properties: Mapping[str, str]
-    partitioning: tuple[PartitionTransform, ...]
+    metadata_columns: str = NO_COLUMNS
+    properties: Mapping[str, str] = {}
+    partitioning: tuple[PartitionTransform, ...] = ()
     size_in_bytes: int
     rows: int = 0
     """The number of rows in its files; 0: unknown."""

@@ -26,7 +26,7 @@ import org.apache.spark.sql.types.StructType;
 
 /** Aggregates of a scan of ours that Python knows from metadata: their rows instead of the scan. */
 class IcebergPyAggregates {
-  private final Map defined = new HashMap();
+  private final Map definitions = new HashMap();
   private final List groups = new ArrayList(), aggregates = new ArrayList();
   private final List outputs = new ArrayList();
   /** What stands for a group's column, by its id, and for an aggregate, by its function. */
@@ -34,7 +34,7 @@ class IcebergPyAggregates {
   private StructType columns = new StructType();
 
   /** The plan in the place of an aggregation; null where rows must be read. */
-  static LogicalPlan known(Aggregate plan) {
+  static LogicalPlan answerOf(Aggregate plan) {
     org.apache.spark.sql.classic.SparkSession session = IcebergPySessions.active();
     LogicalPlan below = (LogicalPlan) (Object) plan.child();
     while (below instanceof Project || below instanceof Filter)
@@ -42,32 +42,33 @@ class IcebergPyAggregates {
     if (!IcebergPyRule.isOurs(below)) return null;
     return IcebergPyReadOptions.flag(IcebergPyReadOptions.AGGREGATES,
                session.conf().get(IcebergPyReadOptions.AGGREGATES, "true"))
-        ? new IcebergPyAggregates().answered(plan, (DataSourceV2ScanRelation) below)
+        ? new IcebergPyAggregates().answerAll(plan, (DataSourceV2ScanRelation) below)
         : null;
   }
 
-  private LogicalPlan answered(Aggregate plan, DataSourceV2ScanRelation relation) {
+  private LogicalPlan answerAll(Aggregate plan, DataSourceV2ScanRelation relation) {
     Expression condition = condition((LogicalPlan) (Object) plan.child());
     scala.collection.Iterator it = plan.groupingExpressions().iterator();
     while (it.hasNext())
       if (!group((Expression) it.next())) return null;
-    List made = new ArrayList();
+    List expressions = new ArrayList();
     it = plan.aggregateExpressions().iterator();
     while (it.hasNext()) {
       Expression e = (Expression) it.next();
-      Expression found = answer(e);
-      if (found == null) return null;
+      Expression answer = answer(e);
+      if (answer == null) return null;
       // what had a name keeps its id
-      made.add(found == e || found instanceof Alias ? found : named((NamedExpression) e, found));
+      expressions.add(
+          answer == e || answer instanceof Alias ? answer : alias((NamedExpression) e, answer));
     }
-    Map table = IcebergPyRule.scanned(relation);
+    Map table = IcebergPyRule.scannedTable(relation);
     if (table == null) return null;
     List rows = IcebergPyQuestions
                     .scanAggregate(table, columns.json(), groups, aggregates,
                         condition == null ? null : IcebergPyFilters.describe(condition))
                     .rows();
     if (rows == null) return null;
-    return new Project(IcebergPyBridge.seq(made),
+    return new Project(IcebergPyBridge.seq(expressions),
         new LocalRelation(IcebergPyBridge.seq(outputs), IcebergPyBridge.seq(internal(rows)), false,
             scala.Option.empty()));
   }
@@ -81,7 +82,7 @@ class IcebergPyAggregates {
       while (it.hasNext()) {
         Object e = it.next();
         if (e instanceof Alias)
-          defined.put(((Alias) e).exprId(), inScan((Expression) (Object) ((Alias) e).child()));
+          definitions.put(((Alias) e).exprId(), inScan((Expression) (Object) ((Alias) e).child()));
       }
       return below;
     }
@@ -90,13 +91,13 @@ class IcebergPyAggregates {
     Expression own = inScan((Expression) (Object) ((Filter) plan).condition());
     return below == null ? own : new And(below, own);
   }
-  private Expression inScan(Expression e) { return IcebergPyRule.substituted(e, defined); }
+  private Expression inScan(Expression e) { return IcebergPyRule.substitute(e, definitions); }
 
-  /** The name of a column of the scan, noted; null for all else. */
+  /** The name of a column of the scan, which the question will have; null for all else. */
   private String column(Expression e) {
-    Expression found = inScan(e);
-    if (!(found instanceof Attribute)) return null;
-    Attribute a = (Attribute) found;
+    Expression inner = inScan(e);
+    if (!(inner instanceof Attribute)) return null;
+    Attribute a = (Attribute) inner;
     if (columns.getFieldIndex(a.name()).isEmpty())
       columns = columns.add(a.name(), a.dataType(), a.nullable());
     return a.name();
@@ -146,9 +147,9 @@ class IcebergPyAggregates {
     }
     if (kind == null) return null;
     aggregates.add(IcebergPyQuestions.aggregateFunction(kind, name));
-    Expression made = output(kind, e);
-    ofAggregates.put(key, made);
-    return made;
+    Expression column = output(kind, e);
+    ofAggregates.put(key, column);
+    return column;
   }
   private static boolean countsRows(Count function) {
     scala.collection.Iterator it = function.children().iterator();
@@ -160,21 +161,21 @@ class IcebergPyAggregates {
   }
 
   private Expression output(String name, Expression like) {
-    AttributeReference made =
+    AttributeReference attribute =
         new AttributeReference(name, like.dataType(), like.nullable(), Metadata.empty(),
             NamedExpression$.MODULE$.newExprId(), IcebergPyBridge.seq(new ArrayList()));
-    outputs.add(made);
-    return made;
+    outputs.add(attribute);
+    return attribute;
   }
-  private static Alias named(NamedExpression like, Expression e) {
+  private static Alias alias(NamedExpression like, Expression e) {
     return new Alias(e, like.name(), like.exprId(), like.qualifier(), scala.Option.empty(),
         IcebergPyBridge.seq(new ArrayList()));
   }
 
-  private List internal(List answered) {
+  private List internal(List answers) {
     List rows = new ArrayList();
-    for (int i = 0; i < answered.size(); i++) {
-      List row = (List) answered.get(i);
+    for (int i = 0; i < answers.size(); i++) {
+      List row = (List) answers.get(i);
       Object[] values = new Object[outputs.size()];
       for (int c = 0; c < values.length; c++)
         values[c] = IcebergPyValues.internal(row.get(c), ((Expression) outputs.get(c)).dataType());

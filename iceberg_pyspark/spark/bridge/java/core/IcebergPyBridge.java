@@ -30,9 +30,9 @@ public class IcebergPyBridge {
     Object answer =
         answering.ask(operation, plan == null ? (Object) text : list(new Object[] {text, plan}));
     if (answer instanceof Throwable) Platform.throwException((Throwable) answer);
-    if (!(answer instanceof List)) return raised(values((String) answer));
+    if (!(answer instanceof List)) return answerOrError(values((String) answer));
     List all = (List) answer;
-    Map fields = raised(values((String) all.get(0)));
+    Map fields = answerOrError(values((String) all.get(0)));
     fields.put("parts", all.subList(1, all.size()));
     return fields;
   }
@@ -53,7 +53,7 @@ public class IcebergPyBridge {
   }
 
   /** An answer that is no error; an error as Spark's own class of it, or with Python's message. */
-  private static Map raised(Map answer) {
+  private static Map answerOrError(Map answer) {
     IcebergPyFailure failure = new IcebergPyFailure(answer);
     String kind = failure.error();
     if (kind == null) return answer;
@@ -92,7 +92,7 @@ public class IcebergPyBridge {
   static String session() { return IcebergPySessions.handleOf(IcebergPySessions.active()).text; }
 
   /** A column's name as Spark parses it, whatever it holds. */
-  static String quoted(String name) { return "`" + name.replace("`", "``") + "`"; }
+  static String quote(String name) { return "`" + name.replace("`", "``") + "`"; }
 
   static scala.collection.immutable.Seq seq(List list) {
     return (scala.collection.immutable.Seq) scala.jdk.javaapi.CollectionConverters.asScala(list)

@@ -19,12 +19,12 @@ public class IcebergPyCallback {
     List lines = java.nio.file.Files.readAllLines(java.nio.file.Paths.get(secrets, new String[0]));
     String token = (String) lines.get(0);
     target = (String) lines.get(1);
-    py4j.GatewayServer served = (py4j.GatewayServer) server;
-    gateway = served.getGateway();
+    py4j.GatewayServer gatewayServer = (py4j.GatewayServer) server;
+    gateway = gatewayServer.getGateway();
     java.net.InetAddress at = java.net.InetAddress.getByName(address);
     // of its two protocols py4j uses the one that keeps a call back in the thread that waits for it
-    if (served.getCallbackClient() instanceof py4j.PythonClient)
-      client = new IcebergPyThreadClient(served, port, at, token);
+    if (gatewayServer.getCallbackClient() instanceof py4j.PythonClient)
+      client = new IcebergPyThreadClient(gatewayServer, port, at, token);
     else
       client =
           new py4j.CallbackClient(port, at, token, py4j.CallbackClient.DEFAULT_MIN_CONNECTION_TIME,

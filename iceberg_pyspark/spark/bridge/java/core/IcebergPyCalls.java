@@ -6,7 +6,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** Puts expressions of Spark's own in the place of calls of the catalog's functions. */
 public class IcebergPyCalls extends scala.runtime.AbstractPartialFunction {
-  static LogicalPlan replaced(LogicalPlan plan) {
+  static LogicalPlan replace(LogicalPlan plan) {
     return (LogicalPlan) (Object) ((TreeNode) plan.transformAllExpressions(new IcebergPyCalls()));
   }
   public boolean isDefinedAt(Object e) {

@@ -1,66 +1,147 @@
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Range;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /**
- * The columns by which a plan may want rows together: those of joins, groups, windows. A scan that
- * is grouped by any other has more tasks and saves no shuffle.
+ * The columns by which a plan may want rows together: those of groups, windows, and of joins with
+ * rows that may come in groups too. A scan that is grouped by any other has more tasks, of which a
+ * run-time filter leaves many without a file, and saves no shuffle.
  */
 class IcebergPyClustering {
+  private final Set wanted = new HashSet();
+  /** The ids of columns by which rows may come in groups. */
+  private final Set grouped = new HashSet();
+  /** The id of a column, and the ids of what it is made of. */
+  private final List same = new ArrayList();
+  /** The ids of both sides of an equation by which a join finds its rows. */
+  private final List equations = new ArrayList();
+  /** Whether Spark shuffles one side of a join into the groups of the other. */
+  private final boolean oneSided;
+  private IcebergPyClustering(boolean oneSided) { this.oneSided = oneSided; }
+
   /** The ids of such columns, wherever in the plan they are named. */
   static Set of(LogicalPlan plan) {
-    Set wanted = new HashSet();
-    List same = new ArrayList();
+    IcebergPyClustering clustering = new IcebergPyClustering(IcebergPyScan.shufflesToGroups());
     // Spark optimizes a subquery by itself, and joins its rows by their columns later
-    if (plan instanceof Subquery) wanted.addAll(IcebergPyRule.ids(plan.outputSet()));
-    collect(plan, wanted, same);
-    // a name for a name: what is above comes first, but a union knows no order
-    for (boolean found = true; found;) {
-      found = false;
-      for (int i = 0; i < same.size(); i++) {
-        Object[] pair = (Object[]) same.get(i);
-        if (wanted.contains(pair[0])) found |= wanted.addAll((Set) pair[1]);
-      }
-    }
-    return wanted;
+    if (plan instanceof Subquery) clustering.wanted.addAll(IcebergPyRule.ids(plan.outputSet()));
+    clustering.collect(plan);
+    clustering.joins();
+    clustering.follow(clustering.wanted, false);
+    return clustering.wanted;
   }
 
-  private static void collect(LogicalPlan plan, Set wanted, List same) {
+  private void collect(LogicalPlan plan) {
     if (plan instanceof Aggregate) {
-      references(((Aggregate) plan).groupingExpressions(), wanted);
-      names(((Aggregate) plan).aggregateExpressions(), same);
+      references(((Aggregate) plan).groupingExpressions());
+      names(((Aggregate) plan).aggregateExpressions());
     } else if (plan instanceof Project) {
-      names(((Project) plan).projectList(), same);
+      names(((Project) plan).projectList());
     } else if (plan instanceof Union) {
-      columns((Union) plan, same);
+      columns((Union) plan);
+    } else if (plan.children().isEmpty()) {
+      leaf(plan);
+    } else if (plan instanceof Join && !oneSided && plan.subqueries().isEmpty()) {
+      if (((Join) plan).condition().isDefined())
+        equations((Expression) ((Join) plan).condition().get());
+    } else if (plan instanceof Filter) {
+      subqueries((Expression) (Object) ((Filter) plan).condition());
     } else if (!plan.subqueries().isEmpty()
-        || !(plan instanceof Filter || plan instanceof Sort || plan instanceof LocalLimit
-            || plan instanceof GlobalLimit)) {
+        || !(plan instanceof Sort || plan instanceof LocalLimit || plan instanceof GlobalLimit)) {
       wanted.addAll(IcebergPyRule.ids(plan.references()));
     }
     scala.collection.Iterator children = plan.children().iterator();
-    while (children.hasNext()) collect((LogicalPlan) children.next(), wanted, same);
+    while (children.hasNext()) collect((LogicalPlan) children.next());
   }
 
-  private static void references(scala.collection.immutable.Seq expressions, Set out) {
-    scala.collection.Iterator it = expressions.iterator();
-    while (it.hasNext()) out.addAll(IcebergPyRule.ids(((Expression) it.next()).references()));
+  /** Spark makes joins of them later, but not of what a join's other side filters. */
+  private void subqueries(Expression condition) {
+    List all = IcebergPyParts.conjuncts(condition);
+    for (int i = 0; i < all.size(); i++) {
+      Expression e = (Expression) all.get(i);
+      if (!(e instanceof DynamicPruning) && SubqueryExpression$.MODULE$.hasSubquery(e))
+        wanted.addAll(IcebergPyRule.ids(e.references()));
+    }
   }
-  private static void names(scala.collection.immutable.Seq expressions, List same) {
+
+  /** What is not known to come without groups, as cached rows, may have any. */
+  private void leaf(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2ScanRelation) {
+      scala.Option keys = ((DataSourceV2ScanRelation) plan).keyGroupedPartitioning();
+      if (keys.isDefined()) {
+        scala.collection.Iterator it = ((scala.collection.immutable.Seq) keys.get()).iterator();
+        while (it.hasNext())
+          grouped.addAll(IcebergPyRule.ids(((Expression) it.next()).references()));
+      }
+    } else if (!(plan instanceof LocalRelation || plan instanceof LogicalRelation
+                   || plan instanceof Range))
+      grouped.addAll(IcebergPyRule.ids(plan.outputSet()));
+  }
+
+  private void equations(Expression condition) {
+    List all = IcebergPyParts.conjuncts(condition);
+    for (int i = 0; i < all.size(); i++) {
+      Expression e = (Expression) all.get(i);
+      if (!(e instanceof EqualTo || e instanceof EqualNullSafe)) continue;
+      Set[] sides = new Set[2];
+      for (int side = 0; side < 2; side++)
+        sides[side] =
+            IcebergPyRule.ids(((Expression) (Object) e.children().apply(side)).references());
+      equations.add(sides);
+    }
+  }
+  /** Two shuffles are saved where both sides come in groups, and none where only one does. */
+  private void joins() {
+    follow(grouped, true);
+    for (int i = 0; i < equations.size(); i++) {
+      Set[] sides = (Set[]) equations.get(i);
+      for (int side = 0; side < 2; side++)
+        if (!Collections.disjoint(grouped, sides[side])) wanted.addAll(sides[1 - side]);
+    }
+  }
+  /**
+   * Add what has the same values: columns above those of the set, or below them. Names above come
+   * first, but a union knows no order.
+   */
+  private void follow(Set columns, boolean upwards) {
+    for (boolean more = true; more;) {
+      more = false;
+      for (int i = 0; i < same.size(); i++) {
+        Object[] pair = (Object[]) same.get(i);
+        if (upwards && !Collections.disjoint(columns, (Set) pair[1])) more |= columns.add(pair[0]);
+        if (!upwards && columns.contains(pair[0])) more |= columns.addAll((Set) pair[1]);
+      }
+    }
+  }
+
+  private void references(scala.collection.immutable.Seq expressions) {
+    scala.collection.Iterator it = expressions.iterator();
+    while (it.hasNext()) wanted.addAll(IcebergPyRule.ids(((Expression) it.next()).references()));
+  }
+  private void names(scala.collection.immutable.Seq expressions) {
     scala.collection.Iterator it = expressions.iterator();
     while (it.hasNext()) {
       Object e = it.next();
@@ -69,7 +150,7 @@ class IcebergPyClustering {
             IcebergPyRule.ids(((Expression) (Object) ((Alias) e).child()).references())});
     }
   }
-  private static void columns(Union union, List same) {
+  private void columns(Union union) {
     scala.collection.Iterator children = union.children().iterator();
     while (children.hasNext()) {
       scala.collection.Iterator named = union.output().iterator();

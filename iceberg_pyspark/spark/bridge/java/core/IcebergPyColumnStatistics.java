@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.types.DataType;
 
-/** What Spark's cost-based optimizer is told of a column. */
+/** Statistics of a column for Spark's cost-based optimizer. */
 class IcebergPyColumnStatistics implements ColumnStatistics {
   private final long distinct, nulls;
   private final Object least, greatest;
@@ -28,7 +28,7 @@ class IcebergPyColumnStatistics implements ColumnStatistics {
     for (int i = 0; i < columns.size(); i++) {
       IcebergPyColumnFacts one = (IcebergPyColumnFacts) columns.get(i);
       DataType type = DataType.fromJson(one.type());
-      out.put(Expressions.column(IcebergPyBridge.quoted(one.column())),
+      out.put(Expressions.column(IcebergPyBridge.quote(one.column())),
           new IcebergPyColumnStatistics(one.distinctCount(), one.nullCount(),
               IcebergPyValues.internal(one.least(), type),
               IcebergPyValues.internal(one.greatest(), type)));

@@ -55,14 +55,14 @@ public class IcebergPyConfiguration extends Configuration {
   /** Whether this release of Hadoop reads what is written here. */
   private static boolean isReadable() {
     try {
-      Configuration given = new Configuration(false);
-      given.set("iceberg-py.one", "${iceberg-py.two}");
-      given.set("iceberg-py.two", "a value");
+      Configuration settings = new Configuration(false);
+      settings.set("iceberg-py.one", "${iceberg-py.two}");
+      settings.set("iceberg-py.two", "a value");
       ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-      new IcebergPyConfiguration(given).write(new DataOutputStream(bytes));
+      new IcebergPyConfiguration(settings).write(new DataOutputStream(bytes));
       Configuration read = new Configuration(false);
       read.readFields(new DataInputStream(new ByteArrayInputStream(bytes.toByteArray())));
-      return values(read).equals(values(given));
+      return values(read).equals(values(settings));
     } catch (IOException e) {
       return false;
     } catch (RuntimeException e) {

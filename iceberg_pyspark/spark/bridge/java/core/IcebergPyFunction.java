@@ -22,15 +22,15 @@ class IcebergPyFunction implements UnboundFunction {
     this.width = width;
   }
   /** The function that has a name; null without one. */
-  static IcebergPyFunction named(String name) {
+  static IcebergPyFunction ofName(String name) {
     if (Arrays.asList(NAMES).contains(name)) return new IcebergPyFunction(name, null);
     Matcher matcher = WITH_WIDTH.matcher(name);
     if (!matcher.matches() || Long.parseLong(matcher.group(1)) > Integer.MAX_VALUE) return null;
     return new IcebergPyFunction("truncate", Integer.valueOf(matcher.group(1)));
   }
   /** What a transform of a number is called as a function of the column alone. */
-  static String named(String transform, int number) { return transform + "[" + number + "]"; }
-  public String name() { return width == null ? name : named(name, width.intValue()); }
+  static String ofName(String transform, int number) { return transform + "[" + number + "]"; }
+  public String name() { return width == null ? name : ofName(name, width.intValue()); }
   public String description() {
     return name + (isOfTwo() ? "(number, column)" : "(column)") + ", the partition transform";
   }

@@ -20,7 +20,7 @@ class IcebergPyFunctions implements FunctionCatalog {
   public UnboundFunction loadFunction(Identifier identifier) {
     String function = identifier.name().toLowerCase(java.util.Locale.ROOT);
     UnboundFunction unbound =
-        hasFunctions(identifier.namespace()) ? IcebergPyFunction.named(function) : null;
+        hasFunctions(identifier.namespace()) ? IcebergPyFunction.ofName(function) : null;
     if (unbound == null) Platform.throwException(new NoSuchFunctionException(identifier));
     return unbound;
   }

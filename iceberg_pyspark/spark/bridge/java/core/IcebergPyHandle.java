@@ -4,7 +4,7 @@
  */
 class IcebergPyHandle {
   final String text;
-  /** Whether the session has Iceberg; null as long as nobody has said so. */
+  /** Whether Iceberg was installed in the session (true) or taken out of it; null: neither. */
   volatile Boolean installed = null;
   IcebergPyHandle(String text) { this.text = text; }
 }

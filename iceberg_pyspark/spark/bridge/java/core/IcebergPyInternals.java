@@ -47,9 +47,10 @@ public class IcebergPyInternals {
   /** Why the release lacks an internal, by its name (features.py); null where it has it. */
   public static Map probe(Object session) {
     Map reasons = new LinkedHashMap();
-    String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
-        "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
-        "orc_readers", "orc_zones", "parquet_writer", "session_parser", "session_extensions"};
+    String[] names =
+        new String[] {"python_source", "event_log_settings", "sized_rows", "open_catalogs",
+            "column_default", "schema_evolution", "cached_tables", "parquet_scan", "orc_readers",
+            "orc_zones", "parquet_writer", "session_parser", "session_extensions", "views"};
     for (int i = 0; i < names.length; i++) reasons.put(names[i], lacks(names[i], session));
     return reasons;
   }
@@ -72,6 +73,7 @@ public class IcebergPyInternals {
         origin(1, 0);
         syntaxErrors();
       }
+      if (name.equals("views")) viewDescription();
       if (name.equals("session_extensions")) {
         sessionExtensions().setAccessible(true);
         copyOf(new SparkSessionExtensions());
@@ -110,8 +112,8 @@ public class IcebergPyInternals {
     }
   }
   private static Field pythonSource() throws ReflectiveOperationException {
-    known(PYTHON + "PythonScan");
-    return declared(known(PYTHON + "PythonTable"), "ds");
+    classNamed(PYTHON + "PythonScan");
+    return field(classNamed(PYTHON + "PythonTable"), "ds");
   }
   private static Method pickledBy(Class source) throws ReflectiveOperationException {
     Method make = method(source, "getOrCreateDataSourceInPython",
@@ -132,7 +134,7 @@ public class IcebergPyInternals {
     }
   }
   private static Field sessionParser() throws ReflectiveOperationException {
-    return declared(known("org.apache.spark.sql.internal.SessionState"), "sqlParser");
+    return field(classNamed("org.apache.spark.sql.internal.SessionState"), "sqlParser");
   }
   /** PARSE_SYNTAX_ERROR at a line from 1 and a position in it from 0. */
   static Throwable syntaxError(
@@ -152,7 +154,7 @@ public class IcebergPyInternals {
   /** Of the text, where it begins and, in some releases, ends, the condition and parameters. */
   private static Constructor syntaxErrors() throws ReflectiveOperationException {
     Constructor[] all =
-        known("org.apache.spark.sql.catalyst.parser.ParseException").getConstructors();
+        classNamed("org.apache.spark.sql.catalyst.parser.ParseException").getConstructors();
     for (int i = 0; i < all.length; i++) {
       Class[] takes = all[i].getParameterTypes();
       int last = takes.length - 1;
@@ -165,7 +167,7 @@ public class IcebergPyInternals {
   }
   /** It has ever more besides. */
   private static Object origin(int line, int position) throws ReflectiveOperationException {
-    Constructor[] all = known("org.apache.spark.sql.catalyst.trees.Origin").getConstructors();
+    Constructor[] all = classNamed("org.apache.spark.sql.catalyst.trees.Origin").getConstructors();
     if (all.length != 1)
       throw new NoSuchMethodException("Origin has " + all.length + " constructors");
     Object[] options = new Object[all[0].getParameterTypes().length];
@@ -184,7 +186,7 @@ public class IcebergPyInternals {
     field.set(session, extensions);
   }
   private static Field sessionExtensions() throws ReflectiveOperationException {
-    return declared(org.apache.spark.sql.classic.SparkSession.class, "extensions");
+    return field(org.apache.spark.sql.classic.SparkSession.class, "extensions");
   }
   /** Others with all that was injected into these. */
   static SparkSessionExtensions copyOf(SparkSessionExtensions original)
@@ -212,7 +214,7 @@ public class IcebergPyInternals {
     if (field.get(eventLog).getClass() != settings.getClass()) field.set(eventLog, settings);
   }
   private static Field eventLogSettings() throws ReflectiveOperationException {
-    return declared(known("org.apache.spark.scheduler.EventLoggingListener"), "sparkConf");
+    return field(classNamed("org.apache.spark.scheduler.EventLoggingListener"), "sparkConf");
   }
 
   // ---- sized_rows: the constructor of a plan over an RDD, which grows from release to release
@@ -253,19 +255,65 @@ public class IcebergPyInternals {
   static List openCatalogs(Object session) throws ReflectiveOperationException {
     Object manager =
         ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
-    List found = new ArrayList();
+    List catalogs = new ArrayList();
     for (Class c = manager.getClass(); c != null; c = c.getSuperclass()) {
       Field[] fields = c.getDeclaredFields();
       for (int i = 0; i < fields.length; i++) {
         if (!scala.collection.mutable.Map.class.isAssignableFrom(fields[i].getType())) continue;
         fields[i].setAccessible(true);
-        found.add(
+        catalogs.add(
             CollectionConverters.asJava((scala.collection.mutable.Map) fields[i].get(manager)));
       }
     }
-    if (found.isEmpty())
+    if (catalogs.isEmpty())
       throw new NoSuchFieldException(manager.getClass().getName() + " holds no map of catalogs");
-    return found;
+    return catalogs;
+  }
+
+  // ---- views: as Spark describes its own, by a class that has more fields in newer releases
+
+  /** A table that Spark takes for a view of its own. */
+  static org.apache.spark.sql.connector.catalog.Table view(Object identifier, Object schema,
+      String sql, String catalog, scala.collection.immutable.Seq namespace) {
+    org.apache.spark.sql.catalyst.catalog.CatalogTable$ companion =
+        org.apache.spark.sql.catalyst.catalog.CatalogTable$.MODULE$;
+    try {
+      Method described = viewDescription();
+      Object[] values = new Object[described.getParameterCount()];
+      values[0] = identifier;
+      values[1] = org.apache.spark.sql.catalyst.catalog.CatalogTableType$.MODULE$.VIEW();
+      values[2] = org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat$.MODULE$.empty();
+      values[3] = schema;
+      for (int i = 4; i < values.length; i++)
+        values[i] = viewDefault(i).invoke(companion, new Object[0]);
+      values[VIEW_PROPERTIES] = companion.catalogAndNamespaceToProps(catalog, namespace);
+      values[VIEW_TEXT] = scala.Option.apply(sql);
+      return new org.apache.spark.sql.connector.catalog.V1Table(
+          (org.apache.spark.sql.catalyst.catalog.CatalogTable) described.invoke(companion, values));
+    } catch (ReflectiveOperationException e) {
+      throw new IcebergPyUnsupported("view " + identifier
+          + " cannot be read on this release of Spark, whose description of views is another ("
+          + e.getMessage() + "); read its tables");
+    }
+  }
+  private static final int VIEW_PROPERTIES = 11, VIEW_TEXT = 13;
+  /** What makes a description of a view; all but the first four of its values have a default. */
+  static Method viewDescription() throws ReflectiveOperationException {
+    Method[] all = org.apache.spark.sql.catalyst.catalog.CatalogTable$.class.getMethods();
+    for (int i = 0; i < all.length; i++) {
+      Class[] types = all[i].getParameterTypes();
+      if (all[i].getName().equals("apply") && types.length > VIEW_TEXT
+          && types[VIEW_PROPERTIES] == scala.collection.immutable.Map.class
+          && types[VIEW_TEXT] == scala.Option.class) {
+        for (int n = 4; n < types.length; n++) viewDefault(n);
+        return all[i];
+      }
+    }
+    throw new NoSuchMethodException("CatalogTable.apply");
+  }
+  private static Method viewDefault(int index) throws ReflectiveOperationException {
+    return org.apache.spark.sql.catalyst.catalog.CatalogTable$.class.getMethod(
+        "apply$default$" + (index + 1), new Class[0]);
   }
 
   // ---- column_default: its text, by a class that has other parents in every release
@@ -292,12 +340,12 @@ public class IcebergPyInternals {
     try {
       capabilities.add(schemaEvolution());
     } catch (ReflectiveOperationException e) {
-      // said when Iceberg was installed
+      // a warning of the installation names it
       return;
     }
   }
   private static Object schemaEvolution() throws ReflectiveOperationException {
-    return declared(
+    return field(
         org.apache.spark.sql.connector.catalog.TableCapability.class, "AUTOMATIC_SCHEMA_EVOLUTION")
         .get(null);
   }
@@ -317,7 +365,7 @@ public class IcebergPyInternals {
     } catch (InvocationTargetException e) {
       Platform.throwException(e.getCause());
     } catch (ReflectiveOperationException e) {
-      // said when Iceberg was installed
+      // a warning of the installation names it
       return;
     }
   }
@@ -336,13 +384,14 @@ public class IcebergPyInternals {
   // ---- parquet_scan: the constructor of Spark's own, with variants to take apart since 4.1
 
   /** A scan of Spark's, with the first eleven of its arguments. */
-  static Object parquetScan(Object[] given) {
+  static Object parquetScan(Object[] firstArguments) {
     try {
       Constructor make = parquetScan();
       Class[] takes = make.getParameterTypes();
       Object[] all = new Object[takes.length];
       for (int i = 0; i < all.length; i++)
-        all[i] = i < given.length ? given[i] : Array.newInstance(takes[i].getComponentType(), 0);
+        all[i] = i < firstArguments.length ? firstArguments[i]
+                                           : Array.newInstance(takes[i].getComponentType(), 0);
       return make.newInstance(all);
     } catch (InvocationTargetException e) {
       Platform.throwException(e.getCause());
@@ -353,7 +402,7 @@ public class IcebergPyInternals {
   }
   private static Constructor parquetScan() throws ReflectiveOperationException {
     String name = "org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan";
-    Constructor[] all = known(name).getConstructors();
+    Constructor[] all = classNamed(name).getConstructors();
     for (int i = 0; i < all.length; i++) {
       Class[] takes = all[i].getParameterTypes();
       boolean matches = takes.length >= SCAN_TAKES.length;
@@ -386,14 +435,14 @@ public class IcebergPyInternals {
     }
   }
   private static Constructor orcReaders() throws ReflectiveOperationException {
-    return constructor(known("org.apache.spark.sql.execution.datasources.v2.orc"
+    return constructor(classNamed("org.apache.spark.sql.execution.datasources.v2.orc"
                            + ".OrcPartitionReaderFactory"),
         new Class[] {SQLConf.class, Broadcast.class, StructType.class, StructType.class,
             StructType.class, org.apache.spark.sql.sources.Filter[].class, scala.Option.class,
             orcOptions().getDeclaringClass(), MemoryMode.class});
   }
   private static Constructor orcOptions() throws ReflectiveOperationException {
-    return constructor(known("org.apache.spark.sql.execution.datasources.orc.OrcOptions"),
+    return constructor(classNamed("org.apache.spark.sql.execution.datasources.orc.OrcOptions"),
         new Class[] {scala.collection.immutable.Map.class, SQLConf.class});
   }
 
@@ -401,19 +450,20 @@ public class IcebergPyInternals {
 
   /** Part of the type `timestamp with local time zone`. */
   private static void zonedOrcType() throws ReflectiveOperationException {
-    known("org.apache.spark.sql.catalyst.parser.SqlBaseParser$WithLocalTimeZoneContext");
+    classNamed("org.apache.spark.sql.catalyst.parser.SqlBaseParser$WithLocalTimeZoneContext");
   }
 
   // ---- parquet_writer: FileFormatWriter.write, of 11 arguments and newer ones with defaults
 
   /** The job that writes files of a format, with the first eleven of its arguments. */
-  static Object writeFiles(Object[] given) {
+  static Object writeFiles(Object[] firstArguments) {
     try {
       Method write = parquetWriter();
       Object writer = module(WRITER);
       Object[] all = new Object[write.getParameterTypes().length];
       for (int i = 0; i < all.length; i++)
-        all[i] = i < given.length ? given[i] : defaultOf(write, i).invoke(writer, new Object[0]);
+        all[i] = i < firstArguments.length ? firstArguments[i]
+                                           : defaultOf(write, i).invoke(writer, new Object[0]);
       return write.invoke(writer, all);
     } catch (InvocationTargetException e) {
       Platform.throwException(e.getCause());
@@ -423,7 +473,7 @@ public class IcebergPyInternals {
     }
   }
   private static Method parquetWriter() throws ReflectiveOperationException {
-    Method[] all = known(WRITER + "$").getMethods();
+    Method[] all = classNamed(WRITER + "$").getMethods();
     for (int i = 0; i < all.length; i++) {
       if (!all[i].getName().equals("write") || Modifier.isStatic(all[i].getModifiers())) continue;
       Class[] takes = all[i].getParameterTypes();
@@ -440,13 +490,13 @@ public class IcebergPyInternals {
         method.getDeclaringClass(), method.getName() + "$default$" + (argument + 1), new Class[0]);
   }
 
-  // ---- how they are looked up; what is missing is said in full
+  // ---- look-ups, whose errors name what is missing
 
   private static Object module(String name) throws ReflectiveOperationException {
-    return known(name + "$").getField("MODULE$").get(null);
+    return classNamed(name + "$").getField("MODULE$").get(null);
   }
   /** A class without what its first use starts. */
-  private static Class known(String name) throws ReflectiveOperationException {
+  private static Class classNamed(String name) throws ReflectiveOperationException {
     try {
       return Class.forName(name, false, IcebergPyInternals.class.getClassLoader());
     } catch (ClassNotFoundException e) {
@@ -462,7 +512,7 @@ public class IcebergPyInternals {
           owner.getName() + " has no constructor of the arguments known here");
     }
   }
-  private static Field declared(Class owner, String name) throws ReflectiveOperationException {
+  private static Field field(Class owner, String name) throws ReflectiveOperationException {
     try {
       return owner.getDeclaredField(name);
     } catch (NoSuchFieldException e) {

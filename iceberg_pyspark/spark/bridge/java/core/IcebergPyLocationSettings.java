@@ -2,11 +2,11 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** What the session says of where tables may read: it goes with questions, which spares calls. */
+/** The settings of where tables may read: they go with questions, which spares calls. */
 class IcebergPyLocationSettings {
   private static final String[] NAMES = {"spark.sql.iceberg.read.allow-outside-locations",
       "spark.sql.iceberg.read.restrict-locations"};
-  static Map said() {
+  static Map ofSession() {
     SQLConf conf = IcebergPySessions.active().sessionState().conf();
     Map out = new HashMap();
     for (int i = 0; i < NAMES.length; i++) {

@@ -7,7 +7,7 @@ import org.apache.spark.sql.classic.SparkSession;
 class IcebergPyMeeting extends scala.runtime.AbstractFunction1 {
   public Object apply(Object session) {
     if (!(session instanceof SparkSession)) return scala.runtime.BoxedUnit.UNIT;
-    IcebergPySessions.met((SparkSession) session);
+    IcebergPySessions.inherit((SparkSession) session);
     return this;
   }
 }

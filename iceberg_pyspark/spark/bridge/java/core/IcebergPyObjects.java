@@ -12,13 +12,13 @@ class IcebergPyObjects {
   /** Lists and maps as JSON has them, each reference replaced; `server` is py4j's. */
   static Object read(Object server, String json) {
     try {
-      return meant(((py4j.GatewayServer) server).getGateway(),
+      return resolve(((py4j.GatewayServer) server).getGateway(),
           IcebergPyBridge.JSON.readValue(json, Object.class));
     } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
       throw new IllegalStateException(e);
     }
   }
-  private static Object meant(py4j.Gateway gateway, Object value) {
+  private static Object resolve(py4j.Gateway gateway, Object value) {
     if (value instanceof Map) {
       if ("Object".equals(((Map) value).get("is")))
         return gateway.getObject((String) ((Map) value).get("id"));
@@ -26,13 +26,14 @@ class IcebergPyObjects {
       Iterator each = ((Map) value).entrySet().iterator();
       while (each.hasNext()) {
         Map.Entry one = (Map.Entry) each.next();
-        out.put(one.getKey(), meant(gateway, one.getValue()));
+        out.put(one.getKey(), resolve(gateway, one.getValue()));
       }
       return out;
     }
     if (!(value instanceof List)) return value;
     List out = new ArrayList();
-    for (int i = 0; i < ((List) value).size(); i++) out.add(meant(gateway, ((List) value).get(i)));
+    for (int i = 0; i < ((List) value).size(); i++)
+      out.add(resolve(gateway, ((List) value).get(i)));
     return out;
   }
 }

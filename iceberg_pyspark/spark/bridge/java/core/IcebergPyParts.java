@@ -56,33 +56,34 @@ class IcebergPyParts {
    * the reader understands of them and of the plan's own it may skip rows by. `keys` are what
    * Spark was told that files are grouped by, as the plan has them.
    */
-  static LogicalPlan scanned(
+  static LogicalPlan withScan(
       LogicalPlan plan, DataSourceV2ScanRelation like, Map question, List conditions, List keys) {
     if (plan instanceof Project) {
-      Map made = new HashMap();
+      Map definitions = new HashMap();
       scala.collection.Iterator it = ((Project) plan).projectList().iterator();
       while (it.hasNext()) {
         Object e = it.next();
         if (e instanceof Alias)
-          made.put(((Alias) e).exprId(), (Expression) (Object) ((Alias) e).child());
+          definitions.put(((Alias) e).exprId(), (Expression) (Object) ((Alias) e).child());
       }
       LogicalPlan child = (LogicalPlan) (Object) ((Project) plan).child();
       return new IcebergPyFilesRead(((Project) plan).projectList(),
-          scanned(child, like, question, substituted(conditions, made), substituted(keys, made)));
+          withScan(child, like, question, substitute(conditions, definitions),
+              substitute(keys, definitions)));
     }
     if (plan instanceof Filter) {
       List below = conjuncts((Expression) (Object) ((Filter) plan).condition());
       below.addAll(conditions);
       LogicalPlan child = (LogicalPlan) (Object) ((Filter) plan).child();
       return new Filter((Expression) (Object) ((Filter) plan).condition(),
-          scanned(child, like, question, below, keys));
+          withScan(child, like, question, below, keys));
     }
     if (plan instanceof Join) {
       // what deletes take away: a row that is left was one of the left side
       LogicalPlan left = (LogicalPlan) (Object) ((Join) plan).left();
       return (LogicalPlan) plan.withNewChildren(
           IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {
-              scanned(left, like, question, conditions, keys), (Object) ((Join) plan).right()})));
+              withScan(left, like, question, conditions, keys), (Object) ((Join) plan).right()})));
     }
     return isFiles(plan) ? scan((DataSourceV2Relation) plan, like, question, conditions, keys)
                          : plan;
@@ -95,7 +96,7 @@ class IcebergPyParts {
     List arguments = new ArrayList(CollectionConverters.asJava(like.productIterator().toSeq()));
     arguments.set(0, relation);
     IcebergPySplits splits = splits(like);
-    arguments.set(1, files.scan(understood(relation, files, conditions), question, splits));
+    arguments.set(1, files.scan(readerFilters(relation, files, conditions), question, splits));
     arguments.set(2, relation.output());
     for (int i = 3; i < arguments.size(); i++) {
       if (arguments.get(i) instanceof scala.Option) arguments.set(i, scala.Option.empty());
@@ -105,11 +106,11 @@ class IcebergPyParts {
     if (files.isGrouped() && areOf(relation, keys)) {
       arguments.set(3, scala.Option.apply(IcebergPyBridge.seq(keys)));
       // by some of several keys Spark puts groups together, and their order is gone
-      List sorted = keys.size() == 1 && isOrderWanted(like) ? orders(relation, files, splits)
-                                                            : new ArrayList();
-      if (!sorted.isEmpty()) {
+      List order = keys.size() == 1 && isOrderWanted(like) ? orders(relation, files, splits)
+                                                           : new ArrayList();
+      if (!order.isEmpty()) {
         splits.keepWhole();
-        arguments.set(4, scala.Option.apply(IcebergPyBridge.seq(sorted)));
+        arguments.set(4, scala.Option.apply(IcebergPyBridge.seq(order)));
       }
     }
     return (LogicalPlan) like.makeCopy(arguments.toArray());
@@ -145,27 +146,27 @@ class IcebergPyParts {
         ((DataSourceV2Relation) (Object) like.relation()).options(), new HashMap());
   }
 
-  private static List substituted(List expressions, Map made) {
+  private static List substitute(List expressions, Map definitions) {
     List out = new ArrayList();
     for (int i = 0; i < expressions.size(); i++)
-      out.add(IcebergPyRule.substituted((Expression) expressions.get(i), made));
+      out.add(IcebergPyRule.substitute((Expression) expressions.get(i), definitions));
     return out;
   }
   /** Whether keys are columns of a relation, or functions of its columns. */
   private static boolean areOf(DataSourceV2Relation relation, List keys) {
-    Set known = IcebergPyRule.ids(relation.outputSet());
+    Set ids = IcebergPyRule.ids(relation.outputSet());
     for (int i = 0; i < keys.size(); i++) {
       Expression key = (Expression) keys.get(i);
       Expression column =
           key instanceof TransformExpression ? (Expression) key.children().last() : key;
-      if (!(column instanceof Attribute) || !known.contains(((Attribute) column).exprId()))
+      if (!(column instanceof Attribute) || !ids.contains(((Attribute) column).exprId()))
         return false;
     }
     return !keys.isEmpty();
   }
 
   /** The conditions on what is read, as Spark's reader of files takes them. */
-  private static org.apache.spark.sql.sources.Filter[] understood(
+  private static org.apache.spark.sql.sources.Filter[] readerFilters(
       DataSourceV2Relation relation, IcebergPyFiles files, List conditions) {
     Set read = new HashSet();
     scala.collection.Iterator it = relation.output().iterator();
@@ -199,14 +200,14 @@ class IcebergPyParts {
 
   /** What is left of a condition where no scan takes filters while it runs; null for nothing. */
   static Expression withoutPruning(Expression condition) {
-    List all = conjuncts(condition), left = new ArrayList();
+    List all = conjuncts(condition), others = new ArrayList();
     for (int i = 0; i < all.size(); i++)
-      if (!(all.get(i) instanceof DynamicPruning)) left.add(all.get(i));
-    return together(left);
+      if (!(all.get(i) instanceof DynamicPruning)) others.add(all.get(i));
+    return conjunction(others);
   }
 
   /** All of the conditions as one; null for none. */
-  static Expression together(List conditions) {
+  static Expression conjunction(List conditions) {
     Expression all = null;
     for (int i = 0; i < conditions.size(); i++) {
       Expression one = (Expression) conditions.get(i);

@@ -12,7 +12,8 @@ public class IcebergPyPlans {
     return new IcebergPyCallback(server, address, port, secrets);
   }
   /** What the release lacks of Spark's internals: `IcebergPyInternals`. */
-  public String lacking(Object session) throws com.fasterxml.jackson.core.JsonProcessingException {
+  public String missingInternals(Object session)
+      throws com.fasterxml.jackson.core.JsonProcessingException {
     return IcebergPyBridge.JSON.writeValueAsString(IcebergPyInternals.probe(session));
   }
   public void askBy(IcebergPyCallback python) { IcebergPyBridge.python = python; }
@@ -20,13 +21,13 @@ public class IcebergPyPlans {
   public boolean askNoMore() { return IcebergPySessions.askNoMore(); }
 
   /** SQL expressions over a DataFrame at once: each call from Python costs a millisecond. */
-  public Object selectedFrame(Object frame, String expressionsJson)
+  public Object select(Object frame, String expressionsJson)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     return ((org.apache.spark.sql.classic.Dataset) frame)
         .selectExpr(IcebergPyBridge.seq(
             (List) IcebergPyBridge.JSON.readValue(expressionsJson, List.class)));
   }
-  public LogicalPlan analysed(Object frame) {
+  public LogicalPlan analyse(Object frame) {
     return (LogicalPlan) (Object) ((org.apache.spark.sql.classic.Dataset) frame)
         .queryExecution()
         .analyzed();
@@ -67,10 +68,10 @@ public class IcebergPyPlans {
   /** What handles of sessions begin with here, and nowhere else. */
   public String jvm() { return IcebergPySessions.JVM; }
   /** The session of a handle that still may ask. */
-  public Object sessionNamed(String handle) { return IcebergPySessions.named(handle); }
+  public Object sessionOf(String handle) { return IcebergPySessions.sessionOf(handle); }
   /** The handles that nothing can ask with any more, as JSON, each of them once. */
-  public String handlesLeft() throws com.fasterxml.jackson.core.JsonProcessingException {
-    return IcebergPyBridge.JSON.writeValueAsString(IcebergPySessions.left());
+  public String unusableHandles() throws com.fasterxml.jackson.core.JsonProcessingException {
+    return IcebergPyBridge.JSON.writeValueAsString(IcebergPySessions.unusableHandles());
   }
   /** Have a session forget its catalogs of ours, so that they are opened anew when next named. */
   public void forgetCatalogs(Object session) throws ReflectiveOperationException {

@@ -98,6 +98,11 @@ class IcebergPyQuestions {
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "to_namespace", toNamespace, "to_name", toName}));
   }
+  static IcebergPyViewDefinition viewLoad(String catalog, List namespace, String name) {
+    return new IcebergPyViewDefinition(IcebergPyBridge.ask("view.load",
+        IcebergPyBridge.arguments(
+            new Object[] {"catalog", catalog, "namespace", namespace, "name", name})));
+  }
   static IcebergPyPlannedScan scanPlan(Map scan) {
     return new IcebergPyPlannedScan(
         IcebergPyBridge.ask("scan.plan", IcebergPyBridge.arguments(new Object[] {"scan", scan})));

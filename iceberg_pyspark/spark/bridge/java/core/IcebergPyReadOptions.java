@@ -2,8 +2,8 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * What a user says of a read through a catalog, by options and by settings of the session: a value
- * that is none is an error. Names that nobody knows are Spark's, or another format's.
+ * Options of a read through a catalog, and settings of the session for such reads: a wrong value is
+ * an error. Other names are Spark's, or another format's.
  */
 class IcebergPyReadOptions {
   static final String BRANCH = "branch";
@@ -29,7 +29,7 @@ class IcebergPyReadOptions {
       {"columns", "select(...)"}, {"filter", "where(...)"}, {"start-snapshot-id", null},
       {"end-snapshot-id", null}, {"start-timestamp", null}, {"end-timestamp", null}};
 
-  /** Refuses values that are none, also where nobody comes to ask for them. */
+  /** Refuses wrong values, also of settings that the read does not use. */
   static void checkSession(SQLConf conf) {
     for (int i = 0; i < FLAGS_OF_SESSIONS.length; i++)
       flag(FLAGS_OF_SESSIONS[i], conf.getConfString(FLAGS_OF_SESSIONS[i], "true"));
@@ -37,7 +37,7 @@ class IcebergPyReadOptions {
     number(PARALLELISM, conf.getConfString(PARALLELISM, "1"), 1);
   }
 
-  /** Refuses options that would be without effect on the rows, and values that are none. */
+  /** Refuses options that would have no effect on the rows, and wrong values. */
   static void check(String table, CaseInsensitiveStringMap options) {
     if (options.isEmpty()) return;
     for (int i = 0; i < CHOOSING_ROWS.length; i++) {
@@ -57,10 +57,10 @@ class IcebergPyReadOptions {
 
   static long number(String name, String value, long least) {
     try {
-      long found = Long.parseLong(value.trim());
-      if (found >= least) return found;
+      long result = Long.parseLong(value.trim());
+      if (result >= least) return result;
     } catch (NumberFormatException e) {
-      // said below
+      // the error is below
     }
     throw new IcebergPyInvalid(
         name + " is '" + value + "': give a whole number, at least " + least);
@@ -74,8 +74,8 @@ class IcebergPyReadOptions {
     return value == null ? null : Boolean.valueOf(flag(setting, value));
   }
   static boolean flag(String name, String value) {
-    boolean found = value.equalsIgnoreCase("true");
-    if (found || value.equalsIgnoreCase("false")) return found;
+    boolean result = value.equalsIgnoreCase("true");
+    if (result || value.equalsIgnoreCase("false")) return result;
     throw new IcebergPyInvalid(name + " is '" + value + "': give true or false");
   }
 }

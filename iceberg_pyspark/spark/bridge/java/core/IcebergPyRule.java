@@ -37,19 +37,20 @@ import org.apache.spark.sql.types.StructType;
  */
 public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   /** The plans made for this query, by all that they are made of. */
-  private final Map made = new HashMap();
+  private final Map plans = new HashMap();
   public IcebergPyRule() { super(); }
 
   /** Each query by a rule of its own: queries are planned by many threads. */
   public TreeNode apply(TreeNode plan) {
-    return new IcebergPyRule().rewritten(IcebergPyCalls.replaced((LogicalPlan) plan));
+    return new IcebergPyRule().rewriteAll(IcebergPyCalls.replace((LogicalPlan) plan));
   }
 
   /**
-   * `needed` has the ids of the columns that the plan's parent refers to, null for all; of so many
-   * rows as `limit` says any are as good, null for all. `clustered` is of `IcebergPyClustering`.
+   * `neededIds` has the ids of the columns that the plan's parent refers to, null for all; of so
+   * many rows as `limit` says any are as good, null for all. `clusteringIds` is of
+   * `IcebergPyClustering`.
    */
-  private LogicalPlan rewrite(LogicalPlan plan, Set needed, Integer limit, Set clustered) {
+  private LogicalPlan rewrite(LogicalPlan plan, Set neededIds, Integer limit, Set clusteringIds) {
     if (plan instanceof DeleteFromTable || plan instanceof UpdateTable
         || plan instanceof MergeIntoTable)
       return plan;
@@ -62,16 +63,17 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       below = withSubqueries((LogicalPlan) (Object) ((Filter) below).child());
     }
     if (isOurs(below)) {
-      LogicalPlan scan = replaced((DataSourceV2ScanRelation) below, condition, needed,
-          condition == null ? limit : null, clustered);
+      LogicalPlan scan = replace((DataSourceV2ScanRelation) below, condition, neededIds,
+          condition == null ? limit : null, clusteringIds);
       return scan == null ? plan : scan;
     }
     if (plan instanceof Aggregate) {
-      LogicalPlan known = IcebergPyAggregates.known((Aggregate) plan);
-      if (known != null) return known;
+      LogicalPlan answer = IcebergPyAggregates.answerOf((Aggregate) plan);
+      if (answer != null) return answer;
     }
     // Spark's Python data source always gives all columns: what is above it says which are used
-    Set used = plan instanceof Project || plan instanceof Aggregate ? ids(plan.references()) : null;
+    Set usedIds =
+        plan instanceof Project || plan instanceof Aggregate ? ids(plan.references()) : null;
     Integer few = plan instanceof Project ? limit : null;
     if (plan instanceof LocalLimit) few = limitOf((LocalLimit) plan);
     List children = new ArrayList();
@@ -79,7 +81,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     scala.collection.Iterator it = plan.children().iterator();
     while (it.hasNext()) {
       LogicalPlan child = (LogicalPlan) it.next();
-      LogicalPlan next = rewrite(child, used, few, clustered);
+      LogicalPlan next = rewrite(child, usedIds, few, clusteringIds);
       changed |= next != child;
       children.add(next);
     }
@@ -95,7 +97,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
         ? plan
         : (LogicalPlan) (Object) plan.transformExpressions(new IcebergPySubqueries(this));
   }
-  LogicalPlan rewritten(LogicalPlan plan) {
+  LogicalPlan rewriteAll(LogicalPlan plan) {
     return rewrite(plan, null, null, IcebergPyClustering.of(plan));
   }
 
@@ -120,62 +122,63 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** Which table is meant, of the catalog or of a data source; null where there is none yet. */
-  static Map scanned(DataSourceV2ScanRelation relation) {
+  static Map scannedTable(DataSourceV2ScanRelation relation) {
     if (relation.scan() instanceof IcebergPyScan)
-      return scanned(((IcebergPyScan) relation.scan()).table.handle, null);
+      return scannedTable(((IcebergPyScan) relation.scan()).table.handle, null);
     String source = IcebergPySource.state(relation);
-    return source == null ? null : scanned(null, source);
+    return source == null ? null : scannedTable(null, source);
   }
   /** The table of a handle, or a relation of the data source by its state. */
-  static Map scanned(String handle, String source) {
+  static Map scannedTable(String handle, String source) {
     return IcebergPyQuestions.scannedTable(
-        IcebergPyBridge.session(), handle, source, IcebergPyLocationSettings.said());
+        IcebergPyBridge.session(), handle, source, IcebergPyLocationSettings.ofSession());
   }
 
   /** What Python makes of a scan; null where the scan is to stay. */
-  private LogicalPlan replaced(DataSourceV2ScanRelation relation, Expression condition, Set needed,
-      Integer limit, Set clustered) {
+  private LogicalPlan replace(DataSourceV2ScanRelation relation, Expression condition,
+      Set neededIds, Integer limit, Set clusteringIds) {
     List conditions = IcebergPyParts.conjuncts(condition);
-    StructType wanted = new StructType();
-    List read = columns(relation, needed, conditions);
+    StructType readSchema = new StructType();
+    List read = columns(relation, neededIds, conditions);
     for (int i = 0; i < read.size(); i++) {
       Attribute a = (Attribute) read.get(i);
-      wanted = wanted.add(a.name(), a.dataType(), a.nullable());
+      readSchema = readSchema.add(a.name(), a.dataType(), a.nullable());
     }
-    Map table = scanned(relation);
+    Map table = scannedTable(relation);
     if (table == null) return null;
-    List keys = keys(relation, clustered);
+    List keys = keys(relation, clusteringIds);
     Map question =
-        IcebergPyQuestions.scanQuestion(table, wanted.json(), described(relation, conditions),
-            needed == null ? null : names(columns(relation, needed, new ArrayList())), limit,
+        IcebergPyQuestions.scanQuestion(table, readSchema.json(), describe(relation, conditions),
+            neededIds == null ? null : names(columns(relation, neededIds, new ArrayList())), limit,
             !keys.isEmpty());
     // a run-time filter has a copy of the other side of its join, whose columns have the same ids
     List key = IcebergPyBridge.list(new Object[] {relation.output(), question, condition, keys});
-    if (!made.containsKey(key)) made.put(key, planned(relation, condition, needed, question, keys));
-    return (LogicalPlan) made.get(key);
+    if (!plans.containsKey(key))
+      plans.put(key, plan(relation, condition, neededIds, question, keys));
+    return (LogicalPlan) plans.get(key);
   }
 
-  private static LogicalPlan planned(DataSourceV2ScanRelation relation, Expression condition,
-      Set needed, Map question, List keys) {
+  private static LogicalPlan plan(DataSourceV2ScanRelation relation, Expression condition,
+      Set neededIds, Map question, List keys) {
     List conditions = IcebergPyParts.conjuncts(condition);
-    IcebergPyPlannedScan planned = IcebergPyQuestions.scanPlan(question);
-    List proven = planned.proven(), parts = planned.parts();
+    IcebergPyPlannedScan answer = IcebergPyQuestions.scanPlan(question);
+    List provenConditions = answer.proven(), parts = answer.parts();
     if (parts == null) return null;
     // the last first: those before keep their places
-    for (int i = proven.size() - 1; i >= 0; i--)
-      conditions.remove(((Number) proven.get(i)).intValue());
-    condition = IcebergPyParts.together(conditions);
-    List ours = columns(relation, needed, conditions);
+    for (int i = provenConditions.size() - 1; i >= 0; i--)
+      conditions.remove(((Number) provenConditions.get(i)).intValue());
+    condition = IcebergPyParts.conjunction(conditions);
+    List ours = columns(relation, neededIds, conditions);
     List branches = new ArrayList();
     for (int i = 0; i < parts.size(); i++) {
       List part = (List) parts.get(i);
       // the first branch keeps the relation's own ids, which the union above then has too
       LogicalPlan rows = (LogicalPlan) part.get(0);
-      boolean scanned = IcebergPyParts.isScanned(rows);
+      boolean isScanned = IcebergPyParts.isScanned(rows);
       LogicalPlan branch = branch(rows, (Expression) part.get(1), (List) part.get(2), ours,
-          scanned ? condition : IcebergPyParts.withoutPruning(condition), i > 0);
-      branches.add(scanned
-              ? IcebergPyParts.scanned(branch, relation, question, new ArrayList(), keys)
+          isScanned ? condition : IcebergPyParts.withoutPruning(condition), i > 0);
+      branches.add(isScanned
+              ? IcebergPyParts.withScan(branch, relation, question, new ArrayList(), keys)
               : branch);
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
@@ -183,28 +186,28 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** What the files of a relation can be grouped by; nothing where the plan has no use for it. */
-  private static List keys(DataSourceV2ScanRelation relation, Set clustered) {
+  private static List keys(DataSourceV2ScanRelation relation, Set clusteringIds) {
     if (relation.keyGroupedPartitioning().isEmpty()) return new ArrayList();
     List keys = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(
         (scala.collection.immutable.Seq) relation.keyGroupedPartitioning().get()));
     for (int i = 0; i < keys.size(); i++) {
       Set ids = ids(((Expression) keys.get(i)).references());
-      ids.retainAll(clustered);
+      ids.retainAll(clusteringIds);
       if (!ids.isEmpty()) return keys;
     }
     return new ArrayList();
   }
 
   /** The columns of a relation that are needed, or that conditions are on. */
-  private static List columns(DataSourceV2ScanRelation relation, Set needed, List conditions) {
-    Set filtered = new HashSet();
+  private static List columns(DataSourceV2ScanRelation relation, Set neededIds, List conditions) {
+    Set filterIds = new HashSet();
     for (int i = 0; i < conditions.size(); i++)
-      filtered.addAll(ids(((Expression) conditions.get(i)).references()));
+      filterIds.addAll(ids(((Expression) conditions.get(i)).references()));
     List out = new ArrayList();
     scala.collection.Iterator it = relation.output().iterator();
     while (it.hasNext()) {
       Attribute a = (Attribute) it.next();
-      if (needed == null || needed.contains(a.exprId()) || filtered.contains(a.exprId()))
+      if (neededIds == null || neededIds.contains(a.exprId()) || filterIds.contains(a.exprId()))
         out.add(a);
     }
     return out;
@@ -214,7 +217,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     for (int i = 0; i < attributes.size(); i++) out.add(((Attribute) attributes.get(i)).name());
     return out;
   }
-  private static List described(DataSourceV2ScanRelation relation, List conditions) {
+  private static List describe(DataSourceV2ScanRelation relation, List conditions) {
     List out = new ArrayList();
     for (int i = 0; i < conditions.size(); i++) {
       List one = IcebergPyBridge.list(new Object[] {conditions.get(i)});
@@ -229,26 +232,26 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
    * One group of files: rename its columns to ours, then the query's filter, then what its deletes
    * leave: a condition, and anti-joins with deleted keys.
    */
-  private static LogicalPlan branch(LogicalPlan made, Expression live, List antiJoins, List ours,
+  private static LogicalPlan branch(LogicalPlan rows, Expression live, List antiJoins, List ours,
       Expression condition, boolean fresh) {
-    Map byName = IcebergPyParts.byName(made);
-    List renamed = new ArrayList();
+    Map byName = IcebergPyParts.byName(rows);
+    List aliases = new ArrayList();
     List outputs = new ArrayList();
-    Map exchanged = new HashMap();
+    Map attributeById = new HashMap();
     for (int i = 0; i < ours.size(); i++) {
       Attribute a = (Attribute) ours.get(i);
       ExprId id = fresh ? NamedExpression$.MODULE$.newExprId() : a.exprId();
       Alias alias = new Alias((Expression) byName.remove(a.name()), a.name(), id, a.qualifier(),
           scala.Option.empty(), IcebergPyBridge.seq(new ArrayList()));
-      renamed.add(alias);
+      aliases.add(alias);
       outputs.add(alias.toAttribute());
-      exchanged.put(a.exprId(), alias.toAttribute());
+      attributeById.put(a.exprId(), alias.toAttribute());
     }
     boolean deletes = live != null || !antiJoins.isEmpty();
-    if (deletes) renamed.addAll(byName.values());
-    LogicalPlan plan = new Project(IcebergPyBridge.seq(renamed), made);
+    if (deletes) aliases.addAll(byName.values());
+    LogicalPlan plan = new Project(IcebergPyBridge.seq(aliases), rows);
     if (condition != null)
-      plan = new Filter(fresh ? substituted(condition, exchanged) : condition, plan);
+      plan = new Filter(fresh ? substitute(condition, attributeById) : condition, plan);
     if (live != null) plan = new Filter(live, plan);
     for (int i = 0; i < antiJoins.size(); i++) plan = antiJoin(plan, (Join) antiJoins.get(i));
     return deletes ? new Project(IcebergPyBridge.seq(outputs), plan) : plan;
@@ -258,22 +261,23 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
    * The right side and condition of an analysed join on another left side; a broadcast, which
    * nothing after this rule would choose.
    */
-  private static LogicalPlan antiJoin(LogicalPlan left, Join analysed) {
+  private static LogicalPlan antiJoin(LogicalPlan left, Join join) {
     HintInfo broadcast = new HintInfo(scala.Option.apply(BROADCAST$.MODULE$));
-    return new Join(left, (LogicalPlan) (Object) analysed.right(),
-        org.apache.spark.sql.catalyst.plans.LeftAnti$.MODULE$, analysed.condition(),
+    return new Join(left, (LogicalPlan) (Object) join.right(),
+        org.apache.spark.sql.catalyst.plans.LeftAnti$.MODULE$, join.condition(),
         new JoinHint(scala.Option.empty(), scala.Option.apply(broadcast)));
   }
 
-  static Expression substituted(Expression e, Map exchanged) {
-    if (e instanceof AttributeReference && exchanged.containsKey(((AttributeReference) e).exprId()))
-      return (Expression) exchanged.get(((AttributeReference) e).exprId());
+  static Expression substitute(Expression e, Map attributeById) {
+    if (e instanceof AttributeReference
+        && attributeById.containsKey(((AttributeReference) e).exprId()))
+      return (Expression) attributeById.get(((AttributeReference) e).exprId());
     List children = new ArrayList();
     boolean changed = false;
     scala.collection.Iterator it = e.children().iterator();
     while (it.hasNext()) {
       Expression child = (Expression) it.next();
-      Expression next = substituted(child, exchanged);
+      Expression next = substitute(child, attributeById);
       changed |= next != child;
       children.add(next);
     }

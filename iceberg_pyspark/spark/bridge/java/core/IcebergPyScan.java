@@ -47,7 +47,7 @@ public class IcebergPyScan
     List known = table.filtered(), read = Arrays.asList(schema.fieldNames()), out = new ArrayList();
     for (int i = 0; i < known.size(); i++)
       if (read.contains(known.get(i)))
-        out.add(Expressions.column(IcebergPyBridge.quoted((String) known.get(i))));
+        out.add(Expressions.column(IcebergPyBridge.quote((String) known.get(i))));
     return (NamedReference[]) out.toArray(new NamedReference[0]);
   }
   /** A task for each group is what only joins of groups want: where that is asked for. */
@@ -59,11 +59,17 @@ public class IcebergPyScan
   }
   /** With its setting Spark shuffles rows by the functions of keys: executors have none of ours. */
   private static boolean isKnownToExecutors(Transform[] keys) {
-    String shuffled =
-        IcebergPySessions.active().sessionState().conf().getConfString(SHUFFLED, "false");
     for (int i = 0; i < keys.length; i++)
-      if (!keys[i].name().equals("identity") && shuffled.equalsIgnoreCase("true")) return false;
+      if (!keys[i].name().equals("identity") && shufflesToGroups()) return false;
     return true;
+  }
+  /** Whether Spark shuffles one side of a join into the groups of the other. */
+  static boolean shufflesToGroups() {
+    return IcebergPySessions.active()
+        .sessionState()
+        .conf()
+        .getConfString(SHUFFLED, "false")
+        .equalsIgnoreCase("true");
   }
   /** Whether Spark shall be told what files are sorted by, which it takes on trust from them. */
   boolean isOrderWanted() { return isAsked(IcebergPyReadOptions.ORDERED); }
@@ -72,7 +78,7 @@ public class IcebergPyScan
         IcebergPySessions.active().sessionState().conf(), IcebergPyReadOptions.PLANNING + name);
     return asked != null && asked.booleanValue();
   }
-  /** Never asked: what the rule puts in this place is filtered. */
+  /** Not called: Spark filters the scan that the rule puts in this place. */
   public void filter(Predicate[] predicates) {}
   public boolean equals(Object other) {
     return other instanceof IcebergPyScan && ((IcebergPyScan) other).table.equals(table)

@@ -10,14 +10,14 @@ import org.apache.spark.sql.classic.SparkSession;
 
 /**
  * The sessions of this JVM, each with a handle of its own: the id that Spark gives a session is in
- * job tags, logs and events. A session that nobody uses any more is not held.
+ * job tags, logs and events. No reference here keeps a session alive.
  */
 class IcebergPySessions {
   private static final java.security.SecureRandom RANDOM = new java.security.SecureRandom();
   /** What all handles of this JVM begin with. */
   static final String JVM = random(8);
   private static final Map HANDLES = new WeakHashMap();
-  private static final Map TOLD = new HashMap();
+  private static final Map BY_TEXT = new HashMap();
 
   private static String random(int length) {
     byte[] bytes = new byte[length];
@@ -34,14 +34,14 @@ class IcebergPySessions {
       if (handle == null) {
         handle = new IcebergPyHandle(JVM + "-" + random(16));
         HANDLES.put(session, handle);
-        TOLD.put(handle.text, new WeakReference(handle));
+        BY_TEXT.put(handle.text, new WeakReference(handle));
       }
       return handle;
     }
   }
 
   /** The session of a handle, unless Iceberg was taken out of it or its context is stopped. */
-  static Object named(String text) {
+  static Object sessionOf(String text) {
     synchronized (HANDLES) {
       Iterator all = HANDLES.entrySet().iterator();
       while (all.hasNext()) {
@@ -56,23 +56,23 @@ class IcebergPySessions {
   }
 
   /** The handles that nothing here can ask with any more, each of them once. */
-  static List left() {
-    List abandoned = new ArrayList();
+  static List unusableHandles() {
+    List unusable = new ArrayList();
     synchronized (HANDLES) {
       Iterator all = HANDLES.entrySet().iterator();
       while (all.hasNext()) {
         Map.Entry one = (Map.Entry) all.next();
         String text = ((IcebergPyHandle) one.getValue()).text;
-        if (TOLD.containsKey(text) && isStopped(one.getKey())) abandoned.add(text);
+        if (BY_TEXT.containsKey(text) && isStopped(one.getKey())) unusable.add(text);
       }
-      Iterator entries = TOLD.entrySet().iterator();
+      Iterator entries = BY_TEXT.entrySet().iterator();
       while (entries.hasNext()) {
         Map.Entry one = (Map.Entry) entries.next();
-        if (((WeakReference) one.getValue()).get() == null) abandoned.add(one.getKey());
+        if (((WeakReference) one.getValue()).get() == null) unusable.add(one.getKey());
       }
-      TOLD.keySet().removeAll(abandoned);
+      BY_TEXT.keySet().removeAll(unusable);
     }
-    return abandoned;
+    return unusable;
   }
 
   private static boolean isStopped(Object session) {
@@ -103,8 +103,8 @@ class IcebergPySessions {
       methods.extraStrategies_$eq(withoutOurs(methods.extraStrategies()));
     }
   }
-  /** A session that Spark has made of one with Iceberg has it too, unless somebody said not. */
-  static void met(SparkSession session) {
+  /** A session that Spark has cloned from one with Iceberg has it too, unless it was taken out. */
+  static void inherit(SparkSession session) {
     IcebergPyHandle handle = handleOf(session);
     synchronized (handle) {
       if (IcebergPyBridge.python == null || handle.installed != null) return;

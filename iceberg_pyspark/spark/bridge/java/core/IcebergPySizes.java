@@ -19,7 +19,7 @@ public class IcebergPySizes {
     return rows * (columns.length() == 0 ? 8L : columns.defaultSize());
   }
 
-  /** The plan with its size said, if it stands on an RDD. */
+  /** The plan with its size as statistics, if it stands on an RDD. */
   public Object withStatistics(Object plan, long count) {
     LogicalPlan top = (LogicalPlan) plan;
     if (top.children().size() != 1 || !(top.children().head() instanceof LogicalRDD)) return plan;

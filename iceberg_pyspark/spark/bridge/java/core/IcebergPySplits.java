@@ -27,11 +27,11 @@ class IcebergPySplits {
     this.properties = properties;
   }
 
-  /** Have no file cut: Spark was told that tasks are sorted, whatever run-time filters leave. */
+  /** No file is cut: Spark knows tasks as sorted, whatever run-time filters leave. */
   void keepWhole() { whole = true; }
   boolean isWhole() { return whole; }
 
-  /** What a piece of a file has at most, where a task reads so many bytes. */
+  /** The most bytes of a piece of a file, where a task reads `most` bytes. */
   static long pieceBytes(long most, long[] sizes) {
     return Math.max(most, Math.max(LEAST_PIECE, (sum(sizes) + MOST_PIECES - 1) / MOST_PIECES));
   }
@@ -41,21 +41,21 @@ class IcebergPySplits {
     return total;
   }
 
-  /** What a task reads at most; `sizes` are those of the files. */
+  /** The most bytes that a task reads; `sizes` are those of the files. */
   long mostBytes(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
     SQLConf conf = spark.sessionState().conf();
-    String asked = options.get(IcebergPyReadOptions.SPLIT_SIZE);
-    if (asked != null)
-      return IcebergPyReadOptions.number("option " + IcebergPyReadOptions.SPLIT_SIZE, asked, 1);
-    asked = conf.getConfString(IcebergPyReadOptions.SESSION_SPLIT_SIZE, null);
-    if (asked != null)
-      return IcebergPyReadOptions.number(IcebergPyReadOptions.SESSION_SPLIT_SIZE, asked, 1);
-    boolean fixed = !isAdaptive(conf);
-    if (!fixed && !properties.containsKey(TARGET_SIZE)) return sparks(spark, sizes);
+    String value = options.get(IcebergPyReadOptions.SPLIT_SIZE);
+    if (value != null)
+      return IcebergPyReadOptions.number("option " + IcebergPyReadOptions.SPLIT_SIZE, value, 1);
+    value = conf.getConfString(IcebergPyReadOptions.SESSION_SPLIT_SIZE, null);
+    if (value != null)
+      return IcebergPyReadOptions.number(IcebergPyReadOptions.SESSION_SPLIT_SIZE, value, 1);
+    boolean isFixed = !isAdaptive(conf);
+    if (!isFixed && !properties.containsKey(TARGET_SIZE)) return sparks(spark, sizes);
     long size = properties.containsKey(TARGET_SIZE)
         ? IcebergPyReadOptions.number(TARGET_SIZE, (String) properties.get(TARGET_SIZE), 1)
         : DEFAULT_SIZE;
-    if (fixed) return size;
+    if (isFixed) return size;
     // a piece for each core, as Iceberg's own connector cuts them
     long total = sum(sizes);
     int cores = Math.max(spark.sparkContext().defaultParallelism(), conf.numShufflePartitions());
@@ -78,18 +78,18 @@ class IcebergPySplits {
   }
 
   private boolean isAdaptive(SQLConf conf) {
-    String asked = conf.getConfString(IcebergPyReadOptions.ADAPTIVE, null);
-    if (asked != null) return IcebergPyReadOptions.flag(IcebergPyReadOptions.ADAPTIVE, asked);
+    String value = conf.getConfString(IcebergPyReadOptions.ADAPTIVE, null);
+    if (value != null) return IcebergPyReadOptions.flag(IcebergPyReadOptions.ADAPTIVE, value);
     // in a table, as Java reads it, all that is not true is false
-    asked = (String) properties.get(TABLES_ADAPTIVE);
-    return asked == null || asked.equalsIgnoreCase("true");
+    value = (String) properties.get(TABLES_ADAPTIVE);
+    return value == null || value.equalsIgnoreCase("true");
   }
 
-  /** What a file counts for at least. */
+  /** The least bytes that a file counts for. */
   long openCost(SQLConf conf) {
-    String asked = options.get(IcebergPyReadOptions.OPEN_COST);
-    if (asked != null)
-      return IcebergPyReadOptions.number("option " + IcebergPyReadOptions.OPEN_COST, asked, 0);
+    String value = options.get(IcebergPyReadOptions.OPEN_COST);
+    if (value != null)
+      return IcebergPyReadOptions.number("option " + IcebergPyReadOptions.OPEN_COST, value, 0);
     return properties.containsKey(TABLES_OPEN_COST)
         ? IcebergPyReadOptions.number(
               TABLES_OPEN_COST, (String) properties.get(TABLES_OPEN_COST), 0)
@@ -98,8 +98,8 @@ class IcebergPySplits {
 
   /** Whether tasks are to run where the files of a scheme lie. */
   boolean isLocal(SQLConf conf, String scheme) {
-    Boolean asked = IcebergPyReadOptions.flag(
+    Boolean value = IcebergPyReadOptions.flag(
         options, IcebergPyReadOptions.LOCALITY, conf, IcebergPyReadOptions.SESSION_LOCALITY);
-    return asked == null ? "hdfs".equals(scheme) : asked.booleanValue();
+    return value == null ? "hdfs".equals(scheme) : value.booleanValue();
   }
 }

@@ -12,7 +12,7 @@ class IcebergPySubqueries extends scala.runtime.AbstractPartialFunction {
   public Object applyOrElse(Object e, scala.Function1 otherwise) {
     if (!isDefinedAt(e)) return otherwise.apply(e);
     LogicalPlan plan = (LogicalPlan) (Object) ((PlanExpression) e).plan();
-    LogicalPlan made = rule.rewritten(plan);
-    return made == plan ? e : ((PlanExpression) e).withNewPlan(made);
+    LogicalPlan rewritten = rule.rewriteAll(plan);
+    return rewritten == plan ? e : ((PlanExpression) e).withNewPlan(rewritten);
   }
 }

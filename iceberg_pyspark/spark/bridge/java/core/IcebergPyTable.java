@@ -43,10 +43,10 @@ public class IcebergPyTable
   /** What all files of the table can be grouped by. */
   Transform[] grouping() { return transforms(facts.grouping(), true); }
   /** Spark groups by functions of one argument alone, so `keys` have the number in their name. */
-  private static Transform[] transforms(List described, boolean keys) {
-    Transform[] out = new Transform[described.size()];
+  private static Transform[] transforms(List fields, boolean keys) {
+    Transform[] out = new Transform[fields.size()];
     for (int i = 0; i < out.length; i++) {
-      IcebergPyPartitionTransform t = (IcebergPyPartitionTransform) described.get(i);
+      IcebergPyPartitionTransform t = (IcebergPyPartitionTransform) fields.get(i);
       String kind = t.transform(), column = t.column();
       if (kind.equals("identity"))
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.identity(column);
@@ -61,7 +61,7 @@ public class IcebergPyTable
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.days(column);
       else if (keys && kind.equals("truncate"))
         out[i] = org.apache.spark.sql.connector.expressions.Expressions.apply(
-            IcebergPyFunction.named(kind, t.number().intValue()),
+            IcebergPyFunction.ofName(kind, t.number().intValue()),
             new org.apache.spark.sql.connector.expressions.Expression[] {
                 org.apache.spark.sql.connector.expressions.Expressions.column(column)});
       else if (kind.equals("hours"))
@@ -94,9 +94,9 @@ public class IcebergPyTable
     return true;
   }
   public MetadataColumn[] metadataColumns() {
-    StructType hidden = (StructType) DataType.fromJson(facts.metadataColumns());
-    MetadataColumn[] out = new MetadataColumn[hidden.fields().length];
-    for (int i = 0; i < out.length; i++) out[i] = new IcebergPyMetadataColumn(hidden.fields()[i]);
+    StructType columns = (StructType) DataType.fromJson(facts.metadataColumns());
+    MetadataColumn[] out = new MetadataColumn[columns.fields().length];
+    for (int i = 0; i < out.length; i++) out[i] = new IcebergPyMetadataColumn(columns.fields()[i]);
     return out;
   }
   public boolean canRenameConflictingMetadataColumns() { return true; }
@@ -117,7 +117,8 @@ public class IcebergPyTable
     if (columnStatistics == null)
       columnStatistics = facts.hasColumnStatistics()
           ? IcebergPyColumnStatistics.of(
-                IcebergPyQuestions.scanStatistics(IcebergPyRule.scanned(handle, null)).columns())
+                IcebergPyQuestions.scanStatistics(IcebergPyRule.scannedTable(handle, null))
+                    .columns())
           : new HashMap();
     return columnStatistics;
   }

@@ -11,9 +11,9 @@ class IcebergPyThreadClient extends py4j.PythonClient {
   private final List owners = new ArrayList();
 
   IcebergPyThreadClient(
-      py4j.GatewayServer served, int port, java.net.InetAddress address, String token) {
-    super(served.getGateway(), new ArrayList(), port, address, DEFAULT_MIN_CONNECTION_TIME,
-        DEFAULT_MIN_CONNECTION_TIME_UNIT, SocketFactory.getDefault(), served, true, 0, token);
+      py4j.GatewayServer server, int port, java.net.InetAddress address, String token) {
+    super(server.getGateway(), new ArrayList(), port, address, DEFAULT_MIN_CONNECTION_TIME,
+        DEFAULT_MIN_CONNECTION_TIME_UNIT, SocketFactory.getDefault(), server, true, 0, token);
   }
 
   public void setPerThreadConnection(py4j.ClientServerConnection connection) {
@@ -21,10 +21,10 @@ class IcebergPyThreadClient extends py4j.PythonClient {
     synchronized (owners) {
       Iterator it = owners.iterator();
       while (it.hasNext()) {
-        Object[] owned = (Object[]) it.next();
-        if (((Thread) owned[0]).isAlive()) continue;
+        Object[] owner = (Object[]) it.next();
+        if (((Thread) owner[0]).isAlive()) continue;
         it.remove();
-        drop((py4j.ClientServerConnection) owned[1]);
+        drop((py4j.ClientServerConnection) owner[1]);
       }
       owners.add(new Object[] {Thread.currentThread(), connection});
     }

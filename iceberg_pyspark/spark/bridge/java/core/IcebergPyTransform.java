@@ -52,7 +52,7 @@ public class IcebergPyTransform implements ScalarFunction {
     this.width = width;
   }
   public String name() {
-    return width == null ? name : IcebergPyFunction.named(name, width.intValue());
+    return width == null ? name : IcebergPyFunction.ofName(name, width.intValue());
   }
   /** Equal for equal functions: Spark compares keys of two tables by it. */
   public String canonicalName() {

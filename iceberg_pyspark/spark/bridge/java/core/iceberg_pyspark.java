@@ -1,279 +1,246 @@
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.Literal$;
-import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.CatalogExtension;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.StagedTable;
-import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
-import org.apache.spark.sql.types.StructField;
-import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.apache.spark.unsafe.Platform;
 
-/** The class that `spark.sql.catalog.<name> = iceberg_pyspark` names. */
-public class iceberg_pyspark implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
-  private String name;
-  private String handle;
-  /** Held: see `IcebergPyHandle`. */
-  private IcebergPyHandle session;
+/**
+ * The class that `spark.sql.catalog.<name> = iceberg_pyspark` names. As `spark_catalog` it has
+ * Spark's own catalog beside it: a table of ours comes first, every other is Spark's, and a
+ * namespace may be in both.
+ */
+public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtension {
+  /** Spark's own catalog; null for a catalog of another name. */
+  private CatalogPlugin spark;
 
-  public void initialize(String name, CaseInsensitiveStringMap options) {
-    this.name = name;
-    this.session = IcebergPySessions.handleOf(IcebergPySessions.active());
-    this.handle = IcebergPyQuestions
-                      .catalogOpen(session.text, name, new HashMap(options.asCaseSensitiveMap()))
-                      .handle();
+  public void setDelegateCatalog(CatalogPlugin delegate) { this.spark = delegate; }
+  private TableCatalog tables() { return (TableCatalog) spark; }
+  private SupportsNamespaces namespaces() { return (SupportsNamespaces) spark; }
+  private FunctionCatalog functions() { return (FunctionCatalog) spark; }
+
+  /** Whether Spark's catalog may have a table of this name; its namespaces have one level. */
+  private boolean mayBeSparks(Identifier identifier) {
+    return spark != null && identifier.namespace().length == 1;
   }
-  public String name() { return name; }
-  public String[] defaultNamespace() { return new String[] {"default"}; }
-
-  private static List levels(String[] namespace) { return IcebergPyBridge.list(namespace); }
-  private static List levels(Identifier identifier) { return levels(identifier.namespace()); }
-  private static String[] strings(List all) {
-    return (String[]) all.toArray(new String[all.size()]);
+  private boolean isSparks(Identifier identifier) {
+    return mayBeSparks(identifier) && tables().tableExists(identifier);
+  }
+  private boolean isSparks(String[] namespace) {
+    return spark != null && namespace.length == 1 && namespaces().namespaceExists(namespace);
   }
 
-  public Set capabilities() {
-    return new HashSet(Arrays.asList(
-        new TableCatalogCapability[] {TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE}));
+  public Table loadTable(Identifier identifier) throws NoSuchTableException {
+    try {
+      return super.loadTable(identifier);
+    } catch (NoSuchTableException e) {
+      if (!mayBeSparks(identifier)) throw e;
+      return tables().loadTable(identifier);
+    }
   }
-
-  public Identifier[] listFunctions(String[] namespace) {
-    return IcebergPyFunctions.INSTANCE.listFunctions(namespace);
+  public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {
+    try {
+      return super.loadTable(identifier, version);
+    } catch (NoSuchTableException e) {
+      if (!mayBeSparks(identifier)) throw e;
+      return tables().loadTable(identifier, version);
+    }
   }
-  public UnboundFunction loadFunction(Identifier identifier) {
-    return IcebergPyFunctions.INSTANCE.loadFunction(identifier);
-  }
-
-  public Identifier[] listTables(String[] namespace) {
-    List names = IcebergPyQuestions.tablesList(handle, levels(namespace)).names();
-    Identifier[] out = new Identifier[names.size()];
-    for (int i = 0; i < out.length; i++) out[i] = Identifier.of(namespace, (String) names.get(i));
-    return out;
-  }
-  public Table loadTable(Identifier identifier) {
-    scala.Option branch = IcebergPySessions.active().conf().getOption("spark.wap.branch");
-    return loaded(identifier, null, null, branch.isDefined() ? (String) branch.get() : null);
-  }
-  public Table loadTable(Identifier identifier, String version) {
-    return loaded(identifier, version, null, null);
-  }
-  public Table loadTable(Identifier identifier, long timestampMicros) {
-    return loaded(identifier, null, Long.valueOf(timestampMicros), null);
-  }
-  private Table loaded(Identifier identifier, String version, Long timestamp, String branch) {
-    return new IcebergPyTable(IcebergPyQuestions.tableLoad(
-        handle, levels(identifier), identifier.name(), version, timestamp, branch));
+  public Table loadTable(Identifier identifier, long timestampMicros) throws NoSuchTableException {
+    try {
+      return super.loadTable(identifier, timestampMicros);
+    } catch (NoSuchTableException e) {
+      if (!mayBeSparks(identifier)) throw e;
+      return tables().loadTable(identifier, timestampMicros);
+    }
   }
   public boolean tableExists(Identifier identifier) {
-    return IcebergPyQuestions.tableExists(handle, levels(identifier), identifier.name()).exists();
+    return super.tableExists(identifier) || isSparks(identifier);
   }
   public void invalidateTable(Identifier identifier) {
-    IcebergPyQuestions.tableInvalidate(handle, levels(identifier), identifier.name());
+    super.invalidateTable(identifier);
+    if (mayBeSparks(identifier)) tables().invalidateTable(identifier);
+  }
+  public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+    if (!isSparks(namespace)) return super.listTables(namespace);
+    List all = new ArrayList(Arrays.asList(tables().listTables(namespace)));
+    if (super.namespaceExists(namespace)) addNew(all, super.listTables(namespace));
+    return (Identifier[]) all.toArray(new Identifier[all.size()]);
+  }
+  private static void addNew(List all, Object[] more) {
+    for (int i = 0; i < more.length; i++)
+      if (!all.contains(more[i])) all.add(more[i]);
   }
 
-  public Table createTable(
-      Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
-    return new IcebergPyTable(IcebergPyQuestions.tableCreate(handle, levels(identifier),
-        identifier.name(), schema(columns), defaults(columns), described(partitions), properties));
-  }
-  private static String schema(Column[] columns) {
-    StructType schema = new StructType();
-    for (int i = 0; i < columns.length; i++) {
-      schema = schema.add(columns[i].name(), columns[i].dataType(), columns[i].nullable());
-      if (columns[i].comment() != null) {
-        StructField[] fields = schema.fields();
-        fields[i] = fields[i].withComment(columns[i].comment());
-        schema = new StructType(fields);
-      }
+  public Table createTable(Identifier identifier, Column[] columns, Transform[] partitions,
+      Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (!isOurs(properties)) {
+      if (super.tableExists(identifier)) throw new TableAlreadyExistsException(identifier);
+      return tables().createTable(identifier, columns, partitions, properties);
     }
-    return schema.json();
+    prepare(identifier);
+    return super.createTable(identifier, columns, partitions, properties);
   }
-  private static List defaults(Column[] columns) {
-    List defaults = new ArrayList();
-    for (int i = 0; i < columns.length; i++)
-      defaults.add(defaultOf(IcebergPyInternals.defaultText(columns[i].defaultValue())));
-    return defaults;
+  public StagedTable stageCreate(Identifier identifier, Column[] columns, Transform[] partitions,
+      Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    checkStaged(identifier, properties);
+    prepare(identifier);
+    return super.stageCreate(identifier, columns, partitions, properties);
   }
-  private static List described(Transform[] partitions) {
-    List transforms = new ArrayList();
-    for (int i = 0; i < partitions.length; i++) transforms.add(partitions[i].describe());
-    return transforms;
+  public StagedTable stageReplace(Identifier identifier, Column[] columns, Transform[] partitions,
+      Map properties) throws NoSuchTableException, NoSuchNamespaceException {
+    checkStaged(identifier, properties);
+    checkReplaced(identifier);
+    return super.stageReplace(identifier, columns, partitions, properties);
   }
-  public StagedTable stageCreate(
-      Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
-    return staged("create", identifier, columns, partitions, properties);
+  public StagedTable stageCreateOrReplace(Identifier identifier, Column[] columns,
+      Transform[] partitions, Map properties) throws NoSuchNamespaceException {
+    checkStaged(identifier, properties);
+    checkReplaced(identifier);
+    prepareNamespace(identifier.namespace());
+    return super.stageCreateOrReplace(identifier, columns, partitions, properties);
   }
-  public StagedTable stageReplace(
-      Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
-    return staged("replace", identifier, columns, partitions, properties);
+  /** Whether a new table is one of ours: no provider, or Iceberg by one of its names. */
+  private boolean isOurs(Map properties) {
+    String provider = (String) properties.get("provider");
+    return spark == null || provider == null || provider.equalsIgnoreCase("iceberg")
+        || provider.equalsIgnoreCase("iceberg-py");
   }
-  public StagedTable stageCreateOrReplace(
-      Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
-    return staged("create or replace", identifier, columns, partitions, properties);
+  private void checkStaged(Identifier identifier, Map properties) {
+    if (!isOurs(properties))
+      throw new IcebergPyUnsupported("table " + identifier + ": spark_catalog makes and replaces "
+          + "tables of a query USING iceberg and of Spark's own formats, not USING "
+          + properties.get("provider") + "; create the table first, then INSERT INTO it");
   }
-  private StagedTable staged(String mode, Identifier identifier, Column[] columns,
-      Transform[] partitions, Map properties) {
-    if (isOfQuery()) columns = withoutDefaults(columns);
-    return new IcebergPyStagedTable(
-        IcebergPyQuestions.tableStage(handle, levels(identifier), identifier.name(),
-            schema(columns), defaults(columns), described(partitions), properties, mode),
-        handle);
+  private void checkReplaced(Identifier identifier) {
+    if (isSparks(identifier) && !super.tableExists(identifier))
+      throw new IcebergPyUnsupported("table " + identifier + " is no Iceberg table, and only "
+          + "those can be replaced; drop it first, or choose another name");
   }
-  /** Whether a query gives the columns: nothing in them tells, only who asks does. */
-  private static boolean isOfQuery() {
-    StackTraceElement[] callers = Thread.currentThread().getStackTrace();
-    for (int i = 0; i < callers.length; i++)
-      if (callers[i].getClassName().endsWith("TableAsSelectExec")) return true;
-    return false;
+  /** Before a table of ours is made: no name hides a table of Spark's. */
+  private void prepare(Identifier identifier) throws TableAlreadyExistsException {
+    if (isSparks(identifier)) throw new TableAlreadyExistsException(identifier);
+    prepareNamespace(identifier.namespace());
   }
-  /** The columns of a query bring the defaults of the tables it reads: the new table has none. */
-  private static Column[] withoutDefaults(Column[] columns) {
-    Column[] out = new Column[columns.length];
-    for (int i = 0; i < out.length; i++)
-      out[i] = Column.create(columns[i].name(), columns[i].dataType(), columns[i].nullable(),
-          columns[i].comment(), columns[i].metadataInJSON());
-    return out;
-  }
-  public Table createTable(
-      Identifier identifier, StructType schema, Transform[] partitions, Map properties) {
-    Column[] columns = new Column[schema.fields().length];
-    for (int i = 0; i < columns.length; i++) {
-      StructField f = schema.fields()[i];
-      columns[i] = Column.create(f.name(), f.dataType(), f.nullable());
-    }
-    return createTable(identifier, columns, partitions, properties);
-  }
-  public Table alterTable(Identifier identifier, TableChange[] changes) {
-    List described = new ArrayList();
-    for (int i = 0; i < changes.length; i++) described.add(change(changes[i]));
-    return new IcebergPyTable(
-        IcebergPyQuestions.tableAlter(handle, levels(identifier), identifier.name(), described));
-  }
-
-  /** A default's text and, where it is a literal, its value; no text means no default. */
-  private static Map defaultOf(String sql) {
-    if (sql == null || sql.trim().isEmpty()) return null;
-    Expression parsed;
+  /** A namespace of Spark's is one of ours too once a table of ours is in it. */
+  private void prepareNamespace(String[] namespace) {
+    if (!isSparks(namespace) || super.namespaceExists(namespace)) return;
     try {
-      parsed = (Expression) (Object) IcebergPySessions.active()
-                   .sessionState()
-                   .sqlParser()
-                   .parseExpression(sql);
-    } catch (Exception e) {
-      Platform.throwException(e);
-      return null;
+      super.createNamespace(namespace, new HashMap());
+    } catch (NamespaceAlreadyExistsException e) {
+      // another writer was first
+      return;
     }
-    if (parsed instanceof UnaryMinus
-        && ((Expression) (Object) ((UnaryMinus) parsed).child()) instanceof Literal)
-      parsed = Literal$.MODULE$.create(
-          ((Expression) (Object) parsed).eval(null), ((Expression) (Object) parsed).dataType());
-    Map value = null;
-    if (parsed instanceof Literal)
-      value = IcebergPyFilters.literal(((Literal) parsed).value(), ((Literal) parsed).dataType());
-    return IcebergPyQuestions.columnDefault(sql, value);
-  }
-  /** FIRST is the empty name. */
-  private static String position(TableChange.ColumnPosition position) {
-    return position == null                     ? null
-        : position instanceof TableChange.After ? ((TableChange.After) position).column()
-                                                : "";
   }
 
-  private static Map change(TableChange c) {
-    if (c instanceof TableChange.SetProperty)
-      return IcebergPyQuestions.setProperty(
-          ((TableChange.SetProperty) c).property(), ((TableChange.SetProperty) c).value());
-    if (c instanceof TableChange.RemoveProperty)
-      return IcebergPyQuestions.removeProperty(((TableChange.RemoveProperty) c).property());
-    if (!(c instanceof TableChange.ColumnChange))
-      return IcebergPyQuestions.otherChange(c.getClass().getSimpleName());
-    List path = IcebergPyBridge.list(((TableChange.ColumnChange) c).fieldNames());
-    if (c instanceof TableChange.AddColumn) {
-      TableChange.AddColumn a = (TableChange.AddColumn) c;
-      return IcebergPyQuestions.addColumn(path, a.dataType().json(), a.isNullable(), a.comment(),
-          position(a.position()), defaultOf(IcebergPyInternals.defaultText(a.defaultValue())));
+  public Table alterTable(Identifier identifier, TableChange[] changes)
+      throws NoSuchTableException {
+    return isSparks(identifier) && !super.tableExists(identifier)
+        ? tables().alterTable(identifier, changes)
+        : super.alterTable(identifier, changes);
+  }
+  public boolean dropTable(Identifier identifier) {
+    return super.dropTable(identifier) || mayBeSparks(identifier) && tables().dropTable(identifier);
+  }
+  public boolean purgeTable(Identifier identifier) {
+    return super.purgeTable(identifier)
+        || mayBeSparks(identifier) && tables().purgeTable(identifier);
+  }
+  public void renameTable(Identifier from, Identifier to)
+      throws NoSuchTableException, TableAlreadyExistsException {
+    if (spark == null || super.tableExists(from)) {
+      if (isSparks(to)) throw new TableAlreadyExistsException(to);
+      prepareNamespace(to.namespace());
+      super.renameTable(from, to);
+    } else {
+      if (super.tableExists(to)) throw new TableAlreadyExistsException(to);
+      tables().renameTable(from, to);
     }
-    if (c instanceof TableChange.DeleteColumn)
-      return IcebergPyQuestions.deleteColumn(
-          path, ((TableChange.DeleteColumn) c).ifExists().booleanValue());
-    if (c instanceof TableChange.RenameColumn)
-      return IcebergPyQuestions.renameColumn(path, ((TableChange.RenameColumn) c).newName());
-    if (c instanceof TableChange.UpdateColumnType)
-      return IcebergPyQuestions.updateType(
-          path, ((TableChange.UpdateColumnType) c).newDataType().json());
-    if (c instanceof TableChange.UpdateColumnNullability)
-      return IcebergPyQuestions.updateNullability(
-          path, ((TableChange.UpdateColumnNullability) c).nullable());
-    if (c instanceof TableChange.UpdateColumnComment)
-      return IcebergPyQuestions.updateComment(
-          path, ((TableChange.UpdateColumnComment) c).newComment());
-    if (c instanceof TableChange.UpdateColumnPosition)
-      return IcebergPyQuestions.updatePosition(
-          path, position(((TableChange.UpdateColumnPosition) c).position()));
-    if (c instanceof TableChange.UpdateColumnDefaultValue)
-      return IcebergPyQuestions.updateDefault(
-          path, defaultOf(((TableChange.UpdateColumnDefaultValue) c).newDefaultValue()));
-    return IcebergPyQuestions.otherChange(c.getClass().getSimpleName());
   }
 
-  public boolean dropTable(Identifier identifier) { return dropped(identifier, false); }
-  public boolean purgeTable(Identifier identifier) { return dropped(identifier, true); }
-  private boolean dropped(Identifier identifier, boolean purge) {
-    return IcebergPyQuestions.tableDrop(handle, levels(identifier), identifier.name(), purge)
-        .existed();
+  public String[][] listNamespaces() throws NoSuchNamespaceException {
+    return listNamespaces(new String[0]);
   }
-  public void renameTable(Identifier from, Identifier to) {
-    IcebergPyQuestions.tableRename(handle, levels(from), from.name(), levels(to), to.name());
-  }
-
-  public String[][] listNamespaces() { return namespaces(new String[0]); }
-  public String[][] listNamespaces(String[] namespace) { return namespaces(namespace); }
-  private String[][] namespaces(String[] parent) {
-    List namespaces = IcebergPyQuestions.namespacesList(handle, levels(parent)).namespaces();
-    String[][] out = new String[namespaces.size()][];
-    for (int i = 0; i < out.length; i++) out[i] = strings((List) namespaces.get(i));
+  public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
+    boolean both = spark != null && (namespace.length == 0 || isSparks(namespace));
+    if (!both) return super.listNamespaces(namespace);
+    List names = new ArrayList();
+    addLevels(names, namespaces().listNamespaces(namespace));
+    if (namespace.length == 0 || super.namespaceExists(namespace))
+      addLevels(names, super.listNamespaces(namespace));
+    String[][] out = new String[names.size()][];
+    for (int i = 0; i < out.length; i++)
+      out[i] = (String[]) ((List) names.get(i)).toArray(new String[0]);
     return out;
+  }
+  private static void addLevels(List all, String[][] more) {
+    for (int i = 0; i < more.length; i++)
+      if (!all.contains(Arrays.asList(more[i]))) all.add(Arrays.asList(more[i]));
   }
   public boolean namespaceExists(String[] namespace) {
-    return IcebergPyQuestions.namespaceExists(handle, levels(namespace)).exists();
+    return isSparks(namespace) || super.namespaceExists(namespace);
   }
-  public Map loadNamespaceMetadata(String[] namespace) {
-    return IcebergPyQuestions.namespaceLoad(handle, levels(namespace)).properties();
+  public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+    return isSparks(namespace) ? namespaces().loadNamespaceMetadata(namespace)
+                               : super.loadNamespaceMetadata(namespace);
   }
-  public void createNamespace(String[] namespace, Map properties) {
-    IcebergPyQuestions.namespaceCreate(handle, levels(namespace), properties);
-  }
-  public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
-    Map set = new HashMap();
-    List removed = new ArrayList();
-    for (int i = 0; i < changes.length; i++) {
-      if (changes[i] instanceof NamespaceChange.SetProperty)
-        set.put(((NamespaceChange.SetProperty) changes[i]).property(),
-            ((NamespaceChange.SetProperty) changes[i]).value());
-      else
-        removed.add(((NamespaceChange.RemoveProperty) changes[i]).property());
+  public void createNamespace(String[] namespace, Map properties)
+      throws NamespaceAlreadyExistsException {
+    if (spark == null || namespace.length != 1) {
+      super.createNamespace(namespace, properties);
+      return;
     }
-    IcebergPyQuestions.namespaceAlter(handle, levels(namespace), set, removed);
+    if (super.namespaceExists(namespace)) throw new NamespaceAlreadyExistsException(namespace);
+    namespaces().createNamespace(namespace, properties);
   }
-  public boolean dropNamespace(String[] namespace, boolean cascade) {
-    IcebergPyQuestions.namespaceDrop(handle, levels(namespace), cascade);
-    return true;
+  public void alterNamespace(String[] namespace, NamespaceChange[] changes)
+      throws NoSuchNamespaceException {
+    if (isSparks(namespace))
+      namespaces().alterNamespace(namespace, changes);
+    else
+      super.alterNamespace(namespace, changes);
+  }
+  /** Spark's first: it refuses some, and what is left of ours can be dropped again. */
+  public boolean dropNamespace(String[] namespace, boolean cascade)
+      throws NoSuchNamespaceException, NonEmptyNamespaceException {
+    if (!isSparks(namespace)) return super.dropNamespace(namespace, cascade);
+    boolean both = super.namespaceExists(namespace);
+    if (both && !cascade
+        && super.listTables(namespace).length + super.listNamespaces(namespace).length > 0)
+      throw new NonEmptyNamespaceException(namespace);
+    boolean dropped = namespaces().dropNamespace(namespace, cascade);
+    if (both) super.dropNamespace(namespace, cascade);
+    return dropped;
+  }
+
+  public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
+    return isSparks(namespace) ? functions().listFunctions(namespace)
+                               : super.listFunctions(namespace);
+  }
+  public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
+    try {
+      return super.loadFunction(identifier);
+    } catch (NoSuchFunctionException e) {
+      if (!mayBeSparks(identifier)) throw e;
+      return functions().loadFunction(identifier);
+    }
   }
 }

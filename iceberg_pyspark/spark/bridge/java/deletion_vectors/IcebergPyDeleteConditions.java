@@ -30,37 +30,39 @@ public class IcebergPyDeleteConditions {
   private final IcebergPyBroadcasts broadcasts = new IcebergPyBroadcasts();
 
   /**
-   * The condition on a plan's rows. `described` is a `VectorPlaces` or `PositionPlaces` of
+   * The condition on a plan's rows. `description` is a `VectorPlaces` or `PositionPlaces` of
    * bridge/calls.py, `digest` is equal for equal ones, `source` what executors compile to read
    * those deletes and `finding` to find what read them last (lots.py); plans show `name`.
    */
-  public Object liveRows(Object session, Object plan, String name, String digest, String described,
-      String source, String finding) throws com.fasterxml.jackson.core.JsonProcessingException {
+  public Object liveRows(Object session, Object plan, String name, String digest,
+      String description, String source, String finding)
+      throws com.fasterxml.jackson.core.JsonProcessingException {
     SparkSession spark = (SparkSession) session;
     // Hadoop's options are those of the session, which may change
     String key = name + digest + spark.conf().getAll().hashCode();
     Object[] references = (Object[]) broadcasts.get(key);
     if (references == null) {
-      Map deletes = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
+      Map deletes = (Map) IcebergPyBridge.JSON.readValue(description, Map.class);
       references = new Object[] {
           new JavaSparkContext(spark.sparkContext()).broadcast(places(spark, deletes)),
           code(source)};
-      broadcasts.put(key, references, described.length());
+      broadcasts.put(key, references, description.length());
     }
-    Expression compiled = new StaticInvoke(CodeGenerator.class, new ObjectType(scala.Tuple2.class),
-        "compile", IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {object(code(finding))})),
-        IcebergPyBridge.seq(new java.util.ArrayList()), true, true, true, scala.Option.empty());
-    Expression generated = IcebergPyParquetScans.invoke(
-        compiled, "_1", new ObjectType(GeneratedClass.class), new Expression[0]);
-    Expression probe = IcebergPyParquetScans.invoke(generated, "generate",
+    Expression compilation =
+        new StaticInvoke(CodeGenerator.class, new ObjectType(scala.Tuple2.class), "compile",
+            IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {object(code(finding))})),
+            IcebergPyBridge.seq(new java.util.ArrayList()), true, true, true, scala.Option.empty());
+    Expression generatedClass = IcebergPyParquetScans.invoke(
+        compilation, "_1", new ObjectType(GeneratedClass.class), new Expression[0]);
+    Expression probe = IcebergPyParquetScans.invoke(generatedClass, "generate",
         new ObjectType(LongBinaryOperator.class), new Expression[] {object(references)});
     Expression file = new Cast(IcebergPyParquetScans.column(plan, "__ice_ord"), LongType$.MODULE$,
         scala.Option.empty(), EvalMode.LEGACY());
-    Expression deleted = IcebergPyParquetScans.invoke(
+    Expression isDeleted = IcebergPyParquetScans.invoke(
         new IcebergPyOncePerTask(probe, name + "(" + references[0] + ")"), "applyAsLong",
         LongType$.MODULE$,
         new Expression[] {file, IcebergPyParquetScans.column(plan, "__ice_pos")});
-    return new EqualTo(deleted, new Literal(Long.valueOf(0), LongType$.MODULE$));
+    return new EqualTo(isDeleted, new Literal(Long.valueOf(0), LongType$.MODULE$));
   }
   private static CodeAndComment code(String source) {
     return new CodeAndComment(source, scala.collection.immutable.Map$.MODULE$.empty());
@@ -72,10 +74,10 @@ public class IcebergPyDeleteConditions {
     return new And((Expression) one, (Expression) other);
   }
 
-  /** What is said in classes that executors know, Hadoop's options as its configuration. */
-  private static HashMap places(SparkSession spark, Map described) {
+  /** The description in classes that executors know, Hadoop's options as a configuration. */
+  private static HashMap places(SparkSession spark, Map description) {
     HashMap all = new HashMap();
-    Iterator entries = described.entrySet().iterator();
+    Iterator entries = description.entrySet().iterator();
     while (entries.hasNext()) {
       Map.Entry entry = (Map.Entry) entries.next();
       Object value = entry.getValue();

@@ -14,7 +14,7 @@ import java.util.concurrent.FutureTask;
 public class IcebergPyHeldDeletes {
   /** In bytes; 128 MiB are some 64 million deleted rows that do not lie together. */
   public static final long MOST = Math.min(128L << 20, Runtime.getRuntime().maxMemory() / 8);
-  private static final Map held = new LinkedHashMap(16, 0.75f, true);
+  private static final Map cache = new LinkedHashMap(16, 0.75f, true);
   private static final Map sizes = new HashMap();
   private static final Map reading = new HashMap();
   private static long bytes = 0;
@@ -22,10 +22,10 @@ public class IcebergPyHeldDeletes {
   public static IcebergPyDecoded get(Object key, Callable read) {
     while (true) {
       FutureTask running = null, mine = null;
-      synchronized (held) {
-        SoftReference reference = (SoftReference) held.get(key);
-        Object found = reference == null ? null : reference.get();
-        if (found != null) return (IcebergPyDecoded) found;
+      synchronized (cache) {
+        SoftReference reference = (SoftReference) cache.get(key);
+        Object decoded = reference == null ? null : reference.get();
+        if (decoded != null) return (IcebergPyDecoded) decoded;
         running = (FutureTask) reading.get(key);
         if (running == null) {
           running = mine = new FutureTask(read);
@@ -33,18 +33,18 @@ public class IcebergPyHeldDeletes {
         }
       }
       if (mine != null) mine.run();
-      IcebergPyDecoded found = null;
+      IcebergPyDecoded decoded = null;
       Throwable failure = null;
       try {
-        found = (IcebergPyDecoded) running.get();
+        decoded = (IcebergPyDecoded) running.get();
       } catch (ExecutionException e) {
         failure = e.getCause();
       } catch (InterruptedException e) {
         failure = e;
       } finally {
-        if (mine != null) done(key, found);
+        if (mine != null) done(key, decoded);
       }
-      if (found != null) return found;
+      if (decoded != null) return decoded;
       // the task that read may have been killed: another reads for itself
       if (mine != null || failure instanceof InterruptedException)
         org.apache.spark.unsafe.Platform.throwException(failure);
@@ -52,13 +52,13 @@ public class IcebergPyHeldDeletes {
   }
 
   private static void done(Object key, IcebergPyDecoded deletes) {
-    synchronized (held) {
+    synchronized (cache) {
       reading.remove(key);
       if (deletes == null || deletes.bytes > MOST) return;
       Long before = (Long) sizes.put(key, Long.valueOf(deletes.bytes));
       bytes += deletes.bytes - (before == null ? 0 : before.longValue());
-      held.put(key, new SoftReference(deletes));
-      Iterator oldest = held.keySet().iterator();
+      cache.put(key, new SoftReference(deletes));
+      Iterator oldest = cache.keySet().iterator();
       while (bytes > MOST) {
         bytes -= ((Long) sizes.remove(oldest.next())).longValue();
         oldest.remove();

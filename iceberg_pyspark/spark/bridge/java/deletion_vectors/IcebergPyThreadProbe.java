@@ -12,16 +12,16 @@ class IcebergPyThreadProbe {
   /** Of the broadcast and the source of what reads vectors; a task has objects of its own. */
   static Object of(Object[] references) {
     WeakReference reference = (WeakReference) last.get();
-    Object[] made = reference == null ? null : (Object[]) reference.get();
-    if (made == null || made[0] != references[0]) {
+    Object[] probe = reference == null ? null : (Object[]) reference.get();
+    if (probe == null || probe[0] != references[0]) {
       // by its whole name: the class around this one has the short one
-      org.apache.spark.sql.catalyst.expressions.codegen.GeneratedClass compiled =
+      org.apache.spark.sql.catalyst.expressions.codegen.GeneratedClass generatedClass =
           (org.apache.spark.sql.catalyst.expressions.codegen.GeneratedClass) CodeGenerator
               .compile((CodeAndComment) references[1])
               ._1();
-      made = new Object[] {references[0], compiled.generate(references)};
-      last.set(new WeakReference(made));
+      probe = new Object[] {references[0], generatedClass.generate(references)};
+      last.set(new WeakReference(probe));
     }
-    return made[1];
+    return probe[1];
   }
 }

@@ -37,14 +37,14 @@ class IcebergPyArrowTable {
         ArrowUtils.rootAllocator().newChildAllocator("iceberg-py", 0, Long.MAX_VALUE);
     ArrowStreamReader reader =
         new ArrowStreamReader(new java.io.ByteArrayInputStream(stream), allocator);
-    IcebergPyArrowTable made = null;
+    IcebergPyArrowTable table = null;
     try {
-      made = new IcebergPyArrowTable(allocator, reader);
-      return made;
+      table = new IcebergPyArrowTable(allocator, reader);
+      return table;
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     } finally {
-      if (made == null) close(reader, allocator);
+      if (table == null) close(reader, allocator);
     }
   }
   void close() { close(reader, allocator); }

@@ -7,21 +7,21 @@ import org.apache.hadoop.fs.Path;
 class IcebergPyFileLength implements Callable {
   private final Configuration conf;
   private final String path;
-  private final long said;
-  IcebergPyFileLength(Configuration conf, String path, long said) {
+  private final long plannedLength;
+  IcebergPyFileLength(Configuration conf, String path, long plannedLength) {
     this.conf = conf;
     this.path = path;
-    this.said = said;
+    this.plannedLength = plannedLength;
   }
-  /** As said where the file system does not tell: the task that reads the file says why. */
+  /** As planned where the file system does not tell: the task that reads the file says why. */
   public Object call() {
     try {
       Path file = new Path(path);
       return Long.valueOf(file.getFileSystem(conf).getFileStatus(file).getLen());
     } catch (IOException e) {
-      return Long.valueOf(said);
+      return Long.valueOf(plannedLength);
     } catch (RuntimeException e) {
-      return Long.valueOf(said);
+      return Long.valueOf(plannedLength);
     }
   }
 }

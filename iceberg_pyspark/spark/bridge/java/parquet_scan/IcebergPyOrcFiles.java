@@ -3,9 +3,9 @@ import org.apache.spark.sql.connector.read.Scan;
 
 /** The same of ORC files, whose columns are found by name. */
 public class IcebergPyOrcFiles extends IcebergPyParquetFiles {
-  IcebergPyOrcFiles(
-      org.apache.spark.sql.classic.SparkSession session, Map said, IcebergPyPlannedFiles files) {
-    super(session, said, files);
+  IcebergPyOrcFiles(org.apache.spark.sql.classic.SparkSession session, Map description,
+      IcebergPyPlannedFiles files) {
+    super(session, description, files);
   }
   public boolean readsNestedFilters() { return false; }
   public Scan scan(

@@ -77,22 +77,22 @@ class IcebergPyOrcFilters {
 
   private static Filter equal(String name, Object value, StructType columns) {
     if (type(name, columns) == DateType$.MODULE$) return between(name, value, value, columns);
-    Object known = bound(name, value, columns, 0);
-    return known == null ? null : new EqualTo(name, known);
+    Object bound = bound(name, value, columns, 0);
+    return bound == null ? null : new EqualTo(name, bound);
   }
 
   /** One of some values, of which a null equals nothing; of many, and of days, by their bounds. */
   private static Filter in(String name, Object[] values, StructType columns) {
-    List known = new ArrayList();
+    List notNull = new ArrayList();
     for (int i = 0; i < values.length; i++) {
       if (values[i] == null) continue;
       if (bound(name, values[i], columns, 0) == null) return null;
-      known.add(values[i]);
+      notNull.add(values[i]);
     }
-    if (known.isEmpty()) return null;
-    if (type(name, columns) != DateType$.MODULE$ && known.size() <= MOST_VALUES)
-      return new In(name, known.toArray());
-    return between(name, Collections.min(known), Collections.max(known), columns);
+    if (notNull.isEmpty()) return null;
+    if (type(name, columns) != DateType$.MODULE$ && notNull.size() <= MOST_VALUES)
+      return new In(name, notNull.toArray());
+    return between(name, Collections.min(notNull), Collections.max(notNull), columns);
   }
 
   private static Filter between(String name, Object least, Object most, StructType columns) {

@@ -32,14 +32,14 @@ public class IcebergPyOrcScan extends IcebergPyParquetScan {
    */
   long[] lengths(IcebergPyPlannedFiles files) {
     Configuration hadoop = hadoop();
-    Callable[] asked = new Callable[files.paths.length];
-    for (int i = 0; i < asked.length; i++)
-      asked[i] = new IcebergPyFileLength(hadoop, files.paths[i], files.sizes[i]);
-    Object[] found = IcebergPyParquetBatch.answers(asked);
+    Callable[] questions = new Callable[files.paths.length];
+    for (int i = 0; i < questions.length; i++)
+      questions[i] = new IcebergPyFileLength(hadoop, files.paths[i], files.sizes[i]);
+    Object[] answers = IcebergPyParquetBatch.answers(questions);
     boolean mayBeDamaged = table.session.sessionState().conf().ignoreCorruptFiles();
-    long[] out = new long[found.length];
+    long[] out = new long[answers.length];
     for (int i = 0; i < out.length; i++) {
-      out[i] = ((Long) found[i]).longValue();
+      out[i] = ((Long) answers[i]).longValue();
       if (out[i] == 0 && !mayBeDamaged)
         Platform.throwException(new IOException("the data file " + files.paths[i] + " of table "
             + table.table + " is empty, and no ORC file is; restore it"));

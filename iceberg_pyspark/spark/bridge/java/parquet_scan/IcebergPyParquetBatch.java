@@ -43,10 +43,10 @@ class IcebergPyParquetBatch implements Batch {
    * are grouped, those of each group by themselves.
    */
   public synchronized InputPartition[] planInputPartitions() {
-    if (tasks == null) tasks = packed();
+    if (tasks == null) tasks = plan();
     return tasks;
   }
-  private InputPartition[] packed() {
+  private InputPartition[] plan() {
     org.apache.spark.sql.classic.SparkSession spark = scan.table.session;
     long[] lengths = scan.lengths(files);
     long most = scan.splits.mostBytes(spark, lengths);
@@ -63,9 +63,9 @@ class IcebergPyParquetBatch implements Batch {
     while (each.hasNext()) {
       Map.Entry group = (Map.Entry) each.next();
       List pieces = (List) group.getValue();
-      Iterator packed = chosen(spark, pieces, most).iterator();
-      while (packed.hasNext()) {
-        PartitionedFile[] one = (PartitionedFile[]) packed.next();
+      Iterator ofTasks = packDensely(spark, pieces, most).iterator();
+      while (ofTasks.hasNext()) {
+        PartitionedFile[] one = (PartitionedFile[]) ofTasks.next();
         out.add(group.getKey() == null
                 ? (Object) new FilePartition(out.size(), one)
                 : new IcebergPyKeyedPartition(out.size(), one, (InternalRow) group.getKey()));
@@ -79,73 +79,74 @@ class IcebergPyParquetBatch implements Batch {
    * aggregates and shuffles of a task's rows gain by; the largest first, as Spark packs its own,
    * where that takes a tenth less of tasks.
    */
-  private List chosen(org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
-    List inOrder = packed(spark, pieces, most);
-    List sorted = new ArrayList(pieces);
-    Collections.sort(sorted, new IcebergPyLargestFirst());
-    List dense = packed(spark, sorted, most);
+  private List packDensely(
+      org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
+    List inOrder = pack(spark, pieces, most);
+    List bySize = new ArrayList(pieces);
+    Collections.sort(bySize, new IcebergPyLargestFirst());
+    List dense = pack(spark, bySize, most);
     return inOrder.size() <= dense.size() + dense.size() / 10 ? inOrder : dense;
   }
   /** The pieces of each task, as Spark packs its own, unless a file counts for more or less. */
-  private List packed(org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
+  private List pack(org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
     List out = new ArrayList();
     SQLConf conf = spark.sessionState().conf();
     long cost = scan.splits.openCost(conf);
     if (cost == conf.filesOpenCostInBytes()) {
-      scala.collection.Iterator packed =
+      scala.collection.Iterator partitions =
           FilePartition.getFilePartitions(spark, IcebergPyBridge.seq(pieces), most).iterator();
-      while (packed.hasNext()) out.add(((FilePartition) packed.next()).files());
+      while (partitions.hasNext()) out.add(((FilePartition) partitions.next()).files());
       return out;
     }
     List open = new ArrayList();
-    long held = 0;
+    long bytes = 0;
     for (int i = 0; i < pieces.size(); i++) {
       PartitionedFile piece = (PartitionedFile) pieces.get(i);
-      if (!open.isEmpty() && held + piece.length() > most) {
+      if (!open.isEmpty() && bytes + piece.length() > most) {
         out.add(open.toArray(new PartitionedFile[0]));
         open.clear();
-        held = 0;
+        bytes = 0;
       }
       open.add(piece);
-      held += piece.length() + cost;
+      bytes += piece.length() + cost;
     }
     if (!open.isEmpty()) out.add(open.toArray(new PartitionedFile[0]));
     return out;
   }
 
-  /** Of each file where its blocks are; nothing where that does not matter. */
+  /** The blocks of each file; none where their places do not matter. */
   private BlockLocation[][] blocks(org.apache.spark.sql.classic.SparkSession spark) {
     BlockLocation[][] out = new BlockLocation[files.paths.length][];
     Arrays.fill(out, new BlockLocation[0]);
     SQLConf conf = spark.sessionState().conf();
-    List asked = new ArrayList();
+    List local = new ArrayList();
     Configuration hadoop = null;
     for (int i = 0; i < out.length; i++) {
       if (!scan.splits.isLocal(conf, new Path(files.paths[i]).toUri().getScheme())) continue;
       if (hadoop == null) hadoop = scan.hadoop();
-      asked.add(Integer.valueOf(i));
+      local.add(Integer.valueOf(i));
     }
-    if (asked.isEmpty()) return out;
-    Callable[] hosts = new Callable[asked.size()];
+    if (local.isEmpty()) return out;
+    Callable[] hosts = new Callable[local.size()];
     for (int i = 0; i < hosts.length; i++) {
-      int file = ((Integer) asked.get(i)).intValue();
+      int file = ((Integer) local.get(i)).intValue();
       hosts[i] = new IcebergPyHosts(hadoop, files.paths[file], files.sizes[file]);
     }
-    Object[] found = answers(hosts);
-    for (int i = 0; i < found.length; i++)
-      out[((Integer) asked.get(i)).intValue()] = (BlockLocation[]) found[i];
+    Object[] replies = answers(hosts);
+    for (int i = 0; i < replies.length; i++)
+      out[((Integer) local.get(i)).intValue()] = (BlockLocation[]) replies[i];
     return out;
   }
 
-  /** What file systems answer to each of some questions, that are asked a few at a time. */
-  static Object[] answers(Callable[] asked) {
-    Object[] out = new Object[asked.length];
+  /** The answers of file systems to questions, of which a few run at a time. */
+  static Object[] answers(Callable[] questions) {
+    Object[] out = new Object[questions.length];
     if (out.length == 0) return out;
     ExecutorService threads = Executors.newFixedThreadPool(Math.min(out.length, MOST_THREADS));
     try {
-      Future[] found = new Future[out.length];
-      for (int i = 0; i < out.length; i++) found[i] = threads.submit(asked[i]);
-      for (int i = 0; i < out.length; i++) out[i] = found[i].get();
+      Future[] replies = new Future[out.length];
+      for (int i = 0; i < out.length; i++) replies[i] = threads.submit(questions[i]);
+      for (int i = 0; i < out.length; i++) out[i] = replies[i].get();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new IllegalStateException("interrupted while file systems were asked", e);

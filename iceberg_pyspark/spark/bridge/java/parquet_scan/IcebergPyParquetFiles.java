@@ -32,25 +32,25 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   final Map options;
   final long rows;
   /** Of the columns that run-time filters may skip files by, what the table calls them. */
-  final Map filtered;
-  /** What planning found, in numbers by name. */
-  final Map planned;
+  final Map filterNames;
+  /** Numbers of the plan by their names. */
+  final Map planNumbers;
   /** What the rows of each file are sorted by. */
   private final List sortedBy;
-  /** `said` is a `ParquetRelation` of bridge/calls.py. */
-  IcebergPyParquetFiles(
-      org.apache.spark.sql.classic.SparkSession session, Map said, IcebergPyPlannedFiles files) {
+  /** `description` is a `ParquetRelation` of bridge/calls.py. */
+  IcebergPyParquetFiles(org.apache.spark.sql.classic.SparkSession session, Map description,
+      IcebergPyPlannedFiles files) {
     this.session = session;
     this.files = files;
-    table = (String) said.get("table");
-    key = (String) said.get("key");
-    columns = (StructType) DataType.fromJson((String) said.get("columns"));
-    neverNull = (List) said.get("never_null");
-    options = (Map) said.get("options");
-    rows = ((Number) said.get("rows")).longValue();
-    filtered = (Map) said.get("filtered");
-    planned = (Map) said.get("planned");
-    sortedBy = (List) said.get("sorted_by");
+    table = (String) description.get("table");
+    key = (String) description.get("key");
+    columns = (StructType) DataType.fromJson((String) description.get("columns"));
+    neverNull = (List) description.get("never_null");
+    options = (Map) description.get("options");
+    rows = ((Number) description.get("rows")).longValue();
+    filterNames = (Map) description.get("filtered");
+    planNumbers = (Map) description.get("planned");
+    sortedBy = (List) description.get("sorted_by");
   }
   public String name() { return table; }
   /** Spark's reader gives constants after all that it reads. */

@@ -66,9 +66,9 @@ public class IcebergPyParquetScan
         CaseInsensitiveStringMap.empty(), scala.Option.empty(), none, none});
     return sparks.createReaderFactory();
   }
-  /** How long the files are that are to be cut and read. */
+  /** The lengths of files that are to be cut and read. */
   long[] lengths(IcebergPyPlannedFiles files) { return files.sizes; }
-  /** Of the session, with what is said for these files alone. */
+  /** Hadoop's configuration of the session, with the options of these files. */
   Configuration hadoop() { return IcebergPyConfiguration.of(table.session, table.options); }
   public Statistics estimateStatistics() {
     return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.schema()), table.rows,
@@ -93,15 +93,15 @@ public class IcebergPyParquetScan
     out.add(new IcebergPyMetric("runtimeSkippedDataFiles",
         "number of data files skipped by run-time filters",
         table.files.paths.length - now.paths.length));
-    String[][] known = {{"skippedDataFiles", "number of skipped data files"},
+    String[][] texts = {{"skippedDataFiles", "number of skipped data files"},
         {"scannedDataManifests", "number of scanned manifests"},
         {"skippedDataManifests", "number of skipped manifests"},
         {"indexedDeleteFiles", "number of indexed delete files"},
         {"totalPlanningDuration", "total planning duration (ms)"}};
-    for (int i = 0; i < known.length; i++)
-      if (table.planned.containsKey(known[i][0]))
+    for (int i = 0; i < texts.length; i++)
+      if (table.planNumbers.containsKey(texts[i][0]))
         out.add(new IcebergPyMetric(
-            known[i][0], known[i][1], ((Number) table.planned.get(known[i][0])).longValue()));
+            texts[i][0], texts[i][1], ((Number) table.planNumbers.get(texts[i][0])).longValue()));
     return out;
   }
 
@@ -109,32 +109,32 @@ public class IcebergPyParquetScan
     List out = new ArrayList();
     String[] constants = table.files.constantSchema.fieldNames();
     for (int i = 0; i < constants.length; i++)
-      out.add(Expressions.column(IcebergPyBridge.quoted(constants[i])));
+      out.add(Expressions.column(IcebergPyBridge.quote(constants[i])));
     String[] columns = table.columns.fieldNames();
     for (int i = 0; i < columns.length; i++)
-      if (table.filtered.containsKey(columns[i]))
-        out.add(Expressions.column(IcebergPyBridge.quoted(columns[i])));
+      if (table.filterNames.containsKey(columns[i]))
+        out.add(Expressions.column(IcebergPyBridge.quote(columns[i])));
     return (NamedReference[]) out.toArray(new NamedReference[0]);
   }
 
-  /** From the planned files each time, whatever an earlier run of the query left of them. */
+  /** Filters the planned files, whatever an earlier run of the query has left of them. */
   public void filter(Predicate[] predicates) {
-    IcebergPyPlannedFiles planned = table.files;
-    boolean[] kept = new boolean[planned.paths.length];
-    Arrays.fill(kept, true);
-    List asked = new ArrayList();
+    IcebergPyPlannedFiles files = table.files;
+    boolean[] keeps = new boolean[files.paths.length];
+    Arrays.fill(keeps, true);
+    List conditions = new ArrayList();
     for (int p = 0; p < predicates.length; p++) {
       List values = valuesOf(predicates[p]);
       if (values == null) continue;
       String column = ((NamedReference) predicates[p].children()[0]).fieldNames()[0];
-      scala.Option constant = planned.constantSchema.getFieldIndex(column);
+      scala.Option constant = files.constantSchema.getFieldIndex(column);
       if (constant.isDefined())
-        keepFacts(planned, ((Integer) constant.get()).intValue(), values, kept);
-      else if (table.filtered.containsKey(column))
-        asked.add(described((String) table.filtered.get(column), values));
+        keepByConstant(files, ((Integer) constant.get()).intValue(), values, keeps);
+      else if (table.filterNames.containsKey(column))
+        conditions.add(describe((String) table.filterNames.get(column), values));
     }
-    if (!asked.isEmpty() && any(kept)) keepAsked(planned, asked, kept);
-    batch = new IcebergPyParquetBatch(this, planned.only(kept));
+    if (!conditions.isEmpty() && any(keeps)) keepByQuestion(files, conditions, keeps);
+    batch = new IcebergPyParquetBatch(this, files.only(keeps));
   }
   /** What a column is to be one of, of a filter that says so; null for any other. */
   private static List valuesOf(Predicate predicate) {
@@ -149,59 +149,59 @@ public class IcebergPyParquetScan
     }
     return values;
   }
-  private static boolean any(boolean[] kept) {
-    for (int i = 0; i < kept.length; i++)
-      if (kept[i]) return true;
+  private static boolean any(boolean[] keeps) {
+    for (int i = 0; i < keeps.length; i++)
+      if (keeps[i]) return true;
     return false;
   }
 
-  private static void keepFacts(
-      IcebergPyPlannedFiles planned, int constant, List literals, boolean[] kept) {
-    DataType type = planned.constantSchema.fields()[constant].dataType();
+  private static void keepByConstant(
+      IcebergPyPlannedFiles files, int constant, List literals, boolean[] keeps) {
+    DataType type = files.constantSchema.fields()[constant].dataType();
     Set values = new HashSet();
     for (int i = 0; i < literals.size(); i++) {
       if (!((LiteralValue) literals.get(i)).dataType().equals(type)) return;
       values.add(((LiteralValue) literals.get(i)).value());
     }
-    for (int i = 0; i < kept.length; i++) {
-      InternalRow constants = planned.constants[i];
-      kept[i] &= !constants.isNullAt(constant) && values.contains(constants.get(constant, type));
+    for (int i = 0; i < keeps.length; i++) {
+      InternalRow constants = files.constants[i];
+      keeps[i] &= !constants.isNullAt(constant) && values.contains(constants.get(constant, type));
     }
   }
 
   /** The filter as the rule describes conditions; of very many values only their bounds. */
-  private static Map described(String name, List literals) {
+  private static Map describe(String name, List literals) {
     Map column = IcebergPyQuestions.columnPath(IcebergPyBridge.list(new Object[] {name}));
     List args = new ArrayList();
     args.add(column);
     if (literals.size() <= MOST_VALUES) {
-      for (int i = 0; i < literals.size(); i++) args.add(described(literals.get(i)));
+      for (int i = 0; i < literals.size(); i++) args.add(describe(literals.get(i)));
       return IcebergPyFilters.node("in", args.toArray());
     }
     Object least = literals.get(0), most = literals.get(0);
     for (int i = 1; i < literals.size(); i++) {
-      if (compared(literals.get(i), least) < 0) least = literals.get(i);
-      if (compared(literals.get(i), most) > 0) most = literals.get(i);
+      if (compare(literals.get(i), least) < 0) least = literals.get(i);
+      if (compare(literals.get(i), most) > 0) most = literals.get(i);
     }
     return IcebergPyFilters.node("and",
         new Object[] {
-            IcebergPyFilters.node("GreaterThanOrEqual", new Object[] {column, described(least)}),
-            IcebergPyFilters.node("LessThanOrEqual", new Object[] {column, described(most)})});
+            IcebergPyFilters.node("GreaterThanOrEqual", new Object[] {column, describe(least)}),
+            IcebergPyFilters.node("LessThanOrEqual", new Object[] {column, describe(most)})});
   }
-  private static Map described(Object literal) {
+  private static Map describe(Object literal) {
     return IcebergPyFilters.literal(
         ((LiteralValue) literal).value(), ((LiteralValue) literal).dataType());
   }
-  private static int compared(Object a, Object b) {
+  private static int compare(Object a, Object b) {
     return ((Comparable) ((LiteralValue) a).value()).compareTo(((LiteralValue) b).value());
   }
 
-  /** Python plans again, with what it was asked at first and these conditions besides. */
-  private void keepAsked(IcebergPyPlannedFiles planned, List asked, boolean[] kept) {
-    List left = IcebergPyQuestions.scanRuntimeFilter(question, asked).locations();
-    if (left == null) return;
-    Set wanted = new HashSet(left);
-    for (int i = 0; i < kept.length; i++) kept[i] &= wanted.contains(planned.paths[i]);
+  /** Python plans again, by the question of the scan and these conditions. */
+  private void keepByQuestion(IcebergPyPlannedFiles files, List conditions, boolean[] keeps) {
+    List locations = IcebergPyQuestions.scanRuntimeFilter(question, conditions).locations();
+    if (locations == null) return;
+    Set remaining = new HashSet(locations);
+    for (int i = 0; i < keeps.length; i++) keeps[i] &= remaining.contains(files.paths[i]);
   }
 
   public boolean equals(Object other) {

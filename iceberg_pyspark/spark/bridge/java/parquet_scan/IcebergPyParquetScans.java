@@ -25,53 +25,53 @@ import org.apache.spark.sql.types.ObjectType;
  * conditions that keep live rows.
  */
 public class IcebergPyParquetScans {
-  private final IcebergPyBroadcasts held = new IcebergPyBroadcasts();
+  private final IcebergPyBroadcasts broadcasts = new IcebergPyBroadcasts();
 
   /** Begin to load what reads tables of files, by a table like them. */
   public void prepare(byte[] files) { IcebergPyArrowClasses.load(files); }
 
   /**
    * A DataFrame over chosen files of a format, to build plans with: `IcebergPyRule` puts scans in
-   * the place of its relation, which itself reads nothing. `described` is a `ParquetRelation` of
+   * the place of its relation, which itself reads nothing. `description` is a `ParquetRelation` of
    * bridge/calls.py, `files` the table of the files.
    */
-  public Object relation(Object session, String described, byte[] files)
+  public Object relation(Object session, String description, byte[] files)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
         (org.apache.spark.sql.classic.SparkSession) session,
-        (LogicalPlan) relationOf(session, described, files));
+        (LogicalPlan) relationOf(session, description, files));
   }
-  private static DataSourceV2Relation relationOf(Object session, String described, byte[] files)
+  private static DataSourceV2Relation relationOf(Object session, String description, byte[] files)
       throws com.fasterxml.jackson.core.JsonProcessingException {
-    Map said = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
+    Map values = (Map) IcebergPyBridge.JSON.readValue(description, Map.class);
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
-    IcebergPyPlannedFiles planned =
-        IcebergPyPlannedFiles.of(files, (List) said.get("file_constants"), (List) said.get("keys"));
-    IcebergPyParquetFiles made = said.get("file_format").equals("orc")
-        ? new IcebergPyOrcFiles(spark, said, planned)
-        : new IcebergPyParquetFiles(spark, said, planned);
-    return DataSourceV2Relation$.MODULE$.create(made, scala.Option.empty(), scala.Option.empty());
+    IcebergPyPlannedFiles plannedFiles = IcebergPyPlannedFiles.of(
+        files, (List) values.get("file_constants"), (List) values.get("keys"));
+    IcebergPyParquetFiles table = values.get("file_format").equals("orc")
+        ? new IcebergPyOrcFiles(spark, values, plannedFiles)
+        : new IcebergPyParquetFiles(spark, values, plannedFiles);
+    return DataSourceV2Relation$.MODULE$.create(table, scala.Option.empty(), scala.Option.empty());
   }
 
   /**
    * The plan of columns made of such a relation's; `outputs` are `SelectedColumn`s of
    * bridge/calls.py. To rename columns takes no analysis, which takes some milliseconds.
    */
-  public Object plan(Object session, String described, byte[] files, String outputs)
+  public Object plan(Object session, String description, byte[] files, String outputs)
       throws com.fasterxml.jackson.core.JsonProcessingException,
              org.apache.spark.sql.catalyst.parser.ParseException {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
-    DataSourceV2Relation relation = relationOf(spark, described, files);
-    List asked = (List) IcebergPyBridge.JSON.readValue(outputs, List.class);
+    DataSourceV2Relation relation = relationOf(spark, description, files);
+    List selections = (List) IcebergPyBridge.JSON.readValue(outputs, List.class);
     Map attributes = IcebergPyParts.byName((LogicalPlan) (Object) relation);
     List columns = new ArrayList();
-    boolean resolved = true;
-    for (int i = 0; i < asked.size(); i++) {
-      Map one = (Map) asked.get(i);
-      resolved &= one.get("column") != null;
-      Object value = resolved
+    boolean isResolved = true;
+    for (int i = 0; i < selections.size(); i++) {
+      Map one = (Map) selections.get(i);
+      isResolved &= one.get("column") != null;
+      Object value = isResolved
           ? attributes.get(one.get("column"))
           : spark.sessionState().sqlParser().parseExpression((String) one.get("value"));
       columns.add(new Alias((Expression) value, (String) one.get("name"),
@@ -79,18 +79,18 @@ public class IcebergPyParquetScans {
           scala.Option.empty(), IcebergPyBridge.seq(new ArrayList())));
     }
     LogicalPlan plan = new Project(IcebergPyBridge.seq(columns), (LogicalPlan) (Object) relation);
-    return resolved ? plan
-                    : org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, plan)
-                          .queryExecution()
-                          .analyzed();
+    return isResolved ? plan
+                      : org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, plan)
+                            .queryExecution()
+                            .analyzed();
   }
 
   /**
    * The condition that keeps rows whose position is in no bitmap of their file; null if bitmaps of
    * that digest are not held.
    */
-  public Object liveRowsHeld(Object plan, String digest, boolean wide) {
-    Object broadcast = held.get(digest);
+  public Object cachedLiveRows(Object plan, String digest, boolean wide) {
+    Object broadcast = broadcasts.get(digest);
     return broadcast == null ? null : liveRows(plan, broadcast, wide);
   }
 
@@ -98,20 +98,20 @@ public class IcebergPyParquetScans {
    * The same; the bitmaps come as (length, bytes), in order of the files, and are held for the
    * next plan that needs equal ones.
    */
-  public Object liveRows(Object session, Object plan, String digest, byte[] packed, boolean wide)
-      throws java.io.IOException {
+  public Object liveRows(Object session, Object plan, String digest, byte[] bitmapBytes,
+      boolean wide) throws java.io.IOException {
     Object broadcast =
         new org.apache.spark.api.java
             .JavaSparkContext(((org.apache.spark.sql.classic.SparkSession) session).sparkContext())
-            .broadcast(bitmaps(packed, wide));
-    held.put(digest, broadcast, packed.length);
+            .broadcast(bitmaps(bitmapBytes, wide));
+    broadcasts.put(digest, broadcast, bitmapBytes.length);
     return liveRows(plan, broadcast, wide);
   }
 
-  private static ArrayList bitmaps(byte[] packed, boolean wide) throws java.io.IOException {
+  private static ArrayList bitmaps(byte[] bitmapBytes, boolean wide) throws java.io.IOException {
     ArrayList bitmaps = new ArrayList();
     java.io.DataInputStream in =
-        new java.io.DataInputStream(new java.io.ByteArrayInputStream(packed));
+        new java.io.DataInputStream(new java.io.ByteArrayInputStream(bitmapBytes));
     while (in.available() > 0) {
       byte[] one = new byte[in.readInt()];
       in.readFully(one);
@@ -146,9 +146,9 @@ public class IcebergPyParquetScans {
     Expression at = wide ? (Expression) position
                          : (Expression) new Cast(position, IntegerType$.MODULE$,
                                scala.Option.empty(), EvalMode.LEGACY());
-    Expression deleted = invoke(one, "contains", BooleanType$.MODULE$, new Expression[] {at});
+    Expression isDeleted = invoke(one, "contains", BooleanType$.MODULE$, new Expression[] {at});
     return new Not(new Coalesce(IcebergPyBridge.seq(
-        IcebergPyBridge.list(new Object[] {deleted, Literal$.MODULE$.apply(Boolean.FALSE)}))));
+        IcebergPyBridge.list(new Object[] {isDeleted, Literal$.MODULE$.apply(Boolean.FALSE)}))));
   }
   /** The column of a plan that has a name; null without one. */
   static Attribute column(Object plan, String name) {

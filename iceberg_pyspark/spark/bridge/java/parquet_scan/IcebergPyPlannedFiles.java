@@ -35,20 +35,20 @@ class IcebergPyPlannedFiles {
   }
 
   /** Those of the files that are kept, in their order. */
-  IcebergPyPlannedFiles only(boolean[] kept) {
+  IcebergPyPlannedFiles only(boolean[] keeps) {
     int count = 0;
-    for (int i = 0; i < kept.length; i++) count += kept[i] ? 1 : 0;
-    IcebergPyPlannedFiles left = new IcebergPyPlannedFiles(constantSchema, new String[count],
+    for (int i = 0; i < keeps.length; i++) count += keeps[i] ? 1 : 0;
+    IcebergPyPlannedFiles remaining = new IcebergPyPlannedFiles(constantSchema, new String[count],
         new long[count], new InternalRow[count], keys == null ? null : new InternalRow[count]);
     int at = 0;
-    for (int i = 0; i < kept.length; i++) {
-      if (!kept[i]) continue;
-      left.paths[at] = paths[i];
-      left.sizes[at] = sizes[i];
-      left.constants[at] = constants[i];
-      if (keys != null) left.keys[at] = keys[i];
+    for (int i = 0; i < keeps.length; i++) {
+      if (!keeps[i]) continue;
+      remaining.paths[at] = paths[i];
+      remaining.sizes[at] = sizes[i];
+      remaining.constants[at] = constants[i];
+      if (keys != null) remaining.keys[at] = keys[i];
       at++;
     }
-    return left;
+    return remaining;
   }
 }

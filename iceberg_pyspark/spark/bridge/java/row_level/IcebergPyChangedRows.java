@@ -75,14 +75,14 @@ class IcebergPyChangedRows {
       Object one = ((List) ((Map) columns.get(i)).get("cases")).get(change);
       if (one != null && !isUnread(one)) all.add(one);
     }
-    List expressions = values.resolved(all, side);
+    List expressions = values.resolve(all, side);
     for (int i = 0; i < all.size(); i++) resolved[change].put(all.get(i), expressions.get(i));
   }
   private Expression of(Object value, int change) {
     Expression expression = (Expression) resolved[change].get(value);
     return expression == null ? values.of(value) : expression;
   }
-  /** Of no matter, because nobody reads it. */
+  /** Any value: no one reads it. */
   private static boolean isUnread(Object value) {
     return value instanceof Map && "Unused".equals(((Map) value).get("is"));
   }

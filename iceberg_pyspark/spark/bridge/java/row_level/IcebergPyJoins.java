@@ -123,7 +123,7 @@ public class IcebergPyJoins {
     for (int i = 0; i < equal.size(); i++) {
       List pair = (List) equal.get(i);
       Alias key =
-          IcebergPyFrames.alias(IcebergPyRule.substituted(values.of(pair.get(1)), ids), "key" + i);
+          IcebergPyFrames.alias(IcebergPyRule.substitute(values.of(pair.get(1)), ids), "key" + i);
       Expression here =
           new EqualTo(values.of(pair.get(0)), (Expression) (Object) key.toAttribute());
       keys.add(key);

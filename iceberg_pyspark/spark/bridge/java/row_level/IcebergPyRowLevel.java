@@ -26,10 +26,10 @@ public class IcebergPyRowLevel {
         new IcebergPyTable(new IcebergPyTableFacts(IcebergPyBridge.values(facts))),
         // it is what Spark finds the functions in that the rows are partitioned by
         scala.Option.apply(IcebergPyFunctions.INSTANCE), scala.Option.empty());
-    if (like != null) plan = named(plan, like.columns);
+    if (like != null) plan = withIdsOf(plan, like.columns);
     return IcebergPyFrames.frame(session, plan);
   }
-  private static LogicalPlan named(LogicalPlan plan, scala.collection.immutable.Seq like) {
+  private static LogicalPlan withIdsOf(LogicalPlan plan, scala.collection.immutable.Seq like) {
     Map byName = new HashMap();
     scala.collection.Iterator it = like.iterator();
     while (it.hasNext()) {
@@ -56,8 +56,8 @@ public class IcebergPyRowLevel {
    * The condition of a plan that begins with a filter, described; null if there is more to it than
    * its rows tell.
    */
-  public String condition(Object analysed) {
-    LogicalPlan plan = (LogicalPlan) analysed;
+  public String condition(Object analysedPlan) {
+    LogicalPlan plan = (LogicalPlan) analysedPlan;
     if (!(plan instanceof Filter)) return null;
     plan = (LogicalPlan) ((Rule) ConstantFolding$.MODULE$).apply(plan);
     plan = (LogicalPlan) ((Rule) UnwrapCastInBinaryComparison$.MODULE$).apply(plan);

@@ -42,28 +42,30 @@ class IcebergPyRowValues {
   Expression of(Object value) {
     if (value instanceof org.apache.spark.sql.Column)
       return IcebergPyFrames.expression(session, value);
-    Map named = (Map) value;
-    String is = (String) named.get("is");
+    Map description = (Map) value;
+    String is = (String) description.get("is");
     if (is.equals("Sql"))
       return IcebergPyFrames.expression(
-          session, org.apache.spark.sql.functions.expr((String) named.get("text")));
+          session, org.apache.spark.sql.functions.expr((String) description.get("text")));
     if (is.equals("StatementExpression"))
-      return ((IcebergPyExpressions) named.get("expressions"))
-          .get(((Number) named.get("number")).intValue());
-    if (is.equals("TargetValue")) return (Expression) rows.get(named.get("name"));
+      return ((IcebergPyExpressions) description.get("expressions"))
+          .get(((Number) description.get("number")).intValue());
+    if (is.equals("TargetValue")) return (Expression) rows.get(description.get("name"));
     if (is.equals("SourceColumn"))
-      return IcebergPyFrames.expression(
-          session, ((org.apache.spark.sql.classic.Dataset) source).col((String) named.get("name")));
+      return IcebergPyFrames.expression(session,
+          ((org.apache.spark.sql.classic.Dataset) source).col((String) description.get("name")));
     if (is.equals("Number"))
-      return Literal$.MODULE$.apply(Integer.valueOf(((Number) named.get("value")).intValue()));
+      return Literal$.MODULE$.apply(
+          Integer.valueOf(((Number) description.get("value")).intValue()));
     if (is.equals("Cast"))
-      return new Cast(of(named.get("value")), DataType.fromJson((String) named.get("type")),
-          scala.Option.empty(), EvalMode.ANSI());
+      return new Cast(of(description.get("value")),
+          DataType.fromJson((String) description.get("type")), scala.Option.empty(),
+          EvalMode.ANSI());
     if (is.equals("Field"))
       return new UnresolvedExtractValue(
-          of(named.get("value")), Literal$.MODULE$.apply((String) named.get("name")));
+          of(description.get("value")), Literal$.MODULE$.apply((String) description.get("name")));
     if (!is.equals("Struct")) throw new IllegalArgumentException("a value of kind " + is);
-    List fields = (List) named.get("fields"), parts = new ArrayList();
+    List fields = (List) description.get("fields"), parts = new ArrayList();
     for (int i = 0; i < fields.size(); i++) {
       parts.add(Literal$.MODULE$.apply((String) ((List) fields.get(i)).get(0)));
       parts.add(of(((List) fields.get(i)).get(1)));
@@ -75,7 +77,7 @@ class IcebergPyRowValues {
    * Values with their names resolved, by ids that mean the same after a join: on the side "source"
    * or "target" names are of that side alone, without a side (null) of the frame.
    */
-  List resolved(List values, String side) {
+  List resolve(List values, String side) {
     List all = new ArrayList(), aliases = new ArrayList();
     boolean areResolved = true;
     for (int i = 0; i < values.size(); i++) {

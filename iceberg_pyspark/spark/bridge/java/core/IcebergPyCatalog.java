@@ -1,0 +1,302 @@
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.Platform;
+
+/** A catalog of ours: what Spark asks of it, Python answers. */
+class IcebergPyCatalog implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
+  private String name;
+  private String handle;
+  /** Held: see `IcebergPyHandle`. */
+  private IcebergPyHandle session;
+
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    this.name = name;
+    this.session = IcebergPySessions.handleOf(IcebergPySessions.active());
+    this.handle = IcebergPyQuestions
+                      .catalogOpen(session.text, name, new HashMap(options.asCaseSensitiveMap()))
+                      .handle();
+  }
+  public String name() { return name; }
+  public String[] defaultNamespace() { return new String[] {"default"}; }
+
+  private static List levels(String[] namespace) { return IcebergPyBridge.list(namespace); }
+  private static List levels(Identifier identifier) { return levels(identifier.namespace()); }
+  private static String[] strings(List all) {
+    return (String[]) all.toArray(new String[all.size()]);
+  }
+
+  public Set capabilities() {
+    return new HashSet(Arrays.asList(
+        new TableCatalogCapability[] {TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE}));
+  }
+
+  public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
+    return IcebergPyFunctions.INSTANCE.listFunctions(namespace);
+  }
+  public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
+    return IcebergPyFunctions.INSTANCE.loadFunction(identifier);
+  }
+
+  public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+    List names = IcebergPyQuestions.tablesList(handle, levels(namespace)).names();
+    Identifier[] out = new Identifier[names.size()];
+    for (int i = 0; i < out.length; i++) out[i] = Identifier.of(namespace, (String) names.get(i));
+    return out;
+  }
+  public Table loadTable(Identifier identifier) throws NoSuchTableException {
+    scala.Option branch = IcebergPySessions.active().conf().getOption("spark.wap.branch");
+    try {
+      return load(identifier, null, null, branch.isDefined() ? (String) branch.get() : null);
+    } catch (NoSuchTableException e) {
+      Table view = IcebergPyViews.load(name, handle, identifier);
+      if (view == null) throw e;
+      return view;
+    }
+  }
+  public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {
+    return load(identifier, version, null, null);
+  }
+  public Table loadTable(Identifier identifier, long timestampMicros) throws NoSuchTableException {
+    return load(identifier, null, Long.valueOf(timestampMicros), null);
+  }
+  private Table load(Identifier identifier, String version, Long timestamp, String branch)
+      throws NoSuchTableException {
+    return new IcebergPyTable(IcebergPyQuestions.tableLoad(
+        handle, levels(identifier), identifier.name(), version, timestamp, branch));
+  }
+  public boolean tableExists(Identifier identifier) {
+    return IcebergPyQuestions.tableExists(handle, levels(identifier), identifier.name()).exists();
+  }
+  public void invalidateTable(Identifier identifier) {
+    IcebergPyQuestions.tableInvalidate(handle, levels(identifier), identifier.name());
+  }
+
+  public Table createTable(Identifier identifier, Column[] columns, Transform[] partitions,
+      Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return new IcebergPyTable(IcebergPyQuestions.tableCreate(handle, levels(identifier),
+        identifier.name(), schema(columns), defaults(columns), describe(partitions), properties));
+  }
+  private static String schema(Column[] columns) {
+    StructType schema = new StructType();
+    for (int i = 0; i < columns.length; i++) {
+      schema = schema.add(columns[i].name(), columns[i].dataType(), columns[i].nullable());
+      if (columns[i].comment() != null) {
+        StructField[] fields = schema.fields();
+        fields[i] = fields[i].withComment(columns[i].comment());
+        schema = new StructType(fields);
+      }
+    }
+    return schema.json();
+  }
+  private static List defaults(Column[] columns) {
+    List defaults = new ArrayList();
+    for (int i = 0; i < columns.length; i++)
+      defaults.add(defaultOf(IcebergPyInternals.defaultText(columns[i].defaultValue())));
+    return defaults;
+  }
+  private static List describe(Transform[] partitions) {
+    List transforms = new ArrayList();
+    for (int i = 0; i < partitions.length; i++) transforms.add(partitions[i].describe());
+    return transforms;
+  }
+  public StagedTable stageCreate(Identifier identifier, Column[] columns, Transform[] partitions,
+      Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return stage("create", identifier, columns, partitions, properties);
+  }
+  public StagedTable stageReplace(Identifier identifier, Column[] columns, Transform[] partitions,
+      Map properties) throws NoSuchTableException, NoSuchNamespaceException {
+    return stage("replace", identifier, columns, partitions, properties);
+  }
+  public StagedTable stageCreateOrReplace(Identifier identifier, Column[] columns,
+      Transform[] partitions, Map properties) throws NoSuchNamespaceException {
+    return stage("create or replace", identifier, columns, partitions, properties);
+  }
+  private StagedTable stage(String mode, Identifier identifier, Column[] columns,
+      Transform[] partitions, Map properties) {
+    if (isOfQuery()) columns = withoutDefaults(columns);
+    return new IcebergPyStagedTable(
+        IcebergPyQuestions.tableStage(handle, levels(identifier), identifier.name(),
+            schema(columns), defaults(columns), describe(partitions), properties, mode),
+        handle);
+  }
+  /** Whether a query gives the columns: nothing in them tells, only who asks does. */
+  private static boolean isOfQuery() {
+    StackTraceElement[] callers = Thread.currentThread().getStackTrace();
+    for (int i = 0; i < callers.length; i++)
+      if (callers[i].getClassName().endsWith("TableAsSelectExec")) return true;
+    return false;
+  }
+  /** The columns of a query bring the defaults of the tables it reads: the new table has none. */
+  private static Column[] withoutDefaults(Column[] columns) {
+    Column[] out = new Column[columns.length];
+    for (int i = 0; i < out.length; i++)
+      out[i] = Column.create(columns[i].name(), columns[i].dataType(), columns[i].nullable(),
+          columns[i].comment(), columns[i].metadataInJSON());
+    return out;
+  }
+  public Table createTable(Identifier identifier, StructType schema, Transform[] partitions,
+      Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
+    Column[] columns = new Column[schema.fields().length];
+    for (int i = 0; i < columns.length; i++) {
+      StructField f = schema.fields()[i];
+      columns[i] = Column.create(f.name(), f.dataType(), f.nullable());
+    }
+    return createTable(identifier, columns, partitions, properties);
+  }
+  public Table alterTable(Identifier identifier, TableChange[] changes)
+      throws NoSuchTableException {
+    List messages = new ArrayList();
+    for (int i = 0; i < changes.length; i++) messages.add(change(changes[i]));
+    return new IcebergPyTable(
+        IcebergPyQuestions.tableAlter(handle, levels(identifier), identifier.name(), messages));
+  }
+
+  /** A default's text and, where it is a literal, its value; no text means no default. */
+  private static Map defaultOf(String sql) {
+    if (sql == null || sql.trim().isEmpty()) return null;
+    Expression expression;
+    try {
+      expression = (Expression) (Object) IcebergPySessions.active()
+                       .sessionState()
+                       .sqlParser()
+                       .parseExpression(sql);
+    } catch (Exception e) {
+      Platform.throwException(e);
+      return null;
+    }
+    if (expression instanceof UnaryMinus
+        && ((Expression) (Object) ((UnaryMinus) expression).child()) instanceof Literal)
+      expression = Literal$.MODULE$.create(((Expression) (Object) expression).eval(null),
+          ((Expression) (Object) expression).dataType());
+    Map value = null;
+    if (expression instanceof Literal)
+      value = IcebergPyFilters.literal(
+          ((Literal) expression).value(), ((Literal) expression).dataType());
+    return IcebergPyQuestions.columnDefault(sql, value);
+  }
+  /** FIRST is the empty name. */
+  private static String position(TableChange.ColumnPosition position) {
+    return position == null                     ? null
+        : position instanceof TableChange.After ? ((TableChange.After) position).column()
+                                                : "";
+  }
+
+  private static Map change(TableChange c) {
+    if (c instanceof TableChange.SetProperty)
+      return IcebergPyQuestions.setProperty(
+          ((TableChange.SetProperty) c).property(), ((TableChange.SetProperty) c).value());
+    if (c instanceof TableChange.RemoveProperty)
+      return IcebergPyQuestions.removeProperty(((TableChange.RemoveProperty) c).property());
+    if (!(c instanceof TableChange.ColumnChange))
+      return IcebergPyQuestions.otherChange(c.getClass().getSimpleName());
+    List path = IcebergPyBridge.list(((TableChange.ColumnChange) c).fieldNames());
+    if (c instanceof TableChange.AddColumn) {
+      TableChange.AddColumn a = (TableChange.AddColumn) c;
+      return IcebergPyQuestions.addColumn(path, a.dataType().json(), a.isNullable(), a.comment(),
+          position(a.position()), defaultOf(IcebergPyInternals.defaultText(a.defaultValue())));
+    }
+    if (c instanceof TableChange.DeleteColumn)
+      return IcebergPyQuestions.deleteColumn(
+          path, ((TableChange.DeleteColumn) c).ifExists().booleanValue());
+    if (c instanceof TableChange.RenameColumn)
+      return IcebergPyQuestions.renameColumn(path, ((TableChange.RenameColumn) c).newName());
+    if (c instanceof TableChange.UpdateColumnType)
+      return IcebergPyQuestions.updateType(
+          path, ((TableChange.UpdateColumnType) c).newDataType().json());
+    if (c instanceof TableChange.UpdateColumnNullability)
+      return IcebergPyQuestions.updateNullability(
+          path, ((TableChange.UpdateColumnNullability) c).nullable());
+    if (c instanceof TableChange.UpdateColumnComment)
+      return IcebergPyQuestions.updateComment(
+          path, ((TableChange.UpdateColumnComment) c).newComment());
+    if (c instanceof TableChange.UpdateColumnPosition)
+      return IcebergPyQuestions.updatePosition(
+          path, position(((TableChange.UpdateColumnPosition) c).position()));
+    if (c instanceof TableChange.UpdateColumnDefaultValue)
+      return IcebergPyQuestions.updateDefault(
+          path, defaultOf(((TableChange.UpdateColumnDefaultValue) c).newDefaultValue()));
+    return IcebergPyQuestions.otherChange(c.getClass().getSimpleName());
+  }
+
+  public boolean dropTable(Identifier identifier) { return drop(identifier, false); }
+  public boolean purgeTable(Identifier identifier) { return drop(identifier, true); }
+  private boolean drop(Identifier identifier, boolean purge) {
+    return IcebergPyQuestions.tableDrop(handle, levels(identifier), identifier.name(), purge)
+        .existed();
+  }
+  public void renameTable(Identifier from, Identifier to)
+      throws NoSuchTableException, TableAlreadyExistsException {
+    IcebergPyQuestions.tableRename(handle, levels(from), from.name(), levels(to), to.name());
+  }
+
+  public String[][] listNamespaces() throws NoSuchNamespaceException {
+    return namespaces(new String[0]);
+  }
+  public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
+    return namespaces(namespace);
+  }
+  private String[][] namespaces(String[] parent) {
+    List namespaces = IcebergPyQuestions.namespacesList(handle, levels(parent)).namespaces();
+    String[][] out = new String[namespaces.size()][];
+    for (int i = 0; i < out.length; i++) out[i] = strings((List) namespaces.get(i));
+    return out;
+  }
+  public boolean namespaceExists(String[] namespace) {
+    return IcebergPyQuestions.namespaceExists(handle, levels(namespace)).exists();
+  }
+  public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+    return IcebergPyQuestions.namespaceLoad(handle, levels(namespace)).properties();
+  }
+  public void createNamespace(String[] namespace, Map properties)
+      throws NamespaceAlreadyExistsException {
+    IcebergPyQuestions.namespaceCreate(handle, levels(namespace), properties);
+  }
+  public void alterNamespace(String[] namespace, NamespaceChange[] changes)
+      throws NoSuchNamespaceException {
+    Map set = new HashMap();
+    List removals = new ArrayList();
+    for (int i = 0; i < changes.length; i++) {
+      if (changes[i] instanceof NamespaceChange.SetProperty)
+        set.put(((NamespaceChange.SetProperty) changes[i]).property(),
+            ((NamespaceChange.SetProperty) changes[i]).value());
+      else
+        removals.add(((NamespaceChange.RemoveProperty) changes[i]).property());
+    }
+    IcebergPyQuestions.namespaceAlter(handle, levels(namespace), set, removals);
+  }
+  public boolean dropNamespace(String[] namespace, boolean cascade)
+      throws NoSuchNamespaceException, NonEmptyNamespaceException {
+    IcebergPyQuestions.namespaceDrop(handle, levels(namespace), cascade);
+    return true;
+  }
+}

@@ -1,0 +1,42 @@
+"""Views of a catalog for Spark: those that have a query in its dialect."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
+from iceberg_pyspark.errors import NoSuchViewError, UnsupportedFeatureError
+from iceberg_pyspark.spark.bridge.protocol.views import ViewDefinition
+from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spec.views import SqlRepresentation
+from iceberg_pyspark.sql_text.names import quoted
+
+DIALECT = "spark"
+
+
+def view_definition(catalog: Catalog, identifier: TableIdentifier) -> ViewDefinition:
+    """What a name means as a view; raises `UnsupportedFeatureError` for another dialect's."""
+    if not isinstance(catalog, ViewCatalog):
+        return ViewDefinition(exists=False)
+    try:
+        view = catalog.load_view(identifier).metadata
+    except NoSuchViewError:
+        return ViewDefinition(exists=False)
+    version = view.current_version
+    sql = version.sql(DIALECT)
+    if sql is None:
+        dialects = sorted(
+            r.dialect for r in version.representations if isinstance(r, SqlRepresentation)
+        )
+        raise UnsupportedFeatureError(
+            f"view {identifier} has no query in the dialect '{DIALECT}', only in: "
+            f"{', '.join(dialects) or 'none'}; create it again in Spark, or read its tables"
+        )
+    # its columns have the view's names, whatever the query calls them
+    columns = ", ".join(quoted(f.name) for f in view.schema.fields)
+    return ViewDefinition(
+        exists=True,
+        sql=f"SELECT * FROM (\n{sql}\n) AS {quoted(identifier.name)}({columns})",
+        current_catalog=version.default_catalog or catalog.name,
+        current_namespace=version.default_namespace,
+        schema=to_spark_schema(view.schema).json(),
+    )

@@ -1,0 +1,75 @@
+"""The changes of metadata that a table and a transaction take."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.commit import Clock, CommitStep, MetadataStep
+from iceberg_pyspark.table.changes.pending_changes import (
+    BuildChanges,
+    ManageSnapshots,
+    ReplaceSortOrder,
+    UpdateLocation,
+    UpdateProperties,
+    UpdateSchema,
+    UpdateSpec,
+)
+from iceberg_pyspark.table.table_storage import check_new_location
+
+
+class EditableTable(ABC):
+    """Methods that begin a change: chain calls on what they return, then `commit()`.
+
+    The `commit()` of a change commits it to the table, or hands it to the transaction.
+    """
+
+    _loaded: LoadedTable
+    _clock: Clock
+
+    @property
+    @abstractmethod
+    def metadata(self) -> TableMetadata:
+        """What changes are built on."""
+
+    @property
+    @abstractmethod
+    def io(self) -> FileIO:
+        """The storage of its files."""
+
+    @abstractmethod
+    def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
+        """Carry steps out, or keep them for the transaction's commit."""
+
+    def update_schema(self, *, allow_incompatible_changes: bool = False) -> UpdateSchema:
+        """Change columns."""
+        return UpdateSchema(
+            self._stage, self.metadata, allow_incompatible_changes=allow_incompatible_changes
+        )
+
+    def update_spec(self) -> UpdateSpec:
+        """Change partitioning."""
+        return UpdateSpec(self._stage, self.metadata)
+
+    def replace_sort_order(self) -> ReplaceSortOrder:
+        """Change the sort order."""
+        return ReplaceSortOrder(self._stage, self.metadata)
+
+    def update_properties(self) -> UpdateProperties:
+        """Change properties."""
+        return UpdateProperties(self._stage)
+
+    def update_location(self) -> UpdateLocation:
+        """Change where new files go, by `set_location(...)`."""
+        return UpdateLocation(self._stage, partial(check_new_location, self._loaded))
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Change branches and tags, roll back, cherry-pick."""
+        return ManageSnapshots(self._commit_steps, self.metadata, lambda: self.io, self._clock)
+
+    def _stage(self, builds: Sequence[BuildChanges]) -> None:
+        self._commit_steps([MetadataStep(build) for build in builds])

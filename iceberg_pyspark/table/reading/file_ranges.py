@@ -1,0 +1,55 @@
+"""Whether files differ by the values of a column, as far as the bounds in manifests tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.planning.bound_values import decode_bounds
+from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
+from iceberg_pyspark.spec.types import (
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    TimestampType,
+    TimestamptzType,
+)
+from iceberg_pyspark.table.reading.scan import TableScan
+
+_MEASURED_TYPES = (IntegerType, LongType, DecimalType, DateType, TimestampType, TimestamptzType)
+_COMMON_PART = 0.5
+
+
+def files_are_alike(scan: TableScan, column: NestedField) -> bool:
+    """Whether each file has values of at least half of the column's range, and all the same half.
+
+    Then a range of values hardly leaves out a file. False where bounds do not tell.
+    """
+    if not isinstance(column.type, _MEASURED_TYPES):
+        return False
+    lower, upper = [], []
+    for planned in scan.plan(metrics=[column.field_id]).files():
+        lower.append(_numbers(planned.entries, "lower_bounds", column))
+        upper.append(_numbers(planned.entries, "upper_bounds", column))
+    least, greatest = _least_and_greatest(lower), _least_and_greatest(upper)
+    if least is None or greatest is None:
+        return False
+    common = greatest[0] - least[1]
+    return common > _COMMON_PART * (greatest[1] - least[0])
+
+
+def _numbers(entries: pa.Table, metric: MetricMap, column: NestedField) -> pa.Array:
+    values = entries[metric_column(metric, column.field_id)].combine_chunks()
+    return pc.cast(decode_bounds(values, column.type), pa.float64(), safe=False)
+
+
+def _least_and_greatest(bounds: Sequence[pa.Array]) -> tuple[float, float] | None:
+    values = pa.chunked_array(bounds, pa.float64())
+    if not len(values) or values.null_count:
+        return None
+    ends = pc.min_max(values)
+    return ends["min"].as_py(), ends["max"].as_py()
