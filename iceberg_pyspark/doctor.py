@@ -26,7 +26,7 @@ def main() -> int:
     try:
         session = install(spark)
         print(session.describe())
-        return 0 if session.bridge is not None and not session.bridge.missing else 1
+        return 0 if session.bridge is not None and not session.bridge.missing_features else 1
     finally:
         spark.stop()
 

@@ -7,10 +7,12 @@
     ├─ NotFoundError
     │  ├─ NoSuchTableError
     │  │  └─ TableRecreatedError   another table has the name now: load that one, or stop
+    │  ├─ NoSuchViewError
     │  ├─ NoSuchNamespaceError
     │  └─ NoSuchSnapshotError
     ├─ AlreadyExistsError
     │  ├─ TableAlreadyExistsError
+    │  ├─ ViewAlreadyExistsError
     │  ├─ NamespaceAlreadyExistsError
     │  └─ NamespaceNotEmptyError
     ├─ CatalogError
@@ -67,6 +69,10 @@ class TableRecreatedError(NoSuchTableError):
     """The loaded table was dropped or renamed, and another one has its name; load it again."""
 
 
+class NoSuchViewError(NotFoundError):
+    """The view does not exist."""
+
+
 class NoSuchNamespaceError(NotFoundError):
     """The namespace does not exist."""
 
@@ -81,6 +87,10 @@ class AlreadyExistsError(IcebergError):
 
 class TableAlreadyExistsError(AlreadyExistsError):
     """The table is already there."""
+
+
+class ViewAlreadyExistsError(AlreadyExistsError):
+    """A view, or a table, of that name is already there."""
 
 
 class NamespaceAlreadyExistsError(AlreadyExistsError):

@@ -61,12 +61,14 @@ def _stored_type(type_: Type, path: str) -> Type:
                 )
             return StructType(children)
         case ListType(element_type=element):
-            return replace(type_, element_type=_stored_type(_known(element, path), path))
+            return replace(
+                type_, element_type=_stored_type(_check_not_unknown(element, path), path)
+            )
         case MapType(key_type=key, value_type=value):
             return replace(
                 type_,
-                key_type=_stored_type(_known(key, path), path),
-                value_type=_stored_type(_known(value, path), path),
+                key_type=_stored_type(_check_not_unknown(key, path), path),
+                value_type=_stored_type(_check_not_unknown(value, path), path),
             )
         case VariantType():
             raise UnsupportedFeatureError(
@@ -77,7 +79,7 @@ def _stored_type(type_: Type, path: str) -> Type:
             return type_
 
 
-def _known(type_: Type, path: str) -> Type:
+def _check_not_unknown(type_: Type, path: str) -> Type:
     if isinstance(type_, UnknownType):
         raise UnsupportedFeatureError(
             f"column '{path}' is a list or map of type unknown, which Parquet cannot hold; "

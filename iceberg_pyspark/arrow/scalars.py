@@ -11,22 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import with_child_defaults
-from iceberg_pyspark.spec.types import (
-    DateType,
-    ListType,
-    MapType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-)
 
 
-def scalar_of(type_: Type, value: Any) -> pa.Scalar:
+def scalar_of(type_: types.Type, value: Any) -> pa.Scalar:
     """The Arrow scalar of a value; a struct's missing children take their own initial default."""
     return pa.scalar(
         _to_python(type_, with_child_defaults(type_, value, "initial")), type=arrow_type(type_)
@@ -43,15 +32,15 @@ def constant_array(scalar: pa.Scalar, length: int) -> pa.Array:
     return pa.repeat(scalar, length)
 
 
-def _to_python(type_: Type, value: Any) -> Any:
+def _to_python(type_: types.Type, value: Any) -> Any:
     if value is None:
         return None
     match type_:
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             return {f.name: _to_python(f.type, value[f.field_id]) for f in fields}
-        case ListType():
+        case types.ListType():
             return [_to_python(type_.element_type, v) for v in value]
-        case MapType():
+        case types.MapType():
             return [
                 (_to_python(type_.key_type, k), _to_python(type_.value_type, v)) for k, v in value
             ]
@@ -59,28 +48,28 @@ def _to_python(type_: Type, value: Any) -> Any:
             return value
 
 
-def value_of(type_: Type, scalar: pa.Scalar) -> Any:
+def value_of(type_: types.Type, scalar: pa.Scalar) -> Any:
     """The value of an Arrow scalar that has exactly `arrow_type(type_)`; None for null."""
     if not scalar.is_valid:
         return None
     match type_:
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             return {f.field_id: value_of(f.type, scalar[f.name]) for f in fields}
-        case ListType():
+        case types.ListType():
             return [value_of(type_.element_type, v) for v in scalar]
-        case MapType():
+        case types.MapType():
             entries = scalar.values
             return [
                 (value_of(type_.key_type, k), value_of(type_.value_type, v))
                 for k, v in zip(entries.field(0), entries.field(1), strict=True)
             ]
         case (
-            DateType()
-            | TimeType()
-            | TimestampType()
-            | TimestamptzType()
-            | TimestampNsType()
-            | TimestamptzNsType()
+            types.DateType()
+            | types.TimeType()
+            | types.TimestampType()
+            | types.TimestamptzType()
+            | types.TimestampNsType()
+            | types.TimestamptzNsType()
         ):
             return scalar.value
         case _:

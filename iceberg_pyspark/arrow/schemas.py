@@ -18,33 +18,8 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UnknownType,
-    UUIDType,
-    VariantType,
-)
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 """Arrow field metadata that holds a Parquet field id, as decimal text."""
@@ -59,23 +34,23 @@ VARIANT = pa.struct(
 )
 """A variant: its dictionary of names and its value, both as Parquet encodes them."""
 
-_ARROW_BY_CLASS: Mapping[type[PrimitiveType], pa.DataType] = {
-    BooleanType: pa.bool_(),
-    IntegerType: pa.int32(),
-    LongType: pa.int64(),
-    FloatType: pa.float32(),
-    DoubleType: pa.float64(),
-    DateType: pa.date32(),
-    TimeType: pa.time64("us"),
-    TimestampType: pa.timestamp("us"),
-    TimestamptzType: pa.timestamp("us", tz="UTC"),
-    TimestampNsType: pa.timestamp("ns"),
-    TimestamptzNsType: pa.timestamp("ns", tz="UTC"),
-    StringType: pa.string(),
-    UUIDType: pa.binary(16),
-    BinaryType: pa.binary(),
-    UnknownType: pa.null(),
-    VariantType: VARIANT,
+_ARROW_BY_CLASS: Mapping[type[types.PrimitiveType], pa.DataType] = {
+    types.BooleanType: pa.bool_(),
+    types.IntegerType: pa.int32(),
+    types.LongType: pa.int64(),
+    types.FloatType: pa.float32(),
+    types.DoubleType: pa.float64(),
+    types.DateType: pa.date32(),
+    types.TimeType: pa.time64("us"),
+    types.TimestampType: pa.timestamp("us"),
+    types.TimestamptzType: pa.timestamp("us", tz="UTC"),
+    types.TimestampNsType: pa.timestamp("ns"),
+    types.TimestamptzNsType: pa.timestamp("ns", tz="UTC"),
+    types.StringType: pa.string(),
+    types.UUIDType: pa.binary(16),
+    types.BinaryType: pa.binary(),
+    types.UnknownType: pa.null(),
+    types.VariantType: VARIANT,
 }
 
 
@@ -87,7 +62,9 @@ def to_arrow_schema(schema: Schema, *, field_ids: bool = False) -> pa.Schema:
     return pa.schema([to_arrow_field(f, field_ids=field_ids) for f in schema.fields])
 
 
-def to_arrow_field(field: NestedField, *, field_ids: bool = False, path: str = "") -> pa.Field:
+def to_arrow_field(
+    field: types.NestedField, *, field_ids: bool = False, path: str = ""
+) -> pa.Field:
     """One field with everything below it; `path` is what an error calls its parent."""
     metadata: dict[bytes, bytes] | None = None
     if field_ids:
@@ -99,32 +76,32 @@ def to_arrow_field(field: NestedField, *, field_ids: bool = False, path: str = "
         field.name,
         _arrow_type(field.type, name, field_ids),
         # `unknown` holds nothing but nulls, whatever the schema claims
-        nullable=field.optional or isinstance(field.type, UnknownType),
+        nullable=field.optional or isinstance(field.type, types.UnknownType),
         metadata=metadata,
     )
 
 
-def arrow_type(type_: Type) -> pa.DataType:
+def arrow_type(type_: types.Type) -> pa.DataType:
     """The Arrow type of an Iceberg type, without field ids."""
     return _arrow_type(type_, str(type_), field_ids=False)
 
 
-def _arrow_type(type_: Type, name: str, field_ids: bool) -> pa.DataType:
+def _arrow_type(type_: types.Type, name: str, field_ids: bool) -> pa.DataType:
     match type_:
-        case DecimalType(precision=precision, scale=scale):
+        case types.DecimalType(precision=precision, scale=scale):
             return pa.decimal128(precision, scale)
-        case FixedType(length=length):
+        case types.FixedType(length=length):
             return pa.binary(length)
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             return pa.struct([to_arrow_field(f, field_ids=field_ids, path=name) for f in fields])
-        case ListType():
+        case types.ListType():
             return pa.list_(to_arrow_field(type_.element, field_ids=field_ids, path=name))
-        case MapType():
+        case types.MapType():
             return pa.map_(
                 to_arrow_field(type_.key, field_ids=field_ids, path=name),
                 to_arrow_field(type_.value, field_ids=field_ids, path=name),
             )
-        case PrimitiveType():
+        case types.PrimitiveType():
             primitive = _ARROW_BY_CLASS.get(type(type_))
             if primitive is None:
                 raise UnsupportedFeatureError(
@@ -218,10 +195,10 @@ class _Ids:
     def __init__(self, *, with_ids: bool) -> None:
         self._fresh = None if with_ids else count(1)
 
-    def struct_fields(self, fields: list[pa.Field], path: str) -> tuple[NestedField, ...]:
+    def struct_fields(self, fields: list[pa.Field], path: str) -> tuple[types.NestedField, ...]:
         ids = [self._id(f) for f in fields]
         return tuple(
-            NestedField(
+            types.NestedField(
                 field_id=field_id,
                 name=f.name,
                 type=self._type(f.type, f"{path}{f.name}"),
@@ -238,13 +215,13 @@ class _Ids:
         assert field_id is not None
         return field_id
 
-    def _type(self, type_: pa.DataType, name: str) -> Type:
+    def _type(self, type_: pa.DataType, name: str) -> types.Type:
         if pa.types.is_struct(type_):
-            return StructType(self.struct_fields(child_fields(type_), f"{name}."))
+            return types.StructType(self.struct_fields(child_fields(type_), f"{name}."))
         if pa.types.is_map(type_):
             key, value = child_fields(type_)
             key_id, value_id = self._id(key), self._id(value)
-            return MapType(
+            return types.MapType(
                 key_id=key_id,
                 key_type=self._type(key.type, f"{name}.key"),
                 value_id=value_id,
@@ -253,7 +230,7 @@ class _Ids:
             )
         if is_list_like(type_):
             element = type_.value_field
-            return ListType(
+            return types.ListType(
                 element_id=self._id(element),
                 element_type=self._type(element.type, f"{name}.element"),
                 element_required=not element.nullable,
@@ -266,43 +243,43 @@ def _doc(field: pa.Field) -> str | None:
     return None if doc is None else doc.decode()
 
 
-def primitive_of_arrow(type_: pa.DataType, name: str) -> PrimitiveType:
+def primitive_of_arrow(type_: pa.DataType, name: str) -> types.PrimitiveType:
     """The Iceberg type that holds all values of a primitive Arrow type; errors say `name`."""
     t = pa.types
     if t.is_dictionary(type_):
         return primitive_of_arrow(type_.value_type, name)
     if isinstance(type_, pa.BaseExtensionType):
         if type_.extension_name == "arrow.uuid":
-            return UUIDType()
+            return types.UUIDType()
         return primitive_of_arrow(type_.storage_type, name)
     if t.is_decimal(type_) and type_.precision <= 38 and 0 <= type_.scale <= type_.precision:
-        return DecimalType(type_.precision, type_.scale)
+        return types.DecimalType(type_.precision, type_.scale)
     if t.is_fixed_size_binary(type_):
-        return FixedType(type_.byte_width)
+        return types.FixedType(type_.byte_width)
     if t.is_timestamp(type_):
         if type_.unit == "ns":
-            return TimestampNsType() if type_.tz is None else TimestamptzNsType()
-        return TimestampType() if type_.tz is None else TimestamptzType()
+            return types.TimestampNsType() if type_.tz is None else types.TimestamptzNsType()
+        return types.TimestampType() if type_.tz is None else types.TimestamptzType()
     for accepts, primitive in (
-        (t.is_boolean, BooleanType()),
-        (t.is_int64, LongType()),
-        (t.is_uint32, LongType()),
-        (t.is_float64, DoubleType()),
-        (t.is_floating, FloatType()),
-        (t.is_date, DateType()),
-        (t.is_time, TimeType()),
-        (t.is_string, StringType()),
-        (t.is_large_string, StringType()),
-        (t.is_string_view, StringType()),
-        (t.is_binary, BinaryType()),
-        (t.is_large_binary, BinaryType()),
-        (t.is_binary_view, BinaryType()),
-        (t.is_null, UnknownType()),
+        (t.is_boolean, types.BooleanType()),
+        (t.is_int64, types.LongType()),
+        (t.is_uint32, types.LongType()),
+        (t.is_float64, types.DoubleType()),
+        (t.is_floating, types.FloatType()),
+        (t.is_date, types.DateType()),
+        (t.is_time, types.TimeType()),
+        (t.is_string, types.StringType()),
+        (t.is_large_string, types.StringType()),
+        (t.is_string_view, types.StringType()),
+        (t.is_binary, types.BinaryType()),
+        (t.is_large_binary, types.BinaryType()),
+        (t.is_binary_view, types.BinaryType()),
+        (t.is_null, types.UnknownType()),
     ):
         if accepts(type_):
             return primitive
     if t.is_integer(type_) and type_.bit_width <= 32:
-        return IntegerType()
+        return types.IntegerType()
     raise InvalidRequestError(
         f"column '{name}' has Arrow type {type_}, which no Iceberg type holds; cast it first"
     )

@@ -14,44 +14,19 @@ from __future__ import annotations
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.expressions.literals import BoundLiteralValue, place_literal
-from iceberg_pyspark.expressions.predicates import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BoundColumn,
-    BoundLiteral,
-    BoundUnary,
-    Comparison,
-    LiteralPredicate,
-    Membership,
-    Or,
-    Predicate,
-    SetPredicate,
-    Test,
-    UnaryPredicate,
-)
 from iceberg_pyspark.expressions.rewriting import and_, none_of, not_null, one_of, or_, push_not
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.json_fields import short_text
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    DoubleType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    ListType,
-    MapType,
-    PrimitiveType,
-    StringType,
-    UnknownType,
-    VariantType,
-)
 
-_NOT_COMPARABLE = (VariantType, GeometryType, GeographyType)
+_NOT_COMPARABLE = (types.VariantType, types.GeometryType, types.GeographyType)
 
 
-def bind(predicate: Predicate, schema: Schema, *, case_sensitive: bool = True) -> Predicate:
+def bind(
+    predicate: predicates.Predicate, schema: Schema, *, case_sensitive: bool = True
+) -> predicates.Predicate:
     """The predicate bound to a schema; it selects the same rows. Bound parts stay as they are.
 
     >>> from iceberg_pyspark.spec.schema import Schema
@@ -64,39 +39,43 @@ def bind(predicate: Predicate, schema: Schema, *, case_sensitive: bool = True) -
     return _bind(push_not(predicate), schema, case_sensitive)
 
 
-def _bind(predicate: Predicate, schema: Schema, case_sensitive: bool) -> Predicate:
+def _bind(
+    predicate: predicates.Predicate, schema: Schema, case_sensitive: bool
+) -> predicates.Predicate:
     match predicate:
-        case And(left, right):
+        case predicates.And(left, right):
             return and_(_bind(left, schema, case_sensitive), _bind(right, schema, case_sensitive))
-        case Or(left, right):
+        case predicates.Or(left, right):
             return or_(_bind(left, schema, case_sensitive), _bind(right, schema, case_sensitive))
-        case UnaryPredicate(op, name):
+        case predicates.UnaryPredicate(op, name):
             return _bind_test(op, bind_column(name, schema, case_sensitive=case_sensitive))
-        case LiteralPredicate(op, name, literal):
+        case predicates.LiteralPredicate(op, name, literal):
             column = bind_column(name, schema, case_sensitive=case_sensitive)
             return _bind_literal(op, column, literal)
-        case SetPredicate(op, name, literals):
+        case predicates.SetPredicate(op, name, literals):
             column = bind_column(name, schema, case_sensitive=case_sensitive)
             return _bind_set(op, column, literals)
         case _:
             return predicate
 
 
-def bind_column(name: str, schema: Schema, *, case_sensitive: bool = True) -> BoundColumn:
+def bind_column(
+    name: str, schema: Schema, *, case_sensitive: bool = True
+) -> predicates.BoundColumn:
     """The column of that full dotted name; one inside a list or map is refused."""
     field = schema.find(name, case_sensitive=case_sensitive)
     required = field.required
     field_id = field.field_id
     while (parent_id := schema.parent_by_id.get(field_id)) is not None:
         parent = schema.field_by_id[parent_id]
-        if isinstance(parent.type, ListType | MapType):
+        if isinstance(parent.type, types.ListType | types.MapType):
             raise InvalidRequestError(
                 f"column '{name}' lies inside '{schema.name_by_id[parent_id]}', a {parent.type}; "
                 "a filter can only look at columns outside lists and maps"
             )
         required = required and parent.required
         field_id = parent_id
-    return BoundColumn(
+    return predicates.BoundColumn(
         field_id=field.field_id,
         name=schema.name_by_id[field.field_id],
         type=field.type,
@@ -104,110 +83,120 @@ def bind_column(name: str, schema: Schema, *, case_sensitive: bool = True) -> Bo
     )
 
 
-def _bind_test(op: Test, column: BoundColumn) -> Predicate:
-    always_null = isinstance(column.type, UnknownType)
-    floating = isinstance(column.type, FloatType | DoubleType)
+def _bind_test(op: predicates.Test, column: predicates.BoundColumn) -> predicates.Predicate:
+    always_null = isinstance(column.type, types.UnknownType)
+    floating = isinstance(column.type, types.FloatType | types.DoubleType)
     match op:
         case "is_null" if always_null:
-            return AlwaysTrue()
+            return predicates.AlwaysTrue()
         case "not_null" if always_null:
-            return AlwaysFalse()
+            return predicates.AlwaysFalse()
         case "is_null" if column.required:
-            return AlwaysFalse()
+            return predicates.AlwaysFalse()
         case "not_null" if column.required:
-            return AlwaysTrue()
-        case "is_nan" | "not_nan" if not isinstance(column.type, PrimitiveType):
+            return predicates.AlwaysTrue()
+        case "is_nan" | "not_nan" if not isinstance(column.type, types.PrimitiveType):
             raise InvalidRequestError(f"{op}: column '{column.name}' is a {column.type}")
         case "is_nan" if not floating:
-            return AlwaysFalse()
+            return predicates.AlwaysFalse()
         case "not_nan" if not floating:
-            return AlwaysTrue()
+            return predicates.AlwaysTrue()
         case _:
-            return BoundUnary(op, column)
+            return predicates.BoundUnary(op, column)
 
 
-def _bind_literal(op: Comparison, column: BoundColumn, literal: Any) -> Predicate:
+def _bind_literal(
+    op: predicates.Comparison, column: predicates.BoundColumn, literal: Any
+) -> predicates.Predicate:
     _check_comparable(column)
-    if literal is None or isinstance(column.type, UnknownType):
-        return AlwaysFalse()
+    if literal is None or isinstance(column.type, types.UnknownType):
+        return predicates.AlwaysFalse()
     if op == "starts_with" or op == "not_starts_with":
         return _bind_prefix(op, column, literal)
-    placed = _place(column, literal)
+    bound_value = _place(column, literal)
     if op == "eq":
-        return _equal_to(column, placed)
+        return _equal_to(column, bound_value)
     if op == "not_eq":
-        return _different_from(column, placed)
-    return _ordered(op, column, placed)
+        return _different_from(column, bound_value)
+    return _comparison(op, column, bound_value)
 
 
-def _ordered(op: Comparison, column: BoundColumn, placed: BoundLiteralValue) -> Predicate:
+def _comparison(
+    op: predicates.Comparison, column: predicates.BoundColumn, bound_value: BoundLiteralValue
+) -> predicates.Predicate:
     less = op in ("lt", "lt_eq")
-    match placed.where:
+    match bound_value.where:
         case "at":
-            return BoundLiteral(op, column, placed.value)
+            return predicates.BoundLiteral(op, column, bound_value.value)
         case "after":
-            return BoundLiteral("lt_eq" if less else "gt", column, placed.value)
+            return predicates.BoundLiteral("lt_eq" if less else "gt", column, bound_value.value)
         case "nan":
             # the greatest value: everything but itself is less
             if op == "lt":
-                return _different_from(column, placed)
+                return _different_from(column, bound_value)
             if op == "gt_eq":
-                return _equal_to(column, placed)
-            return not_null(column) if less else AlwaysFalse()
+                return _equal_to(column, bound_value)
+            return not_null(column) if less else predicates.AlwaysFalse()
         case "above":
-            return not_null(column) if less else AlwaysFalse()
+            return not_null(column) if less else predicates.AlwaysFalse()
         case "below":
-            return AlwaysFalse() if less else not_null(column)
+            return predicates.AlwaysFalse() if less else not_null(column)
 
 
-def _equal_to(column: BoundColumn, *places: BoundLiteralValue) -> Predicate:
+def _equal_to(column: predicates.BoundColumn, *places: BoundLiteralValue) -> predicates.Predicate:
     nan = any(p.where == "nan" for p in places)
     return or_(
         one_of(column, [p.value for p in places if p.where == "at"]),
-        BoundUnary("is_nan", column) if nan else AlwaysFalse(),
+        predicates.BoundUnary("is_nan", column) if nan else predicates.AlwaysFalse(),
     )
 
 
-def _different_from(column: BoundColumn, *places: BoundLiteralValue) -> Predicate:
+def _different_from(
+    column: predicates.BoundColumn, *places: BoundLiteralValue
+) -> predicates.Predicate:
     nan = any(p.where == "nan" for p in places)
     # not_nan selects null, none_of does not: together they are exact
     return and_(
         none_of(column, [p.value for p in places if p.where == "at"]),
-        BoundUnary("not_nan", column) if nan else AlwaysTrue(),
+        predicates.BoundUnary("not_nan", column) if nan else predicates.AlwaysTrue(),
     )
 
 
-def _bind_prefix(op: Comparison, column: BoundColumn, literal: Any) -> Predicate:
-    if not isinstance(column.type, StringType | BinaryType):
+def _bind_prefix(
+    op: predicates.Comparison, column: predicates.BoundColumn, literal: Any
+) -> predicates.Predicate:
+    if not isinstance(column.type, types.StringType | types.BinaryType):
         raise InvalidRequestError(
             f"{op}: column '{column.name}' is {column.type}, only string and binary have prefixes"
         )
     prefix = _place(column, literal).value
     if not prefix:
-        return not_null(column) if op == "starts_with" else AlwaysFalse()
-    return BoundLiteral(op, column, prefix)
+        return not_null(column) if op == "starts_with" else predicates.AlwaysFalse()
+    return predicates.BoundLiteral(op, column, prefix)
 
 
-def _bind_set(op: Membership, column: BoundColumn, literals: tuple[Any, ...]) -> Predicate:
+def _bind_set(
+    op: predicates.Membership, column: predicates.BoundColumn, literals: tuple[Any, ...]
+) -> predicates.Predicate:
     _check_comparable(column)
-    if isinstance(column.type, UnknownType):
-        return AlwaysFalse()
+    if isinstance(column.type, types.UnknownType):
+        return predicates.AlwaysFalse()
     places = [_place(column, v) for v in literals if v is not None]
     has_null = len(places) < len(literals)
     if op == "in":
         return _equal_to(column, *places)
     # NOT IN with a null among the values is false or unknown for every row
-    return AlwaysFalse() if has_null else _different_from(column, *places)
+    return predicates.AlwaysFalse() if has_null else _different_from(column, *places)
 
 
-def _check_comparable(column: BoundColumn) -> None:
-    if not isinstance(column.type, PrimitiveType) or isinstance(column.type, _NOT_COMPARABLE):
+def _check_comparable(column: predicates.BoundColumn) -> None:
+    if not isinstance(column.type, types.PrimitiveType) or isinstance(column.type, _NOT_COMPARABLE):
         raise InvalidRequestError(
             f"column '{column.name}' is {column.type}; it can only be tested for null"
         )
 
 
-def _place(column: BoundColumn, literal: Any) -> BoundLiteralValue:
+def _place(column: predicates.BoundColumn, literal: Any) -> BoundLiteralValue:
     try:
         return place_literal(column.type, literal)
     except (TypeError, ValueError, OverflowError) as e:

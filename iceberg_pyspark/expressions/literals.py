@@ -24,25 +24,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, Literal
 
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UUIDType,
-)
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.values import decimal_of, value_from_json
 
 _NANOS_PER_DAY = 86_400_000_000_000
@@ -72,7 +54,7 @@ _BELOW = BoundLiteralValue("below")
 _ABOVE = BoundLiteralValue("above")
 
 
-def place_literal(type_: Type, literal: Any) -> BoundLiteralValue:
+def place_literal(type_: types.Type, literal: Any) -> BoundLiteralValue:
     """Find a non-null literal's place among the values of a primitive type.
 
     >>> place_literal(IntegerType(), 1.5)
@@ -81,11 +63,11 @@ def place_literal(type_: Type, literal: Any) -> BoundLiteralValue:
     BoundLiteralValue(where='after', value=1)
     """
     match type_:
-        case BooleanType() if isinstance(literal, bool):
+        case types.BooleanType() if isinstance(literal, bool):
             return BoundLiteralValue("at", literal)
-        case IntegerType() | LongType():
+        case types.IntegerType() | types.LongType():
             return _place_number(_number(literal), 1, integer_range(type_))
-        case DecimalType(precision=precision, scale=scale):
+        case types.DecimalType(precision=precision, scale=scale):
             number = _decimal(literal)
             limit = 10**precision - 1
             placed = _place_number(number, 10**scale, (-limit, limit))
@@ -94,28 +76,28 @@ def place_literal(type_: Type, literal: Any) -> BoundLiteralValue:
                 if placed.value is None
                 else BoundLiteralValue(placed.where, decimal_of(placed.value, scale))
             )
-        case DoubleType():
+        case types.DoubleType():
             return _place_double(_number(literal))
-        case FloatType():
+        case types.FloatType():
             return _place_float(_place_double(_number(literal)))
-        case DateType():
+        case types.DateType():
             return _place_nanos(_nanos(literal, text=_DATE_ONLY), _NANOS_PER_DAY, _INT_RANGE)
-        case TimestampType():
+        case types.TimestampType():
             return _place_nanos(_nanos(literal, text=_WITHOUT_ZONE), 1000, _LONG_RANGE)
-        case TimestamptzType():
+        case types.TimestamptzType():
             return _place_nanos(_nanos(literal, text=_ANY_ZONE), 1000, _LONG_RANGE)
-        case TimestampNsType():
+        case types.TimestampNsType():
             return _place_nanos(_nanos(literal, text=_WITHOUT_ZONE), 1, _LONG_RANGE)
-        case TimestamptzNsType():
+        case types.TimestamptzNsType():
             return _place_nanos(_nanos(literal, text=_ANY_ZONE), 1, _LONG_RANGE)
-        case TimeType() if isinstance(literal, str | clock_time):
+        case types.TimeType() if isinstance(literal, str | clock_time):
             return BoundLiteralValue("at", _micros_of_day(literal))
-        case StringType() if isinstance(literal, str):
+        case types.StringType() if isinstance(literal, str):
             return BoundLiteralValue("at", literal)
-        case UUIDType() if isinstance(literal, uuid.UUID | str):
+        case types.UUIDType() if isinstance(literal, uuid.UUID | str):
             parsed = uuid.UUID(literal) if isinstance(literal, str) else literal
             return BoundLiteralValue("at", parsed.bytes)
-        case BinaryType() | FixedType() | UUIDType() if isinstance(
+        case types.BinaryType() | types.FixedType() | types.UUIDType() if isinstance(
             literal, bytes | bytearray | memoryview
         ):
             return BoundLiteralValue("at", _sized(type_, bytes(literal)))
@@ -123,9 +105,9 @@ def place_literal(type_: Type, literal: Any) -> BoundLiteralValue:
             raise TypeError(f"{type(literal).__name__} cannot be compared with {type_}")
 
 
-def integer_range(type_: Type) -> tuple[int, int]:
+def integer_range(type_: types.Type) -> tuple[int, int]:
     """The smallest and the largest value of int (and date) or long (and time, timestamps)."""
-    return _INT_RANGE if isinstance(type_, IntegerType | DateType) else _LONG_RANGE
+    return _INT_RANGE if isinstance(type_, types.IntegerType | types.DateType) else _LONG_RANGE
 
 
 def _number(literal: Any) -> int | float | Decimal:
@@ -268,7 +250,7 @@ def _micros_of_day(literal: str | clock_time) -> int:
     if isinstance(literal, str):
         if len(literal.partition(".")[2]) > 6:
             raise ValueError(f"{literal!r} is finer than microseconds")
-        micros: int = value_from_json(TimeType(), literal.strip())
+        micros: int = value_from_json(types.TimeType(), literal.strip())
         return micros
     if literal.tzinfo is not None:
         raise ValueError(f"{literal} has a zone, a time column has none")
@@ -276,8 +258,8 @@ def _micros_of_day(literal: str | clock_time) -> int:
     return seconds * 1_000_000 + literal.microsecond
 
 
-def _sized(type_: Type, value: bytes) -> bytes:
-    length = type_.length if isinstance(type_, FixedType) else 16
-    if not isinstance(type_, BinaryType) and len(value) != length:
+def _sized(type_: types.Type, value: bytes) -> bytes:
+    length = type_.length if isinstance(type_, types.FixedType) else 16
+    if not isinstance(type_, types.BinaryType) and len(value) != length:
         raise ValueError(f"{value.hex()} has {len(value)} bytes, {type_} has {length}")
     return value

@@ -11,11 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from iceberg_pyspark.expressions.predicates import BoundColumn, Predicate
-from iceberg_pyspark.expressions.value_ranges import (
-    ValueRange,
-    compile_range_filter,
-    decode_bound,
-)
+from iceberg_pyspark.expressions.value_ranges import ValueRange, compile_range_filter, decode_bound
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.types import DoubleType, FloatType
 

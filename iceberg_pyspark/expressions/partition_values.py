@@ -10,67 +10,56 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iceberg_pyspark.expressions.predicates import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BoundLeaf,
-    BoundLiteral,
-    BoundSet,
-    BoundUnary,
-    Not,
-    Or,
-    Predicate,
-)
+from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.expressions.rewriting import not_bound
 
 
-def evaluate(predicate: Predicate, values: Mapping[int, Any]) -> bool | None:
+def evaluate(predicate: predicates.Predicate, values: Mapping[int, Any]) -> bool | None:
     """True, false, or None for unknown; `values` has each column's value or None by field id."""
     match predicate:
-        case AlwaysTrue():
+        case predicates.AlwaysTrue():
             return True
-        case AlwaysFalse():
+        case predicates.AlwaysFalse():
             return False
-        case And(left, right):
+        case predicates.And(left, right):
             first = evaluate(left, values)
             if first is False:
                 return False
             second = evaluate(right, values)
             return second if first or second is False else None
-        case Or(left, right):
+        case predicates.Or(left, right):
             first = evaluate(left, values)
             if first is True:
                 return True
             second = evaluate(right, values)
             return second if first is False or second is True else None
-        case Not(child):
+        case predicates.Not(child):
             inner = evaluate(child, values)
             return None if inner is None else not inner
-        case BoundUnary() | BoundLiteral() | BoundSet():
+        case predicates.BoundUnary() | predicates.BoundLiteral() | predicates.BoundSet():
             return evaluate_leaf(predicate, values[predicate.column.field_id])
         case _:
             raise not_bound(predicate)
 
 
-def evaluate_leaf(leaf: BoundLeaf, value: Any) -> bool | None:
+def evaluate_leaf(leaf: predicates.BoundLeaf, value: Any) -> bool | None:
     """The leaf on one value of its column."""
     is_nan = isinstance(value, float) and value != value
     match leaf:
-        case BoundUnary(op="is_null"):
+        case predicates.BoundUnary(op="is_null"):
             return value is None
-        case BoundUnary(op="not_null"):
+        case predicates.BoundUnary(op="not_null"):
             return value is not None
-        case BoundUnary(op="is_nan"):
+        case predicates.BoundUnary(op="is_nan"):
             return is_nan
-        case BoundUnary():
+        case predicates.BoundUnary():
             return not is_nan
     if value is None:
         return None
     if is_nan:
         # greater than every literal, which is never NaN
         return leaf.op in ("gt", "gt_eq", "not_eq", "not_in")
-    if isinstance(leaf, BoundSet):
+    if isinstance(leaf, predicates.BoundSet):
         return (value in leaf.literals) == (leaf.op == "in")
     literal = leaf.literal
     result: bool

@@ -21,21 +21,8 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
+from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.expressions.literals import integer_range
-from iceberg_pyspark.expressions.predicates import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BoundColumn,
-    BoundLeaf,
-    BoundLiteral,
-    BoundSet,
-    BoundUnary,
-    Comparison,
-    Not,
-    Or,
-    Predicate,
-)
 from iceberg_pyspark.expressions.rewriting import (
     and_,
     none_of,
@@ -69,50 +56,50 @@ from iceberg_pyspark.spec.types import (
 )
 from iceberg_pyspark.spec.values import decimal_of, unscaled_value
 
-_ProjectLeaf: TypeAlias = Callable[[BoundLeaf], Predicate]
+_ProjectLeaf: TypeAlias = Callable[[predicates.BoundLeaf], predicates.Predicate]
 
 
 def project_inclusive(
-    predicate: Predicate, spec: PartitionSpec, partition_type: StructType
-) -> Predicate:
+    predicate: predicates.Predicate, spec: PartitionSpec, partition_type: StructType
+) -> predicates.Predicate:
     """The predicate over partition fields that no partition with a matching row fails."""
 
-    def project(leaf: BoundLeaf) -> Predicate:
+    def project(leaf: predicates.BoundLeaf) -> predicates.Predicate:
         return and_(*(_inclusive(f, leaf, c) for f, c in _fields_of(leaf, spec, partition_type)))
 
     return _project(predicate, project)
 
 
 def project_strict(
-    predicate: Predicate, spec: PartitionSpec, partition_type: StructType
-) -> Predicate:
+    predicate: predicates.Predicate, spec: PartitionSpec, partition_type: StructType
+) -> predicates.Predicate:
     """The predicate over partition fields that holds only where every row matches."""
 
-    def project(leaf: BoundLeaf) -> Predicate:
+    def project(leaf: predicates.BoundLeaf) -> predicates.Predicate:
         return or_(*(_strict(f, leaf, c) for f, c in _fields_of(leaf, spec, partition_type)))
 
     return _project(predicate, project)
 
 
-def _project(predicate: Predicate, project_leaf: _ProjectLeaf) -> Predicate:
+def _project(predicate: predicates.Predicate, project_leaf: _ProjectLeaf) -> predicates.Predicate:
     match predicate:
-        case And(left, right):
+        case predicates.And(left, right):
             return and_(_project(left, project_leaf), _project(right, project_leaf))
-        case Or(left, right):
+        case predicates.Or(left, right):
             return or_(_project(left, project_leaf), _project(right, project_leaf))
-        case Not():
+        case predicates.Not():
             return _project(push_not(predicate), project_leaf)
-        case AlwaysTrue() | AlwaysFalse():
+        case predicates.AlwaysTrue() | predicates.AlwaysFalse():
             return predicate
-        case BoundUnary() | BoundLiteral() | BoundSet():
+        case predicates.BoundUnary() | predicates.BoundLiteral() | predicates.BoundSet():
             return project_leaf(predicate)
         case _:
             raise not_bound(predicate)
 
 
 def _fields_of(
-    leaf: BoundLeaf, spec: PartitionSpec, partition_type: StructType
-) -> list[tuple[Transform, BoundColumn]]:
+    leaf: predicates.BoundLeaf, spec: PartitionSpec, partition_type: StructType
+) -> list[tuple[Transform, predicates.BoundColumn]]:
     """The transforms of the leaf's column that say something, and the fields they fill."""
     return [
         (f.transform, _partition_column(f, partition_type))
@@ -123,15 +110,17 @@ def _fields_of(
     ]
 
 
-def _partition_column(field: PartitionField, partition_type: StructType) -> BoundColumn:
+def _partition_column(field: PartitionField, partition_type: StructType) -> predicates.BoundColumn:
     types = {f.field_id: f.type for f in partition_type.fields}
-    return BoundColumn(
+    return predicates.BoundColumn(
         field_id=field.field_id, name=field.name, type=types[field.field_id], required=False
     )
 
 
-def _inclusive(transform: Transform, leaf: BoundLeaf, target: BoundColumn) -> Predicate:
-    if isinstance(leaf, BoundUnary):
+def _inclusive(
+    transform: Transform, leaf: predicates.BoundLeaf, target: predicates.BoundColumn
+) -> predicates.Predicate:
+    if isinstance(leaf, predicates.BoundUnary):
         return replace(leaf, column=target)
     exact = _exact(transform, leaf, target)
     if exact is not None:
@@ -141,19 +130,23 @@ def _inclusive(transform: Transform, leaf: BoundLeaf, target: BoundColumn) -> Pr
     return not_null(target) if projected is None else projected
 
 
-def _strict(transform: Transform, leaf: BoundLeaf, target: BoundColumn) -> Predicate:
-    if isinstance(leaf, BoundUnary):
+def _strict(
+    transform: Transform, leaf: predicates.BoundLeaf, target: predicates.BoundColumn
+) -> predicates.Predicate:
+    if isinstance(leaf, predicates.BoundUnary):
         return replace(leaf, column=target)
     exact = _exact(transform, leaf, target)
     if exact is not None:
         return exact
     projected = _strict_values(transform, leaf, target)
-    return AlwaysFalse() if projected is None else projected
+    return predicates.AlwaysFalse() if projected is None else projected
 
 
 def _exact(
-    transform: Transform, leaf: BoundLiteral | BoundSet, target: BoundColumn
-) -> Predicate | None:
+    transform: Transform,
+    leaf: predicates.BoundLiteral | predicates.BoundSet,
+    target: predicates.BoundColumn,
+) -> predicates.Predicate | None:
     """The projection that is inclusive and strict at once, where there is one."""
     if isinstance(transform, IdentityTransform):
         return replace(leaf, column=target)
@@ -161,14 +154,16 @@ def _exact(
         return replace(leaf, column=target)
     if (
         isinstance(transform, TruncateTransform)
-        and isinstance(leaf, BoundLiteral)
+        and isinstance(leaf, predicates.BoundLiteral)
         and isinstance(leaf.column.type, StringType | BinaryType)
     ):
         return _exact_prefix(transform.width, leaf, target)
     return None
 
 
-def _exact_prefix(width: int, leaf: BoundLiteral, target: BoundColumn) -> Predicate | None:
+def _exact_prefix(
+    width: int, leaf: predicates.BoundLiteral, target: predicates.BoundColumn
+) -> predicates.Predicate | None:
     """What the first `width` characters decide alone.
 
     A value and its prefix lie on the same side of any text that is shorter, and `<` and `>=` cannot
@@ -185,24 +180,26 @@ def _exact_prefix(width: int, leaf: BoundLiteral, target: BoundColumn) -> Predic
 
 
 def _inclusive_values(
-    transform: Transform, leaf: BoundLiteral | BoundSet, target: BoundColumn
-) -> Predicate | None:
+    transform: Transform,
+    leaf: predicates.BoundLiteral | predicates.BoundSet,
+    target: predicates.BoundColumn,
+) -> predicates.Predicate | None:
     source = leaf.column.type
     partition_values = partial(_partition_values, transform, source)
 
     match leaf:
-        case BoundSet(op="in", literals=literals):
+        case predicates.BoundSet(op="in", literals=literals):
             return _checked(one_of, target, set().union(*map(partition_values, literals)))
-        case BoundLiteral(op="eq", literal=literal):
+        case predicates.BoundLiteral(op="eq", literal=literal):
             return _checked(one_of, target, partition_values(literal))
-        case BoundLiteral() if isinstance(transform, BucketTransform):
+        case predicates.BoundLiteral() if isinstance(transform, BucketTransform):
             return None
-        case BoundLiteral(op="starts_with", literal=prefix):
+        case predicates.BoundLiteral(op="starts_with", literal=prefix):
             return _checked(one_of, target, partition_values(prefix))
-        case BoundLiteral(op="lt" | "lt_eq" as op, literal=literal):
+        case predicates.BoundLiteral(op="lt" | "lt_eq" as op, literal=literal):
             last = literal if op == "lt_eq" else _neighbour(source, literal, -1)
             return _checked_bound("lt_eq", target, max(partition_values(last)))
-        case BoundLiteral(op="gt" | "gt_eq" as op, literal=literal):
+        case predicates.BoundLiteral(op="gt" | "gt_eq" as op, literal=literal):
             first = literal if op == "gt_eq" else _neighbour(source, literal, 1)
             return _checked_bound("gt_eq", target, min(partition_values(first)))
         case _:
@@ -210,35 +207,37 @@ def _inclusive_values(
 
 
 def _strict_values(
-    transform: Transform, leaf: BoundLiteral | BoundSet, target: BoundColumn
-) -> Predicate | None:
+    transform: Transform,
+    leaf: predicates.BoundLiteral | predicates.BoundSet,
+    target: predicates.BoundColumn,
+) -> predicates.Predicate | None:
     source = leaf.column.type
     apply = partial(apply_transform, transform, source)
     partition_values = partial(_partition_values, transform, source)
 
     match leaf:
-        case BoundSet(op="not_in", literals=literals):
+        case predicates.BoundSet(op="not_in", literals=literals):
             return _checked(none_of, target, set().union(*map(partition_values, literals)))
-        case BoundLiteral(op="not_eq", literal=literal):
+        case predicates.BoundLiteral(op="not_eq", literal=literal):
             return _checked(none_of, target, partition_values(literal))
-        case BoundLiteral(op="not_starts_with", literal=prefix) if not isinstance(
+        case predicates.BoundLiteral(op="not_starts_with", literal=prefix) if not isinstance(
             transform, BucketTransform
         ):
             return _checked(none_of, target, partition_values(prefix))
         case _ if isinstance(transform, BucketTransform):
             return None
-        case BoundLiteral(op="lt", literal=literal):
+        case predicates.BoundLiteral(op="lt", literal=literal):
             return _checked_bound("lt", target, apply(literal))
-        case BoundLiteral(op="lt_eq", literal=literal):
+        case predicates.BoundLiteral(op="lt_eq", literal=literal):
             return _checked_bound("lt", target, apply(_neighbour(source, literal, 1)))
-        case BoundLiteral(op="gt", literal=literal):
+        case predicates.BoundLiteral(op="gt", literal=literal):
             return _checked_bound("gt", target, max(partition_values(literal)))
-        case BoundLiteral(op="gt_eq", literal=literal):
+        case predicates.BoundLiteral(op="gt_eq", literal=literal):
             before = _neighbour(source, literal, -1)
             return _checked_bound("gt", target, max(partition_values(before)))
-        case BoundLiteral(op="eq", literal=literal):
+        case predicates.BoundLiteral(op="eq", literal=literal):
             return _checked(one_of, target, _alone({literal}, source, apply))
-        case BoundSet(op="in", literals=literals):
+        case predicates.BoundSet(op="in", literals=literals):
             return _checked(one_of, target, _alone(literals, source, apply))
         case _:
             return None
@@ -270,15 +269,17 @@ def _neighbour(source: Type, value: Any, step: int) -> Any:
 
 
 def _checked(
-    build: Callable[[BoundColumn, Collection[Any]], Predicate],
-    target: BoundColumn,
+    build: Callable[[predicates.BoundColumn, Collection[Any]], predicates.Predicate],
+    target: predicates.BoundColumn,
     values: Collection[Any],
-) -> Predicate | None:
+) -> predicates.Predicate | None:
     return build(target, values) if all(_fits(target.type, v) for v in values) else None
 
 
-def _checked_bound(op: Comparison, target: BoundColumn, value: Any) -> Predicate | None:
-    return BoundLiteral(op, target, value) if _fits(target.type, value) else None
+def _checked_bound(
+    op: predicates.Comparison, target: predicates.BoundColumn, value: Any
+) -> predicates.Predicate | None:
+    return predicates.BoundLiteral(op, target, value) if _fits(target.type, value) else None
 
 
 def _fits(type_: Type, value: Any) -> bool:

@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iceberg_pyspark.expressions.predicates import BoundColumn, Predicate
-from iceberg_pyspark.expressions.value_ranges import (
-    ValueRange,
-    compile_range_filter,
-    decode_bound,
-)
+from iceberg_pyspark.expressions.value_ranges import ValueRange, compile_range_filter, decode_bound
 from iceberg_pyspark.spec.manifests import PartitionFieldSummary
 from iceberg_pyspark.spec.types import DoubleType, FloatType, StructType
 

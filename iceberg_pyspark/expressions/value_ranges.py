@@ -17,20 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.expressions.partition_values import evaluate_leaf
-from iceberg_pyspark.expressions.predicates import (
-    AlwaysFalse,
-    AlwaysTrue,
-    And,
-    BoundColumn,
-    BoundLeaf,
-    BoundLiteral,
-    BoundSet,
-    BoundUnary,
-    Not,
-    Or,
-    Predicate,
-)
 from iceberg_pyspark.expressions.rewriting import not_bound, push_not
 from iceberg_pyspark.spec.types import DoubleType, FloatType, Type, UUIDType
 from iceberg_pyspark.spec.values import value_from_bytes
@@ -51,28 +39,28 @@ class ValueRange:
     may_be_value: bool = True
 
 
-RangeOf: TypeAlias = Callable[[BoundColumn], ValueRange]
+RangeOf: TypeAlias = Callable[[predicates.BoundColumn], ValueRange]
 RangeFilter: TypeAlias = Callable[[RangeOf], bool]
 
 
-def compile_range_filter(predicate: Predicate, *, strict: bool = False) -> RangeFilter:
+def compile_range_filter(predicate: predicates.Predicate, *, strict: bool = False) -> RangeFilter:
     """A function from ranges to "may some row match", or strictly "does every row match"."""
     match predicate:
-        case AlwaysTrue():
+        case predicates.AlwaysTrue():
             return lambda range_of: True
-        case AlwaysFalse():
+        case predicates.AlwaysFalse():
             return lambda range_of: False
-        case And(left, right):
+        case predicates.And(left, right):
             first = compile_range_filter(left, strict=strict)
             second = compile_range_filter(right, strict=strict)
             return lambda range_of: first(range_of) and second(range_of)
-        case Or(left, right):
+        case predicates.Or(left, right):
             first = compile_range_filter(left, strict=strict)
             second = compile_range_filter(right, strict=strict)
             return lambda range_of: first(range_of) or second(range_of)
-        case Not():
+        case predicates.Not():
             return compile_range_filter(push_not(predicate), strict=strict)
-        case BoundUnary() | BoundLiteral() | BoundSet():
+        case predicates.BoundUnary() | predicates.BoundLiteral() | predicates.BoundSet():
             return _strict_leaf(predicate) if strict else _inclusive_leaf(predicate)
         case _:
             raise not_bound(predicate)
@@ -93,7 +81,7 @@ def decode_bound(type_: Type, data: bytes | None) -> Any:
     return value if value == value else None
 
 
-def _inclusive_leaf(leaf: BoundLeaf) -> RangeFilter:
+def _inclusive_leaf(leaf: predicates.BoundLeaf) -> RangeFilter:
     column = leaf.column
     null_matches, nan_matches = _special_matches(leaf)
 
@@ -111,7 +99,7 @@ def _inclusive_leaf(leaf: BoundLeaf) -> RangeFilter:
     return some_row_may_match
 
 
-def _strict_leaf(leaf: BoundLeaf) -> RangeFilter:
+def _strict_leaf(leaf: predicates.BoundLeaf) -> RangeFilter:
     column = leaf.column
     null_matches, nan_matches = _special_matches(leaf)
     has_nan = isinstance(column.type, FloatType | DoubleType)
@@ -130,7 +118,9 @@ def _strict_leaf(leaf: BoundLeaf) -> RangeFilter:
     return every_row_matches
 
 
-def _readings(leaf: BoundLeaf, range_: ValueRange) -> Iterator[tuple[BoundLeaf, Any, Any]]:
+def _readings(
+    leaf: predicates.BoundLeaf, range_: ValueRange
+) -> Iterator[tuple[predicates.BoundLeaf, Any, Any]]:
     """The leaf and the bounds in every order that the bounds may have been found in."""
     yield leaf, range_.lower, range_.upper
     if isinstance(leaf.column.type, UUIDType):
@@ -140,12 +130,12 @@ def _readings(leaf: BoundLeaf, range_: ValueRange) -> Iterator[tuple[BoundLeaf, 
         yield in_java_uuid_order(leaf), lower, upper
 
 
-def in_java_uuid_order(leaf: BoundLeaf) -> BoundLeaf:
+def in_java_uuid_order(leaf: predicates.BoundLeaf) -> predicates.BoundLeaf:
     """The leaf with its literals as keys of Java's order of uuids."""
     match leaf:
-        case BoundLiteral():
+        case predicates.BoundLiteral():
             return replace(leaf, literal=java_uuid_key(leaf.literal))
-        case BoundSet():
+        case predicates.BoundSet():
             return replace(leaf, literals=frozenset(map(java_uuid_key, leaf.literals)))
         case _:
             return leaf
@@ -156,7 +146,7 @@ def java_uuid_key(uuid: bytes) -> bytes:
     return bytes((uuid[0] ^ 0x80, *uuid[1:8], uuid[8] ^ 0x80, *uuid[9:]))
 
 
-def _special_matches(leaf: BoundLeaf) -> tuple[bool, bool]:
+def _special_matches(leaf: predicates.BoundLeaf) -> tuple[bool, bool]:
     """Whether the leaf selects null, and NaN where the column can hold it."""
     has_nan = isinstance(leaf.column.type, FloatType | DoubleType)
     return (
@@ -165,57 +155,57 @@ def _special_matches(leaf: BoundLeaf) -> tuple[bool, bool]:
     )
 
 
-def _some_value_may_match(leaf: BoundLeaf, lower: Any, upper: Any) -> bool:
+def _some_value_may_match(leaf: predicates.BoundLeaf, lower: Any, upper: Any) -> bool:
     match leaf:
-        case BoundUnary(op=op):
+        case predicates.BoundUnary(op=op):
             return op in ("not_null", "not_nan")
-        case BoundSet(op="in", literals=literals):
+        case predicates.BoundSet(op="in", literals=literals):
             return any(_contains(lower, upper, v) for v in literals)
-        case BoundLiteral(op="lt", literal=literal):
+        case predicates.BoundLiteral(op="lt", literal=literal):
             return lower is None or lower < literal
-        case BoundLiteral(op="lt_eq", literal=literal):
+        case predicates.BoundLiteral(op="lt_eq", literal=literal):
             return lower is None or lower <= literal
-        case BoundLiteral(op="gt", literal=literal):
+        case predicates.BoundLiteral(op="gt", literal=literal):
             return upper is None or upper > literal
-        case BoundLiteral(op="gt_eq", literal=literal):
+        case predicates.BoundLiteral(op="gt_eq", literal=literal):
             return upper is None or upper >= literal
-        case BoundLiteral(op="eq", literal=literal):
+        case predicates.BoundLiteral(op="eq", literal=literal):
             return _contains(lower, upper, literal)
-        case BoundLiteral(op="starts_with", literal=prefix):
+        case predicates.BoundLiteral(op="starts_with", literal=prefix):
             # texts with the prefix are contiguous, and the prefix itself is the first of them
             return (lower is None or lower[: len(prefix)] <= prefix) and (
                 upper is None or upper >= prefix
             )
-        case BoundLiteral(op="not_starts_with", literal=prefix):
+        case predicates.BoundLiteral(op="not_starts_with", literal=prefix):
             return not _all_start_with(lower, upper, prefix)
         case _:
             # bounds need not be values, so they never rule out != and NOT IN
             return True
 
 
-def _every_value_matches(leaf: BoundLeaf, lower: Any, upper: Any) -> bool:
+def _every_value_matches(leaf: predicates.BoundLeaf, lower: Any, upper: Any) -> bool:
     match leaf:
-        case BoundUnary(op=op):
+        case predicates.BoundUnary(op=op):
             return op in ("not_null", "not_nan")
-        case BoundSet(op="in", literals=literals):
+        case predicates.BoundSet(op="in", literals=literals):
             return lower is not None and lower == upper and lower in literals
-        case BoundSet(op="not_in", literals=literals):
+        case predicates.BoundSet(op="not_in", literals=literals):
             return not any(_contains(lower, upper, v) for v in literals)
-        case BoundLiteral(op="lt", literal=literal):
+        case predicates.BoundLiteral(op="lt", literal=literal):
             return upper is not None and upper < literal
-        case BoundLiteral(op="lt_eq", literal=literal):
+        case predicates.BoundLiteral(op="lt_eq", literal=literal):
             return upper is not None and upper <= literal
-        case BoundLiteral(op="gt", literal=literal):
+        case predicates.BoundLiteral(op="gt", literal=literal):
             return lower is not None and lower > literal
-        case BoundLiteral(op="gt_eq", literal=literal):
+        case predicates.BoundLiteral(op="gt_eq", literal=literal):
             return lower is not None and lower >= literal
-        case BoundLiteral(op="eq", literal=literal):
+        case predicates.BoundLiteral(op="eq", literal=literal):
             return lower is not None and lower == upper == literal
-        case BoundLiteral(op="not_eq", literal=literal):
+        case predicates.BoundLiteral(op="not_eq", literal=literal):
             return not _contains(lower, upper, literal)
-        case BoundLiteral(op="starts_with", literal=prefix):
+        case predicates.BoundLiteral(op="starts_with", literal=prefix):
             return _all_start_with(lower, upper, prefix)
-        case BoundLiteral(op="not_starts_with", literal=prefix):
+        case predicates.BoundLiteral(op="not_starts_with", literal=prefix):
             return (upper is not None and upper < prefix) or (
                 lower is not None and lower[: len(prefix)] > prefix
             )

@@ -65,13 +65,13 @@ def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
             case ["AS", _] if tokens[-1].is_name:
                 alias = ".".join(parse_levels(tokens[-1].text))
                 tokens = tokens[:-2]
-        parsed = _term(term, tokens, schema)
+        partition_term = _term(term, tokens, schema)
         fields.append(
             PartitionField(
-                source_ids=(parsed.source_id,),
+                source_ids=(partition_term.source_id,),
                 field_id=FIRST_PARTITION_FIELD_ID + position,
-                name=alias or parsed.field_name,
-                transform=parsed.transform,
+                name=alias or partition_term.field_name,
+                transform=partition_term.transform,
             )
         )
     names = [f.name for f in fields]
@@ -105,11 +105,11 @@ def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
             case ["ASC" | "DESC" as order]:
                 direction = "asc" if order == "ASC" else "desc"
                 tokens = tokens[:-1]
-        parsed = _term(term, tokens, schema)
+        sort_term = _term(term, tokens, schema)
         fields.append(
             SortField(
-                source_ids=(parsed.source_id,),
-                transform=parsed.transform,
+                source_ids=(sort_term.source_id,),
+                transform=sort_term.transform,
                 direction=direction,
                 null_order=null_order or ("nulls-first" if direction == "asc" else "nulls-last"),
             )
@@ -146,13 +146,13 @@ def parse_term(text: str, schema: Schema) -> Term:
 
 def _term(text: str, tokens: Sequence[ClauseToken], schema: Schema) -> Term:
     """The column, or transform of one, that some tokens of a text name."""
-    shown = text[tokens[0].start : tokens[-1].end] if tokens else ""
+    term_text = text[tokens[0].start : tokens[-1].end] if tokens else ""
     match [token.text for token in tokens]:
         case [function, "(", *_, ")"] if tokens[0].is_word:
             arguments = _arguments(text, tokens[2:-1])
-            return _transform(function.lower(), arguments, _shortened(shown), schema)
+            return _transform(function.lower(), arguments, _shortened(term_text), schema)
         case _:
-            name, source_id = _column(shown, schema)
+            name, source_id = _column(term_text, schema)
             return Term(
                 source_id=source_id, column=name, transform=IdentityTransform(), field_name=name
             )
@@ -168,20 +168,20 @@ def _arguments(text: str, tokens: Sequence[ClauseToken]) -> list[str]:
     return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
 
 
-def _transform(function: str, arguments: Sequence[str], shown: str, schema: Schema) -> Term:
+def _transform(function: str, arguments: Sequence[str], term_text: str, schema: Schema) -> Term:
     # thousands of digits are no number for Python
     numbers = [
         int(a) if len(a) <= _INT32_DIGITS else MAX_INT32 + 1 for a in arguments if a.isdecimal()
     ]
     columns = [a for a in arguments if not a.isdecimal()]
     if len(columns) != 1:
-        raise InvalidRequestError(f"'{shown}': a transform takes one column")
+        raise InvalidRequestError(f"'{term_text}': a transform takes one column")
     name, source_id = _column(columns[0], schema)
     if function in ("bucket", "truncate"):
         if len(numbers) != 1 or not 1 <= numbers[0] <= MAX_INT32:
             raise InvalidRequestError(
-                f"'{shown}': {function} takes a positive number and a column, as {function}(16, "
-                f"id); the number is at most {MAX_INT32}"
+                f"'{term_text}': {function} takes a positive number and a column, as "
+                f"{function}(16, id); the number is at most {MAX_INT32}"
             )
         bucket = function == "bucket"
         return Term(
@@ -191,10 +191,10 @@ def _transform(function: str, arguments: Sequence[str], shown: str, schema: Sche
             field_name=f"{name}_{'bucket' if bucket else 'trunc'}",
         )
     if numbers:
-        raise InvalidRequestError(f"'{shown}': {function} takes a column only")
+        raise InvalidRequestError(f"'{term_text}': {function} takes a column only")
     if function not in _TRANSFORMS:
         raise InvalidRequestError(
-            f"'{shown}': transform {function} is not known; there are identity, years, months, "
+            f"'{term_text}': transform {function} is not known; there are identity, years, months, "
             "days, hours, bucket(n, column), truncate(n, column)"
         )
     transform, suffix = _TRANSFORMS[function]
@@ -203,6 +203,6 @@ def _transform(function: str, arguments: Sequence[str], shown: str, schema: Sche
 
 def _column(text: str, schema: Schema) -> tuple[str, int]:
     """Full name and id of the column a term names, in its exact case or any other."""
-    wanted = ".".join(parse_levels(text))
-    column = schema.find(wanted, case_sensitive=wanted in schema.id_by_name)
+    name = ".".join(parse_levels(text))
+    column = schema.find(name, case_sensitive=name in schema.id_by_name)
     return schema.name_by_id[column.field_id], column.field_id

@@ -94,15 +94,15 @@ def readable_name(levels: Sequence[str]) -> str:
 
 def check_level(level: str, text: str | None = None) -> None:
     """Refuse a level that no catalog may hold: empty, too long, or with control characters."""
-    shown = level if text is None else text
+    whole_name = level if text is None else text
     if not level:
-        raise InvalidRequestError(f"name {shown!r}: a level is empty")
+        raise InvalidRequestError(f"name {whole_name!r}: a level is empty")
     if len(level) > MAX_LEVEL_LENGTH:
         raise InvalidRequestError(
-            f"name {shown[:40]!r}...: a level has {len(level)} characters, {MAX_LEVEL_LENGTH} "
+            f"name {whole_name[:40]!r}...: a level has {len(level)} characters, {MAX_LEVEL_LENGTH} "
             "are allowed"
         )
     if any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in level):
-        raise InvalidRequestError(f"name {shown!r}: control characters are not allowed")
+        raise InvalidRequestError(f"name {whole_name!r}: control characters are not allowed")
     if level in (".", ".."):
-        raise InvalidRequestError(f"name {shown!r}: {level!r} is not allowed as a level")
+        raise InvalidRequestError(f"name {whole_name!r}: {level!r} is not allowed as a level")

@@ -79,6 +79,11 @@ def spark_tokens(text: str) -> list[Token]:
         raise SqlTextError(_first_line(e)) from e
 
 
+def semicolons(text: str) -> list[int]:
+    """Where the semicolons between the statements of a text are."""
+    return [t.start for t in spark_tokens(text) if t.token_type is TokenType.SEMICOLON]
+
+
 def term_spans(text: str) -> list[tuple[int, int]]:
     """Where the tokens of a name or a term begin and end."""
     _check_length(text)

@@ -12,49 +12,27 @@ from itertools import count, pairwise
 from sqlglot import exp
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    MAX_TYPE_DEPTH,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UUIDType,
-    VariantType,
-)
 from iceberg_pyspark.sql_text.parser import SqlTextError, parse_statements, spark_tokens
 
-_PRIMITIVES: Mapping[exp.DType, PrimitiveType] = {
-    exp.DType.BOOLEAN: BooleanType(),
-    exp.DType.TINYINT: IntegerType(),
-    exp.DType.SMALLINT: IntegerType(),
-    exp.DType.INT: IntegerType(),
-    exp.DType.BIGINT: LongType(),
-    exp.DType.FLOAT: FloatType(),
-    exp.DType.DOUBLE: DoubleType(),
-    exp.DType.DATE: DateType(),
-    exp.DType.TIME: TimeType(),
-    exp.DType.TIMESTAMPTZ: TimestamptzType(),
-    exp.DType.TIMESTAMPLTZ: TimestamptzType(),
-    exp.DType.TIMESTAMPNTZ: TimestampType(),
-    exp.DType.TEXT: StringType(),
-    exp.DType.BINARY: BinaryType(),
-    exp.DType.UUID: UUIDType(),
-    exp.DType.VARIANT: VariantType(),
+_PRIMITIVES: Mapping[exp.DType, types.PrimitiveType] = {
+    exp.DType.BOOLEAN: types.BooleanType(),
+    exp.DType.TINYINT: types.IntegerType(),
+    exp.DType.SMALLINT: types.IntegerType(),
+    exp.DType.INT: types.IntegerType(),
+    exp.DType.BIGINT: types.LongType(),
+    exp.DType.FLOAT: types.FloatType(),
+    exp.DType.DOUBLE: types.DoubleType(),
+    exp.DType.DATE: types.DateType(),
+    exp.DType.TIME: types.TimeType(),
+    exp.DType.TIMESTAMPTZ: types.TimestamptzType(),
+    exp.DType.TIMESTAMPLTZ: types.TimestamptzType(),
+    exp.DType.TIMESTAMPNTZ: types.TimestampType(),
+    exp.DType.TEXT: types.StringType(),
+    exp.DType.BINARY: types.BinaryType(),
+    exp.DType.UUID: types.UUIDType(),
+    exp.DType.VARIANT: types.VariantType(),
 }
 # Spark checks their length itself; Iceberg has one type for text
 _BOUNDED_STRINGS = (exp.DType.VARCHAR, exp.DType.CHAR)
@@ -75,17 +53,17 @@ def parse_schema(text: str) -> Schema:
 def _parse_columns(text: str) -> list[exp.Expression]:
     _refuse_fixed(text)
     try:
-        parsed, *others = parse_statements(f"CREATE TABLE t (\n{text}\n)")
+        statement, *others = parse_statements(f"CREATE TABLE t (\n{text}\n)")
     except SqlTextError as e:
         raise InvalidRequestError(
             f"schema '{_shortened(text)}': not a list of columns as Spark SQL writes them, "
             f"'id BIGINT NOT NULL, ts TIMESTAMP'; a name that is a keyword needs backticks ({e})"
         ) from e
-    if not isinstance(parsed, exp.Create) or others:
+    if not isinstance(statement, exp.Create) or others:
         raise _not_columns(text)
-    columns = parsed.this.expressions if isinstance(parsed.this, exp.Schema) else []
+    columns = statement.this.expressions if isinstance(statement.this, exp.Schema) else []
     # what stands after the columns, such as USING, cannot be part of a schema
-    clauses = [k for k, v in parsed.args.items() if v and k not in ("this", "kind")]
+    clauses = [k for k, v in statement.args.items() if v and k not in ("this", "kind")]
     if clauses or not columns:
         raise _not_columns(text)
     return list(columns)
@@ -114,10 +92,10 @@ def _refuse_fixed(text: str) -> None:
 
 def _fields(
     columns: Sequence[exp.Expression], ids: Iterator[int], depth: int = 1
-) -> tuple[NestedField, ...]:
+) -> tuple[types.NestedField, ...]:
     """Fields of one struct: all of its own ids before any nested one."""
-    numbered = [(next(ids), column) for column in columns]
-    fields = tuple(_field(field_id, column, ids, depth) for field_id, column in numbered)
+    columns_by_id = [(next(ids), column) for column in columns]
+    fields = tuple(_field(field_id, column, ids, depth) for field_id, column in columns_by_id)
     seen: set[str] = set()
     for f in fields:
         if f.name in seen:
@@ -126,7 +104,9 @@ def _fields(
     return fields
 
 
-def _field(field_id: int, column: exp.Expression, ids: Iterator[int], depth: int) -> NestedField:
+def _field(
+    field_id: int, column: exp.Expression, ids: Iterator[int], depth: int
+) -> types.NestedField:
     if not isinstance(column, exp.ColumnDef) or not isinstance(column.this, exp.Identifier):
         raise InvalidRequestError(
             f"column '{_sql(column)}': expected a name and a type; a name that is a keyword needs "
@@ -149,25 +129,25 @@ def _field(field_id: int, column: exp.Expression, ids: Iterator[int], depth: int
                 )
     name = column.this.this
     type_ = _type(kind, name, ids, depth + 1)
-    return NestedField(field_id=field_id, name=name, type=type_, required=required, doc=doc)
+    return types.NestedField(field_id=field_id, name=name, type=type_, required=required, doc=doc)
 
 
-def _type(kind: exp.Expression, name: str, ids: Iterator[int], depth: int) -> Type:
-    if depth > MAX_TYPE_DEPTH:
+def _type(kind: exp.Expression, name: str, ids: Iterator[int], depth: int) -> types.Type:
+    if depth > types.MAX_TYPE_DEPTH:
         raise InvalidRequestError(
-            f"column '{_shortened(name)}': types nest deeper than {MAX_TYPE_DEPTH} levels"
+            f"column '{_shortened(name)}': types nest deeper than {types.MAX_TYPE_DEPTH} levels"
         )
     dtype = kind.this if isinstance(kind, exp.DataType) else None
     parts = kind.expressions
     if dtype is exp.DType.STRUCT and parts:
-        return StructType(_fields(parts, ids, depth))
+        return types.StructType(_fields(parts, ids, depth))
     if dtype is exp.DType.ARRAY and len(parts) == 1:
         element_id = next(ids)
         element_type = _type(parts[0], name, ids, depth + 1)
-        return ListType(element_id=element_id, element_type=element_type)
+        return types.ListType(element_id=element_id, element_type=element_type)
     if dtype is exp.DType.MAP and len(parts) == 2:
         key_id, value_id = next(ids), next(ids)
-        return MapType(
+        return types.MapType(
             key_id=key_id,
             key_type=_type(parts[0], name, ids, depth + 1),
             value_id=value_id,
@@ -176,7 +156,7 @@ def _type(kind: exp.Expression, name: str, ids: Iterator[int], depth: int) -> Ty
     if dtype is exp.DType.DECIMAL:
         return _decimal(parts, name)
     if dtype in _BOUNDED_STRINGS and len(parts) == 1:
-        return StringType()
+        return types.StringType()
     primitive = _PRIMITIVES.get(dtype) if dtype is not None else None
     if primitive is not None and not parts:
         return primitive
@@ -189,7 +169,7 @@ def _type(kind: exp.Expression, name: str, ids: Iterator[int], depth: int) -> Ty
     )
 
 
-def _decimal(parts: Sequence[exp.Expression], name: str) -> DecimalType:
+def _decimal(parts: Sequence[exp.Expression], name: str) -> types.DecimalType:
     # thousands of digits are no number for Python
     numbers = [int(p.name) for p in parts if p.name.isdecimal() and len(p.name) < 10]
     precision = numbers[0] if numbers else _DEFAULT_PRECISION
@@ -199,7 +179,7 @@ def _decimal(parts: Sequence[exp.Expression], name: str) -> DecimalType:
             raise InvalidMetadataError(
                 "scale and precision must be numbers, scale at most precision"
             )
-        return DecimalType(precision, scale)
+        return types.DecimalType(precision, scale)
     except InvalidMetadataError as e:
         raise InvalidRequestError(f"column '{name}': {e}") from e
 

@@ -7,22 +7,22 @@ are named `_<field id>`, as `storage/avro.py` makes records. A file is never spl
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from types import MappingProxyType, TracebackType
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.formats.data_file_reader import (
+    ALL_ROW_GROUPS,
+    DataFileReader,
+    RowGroupChoice,
+)
 from iceberg_pyspark.arrow.formats.file_fields import NAME_KEY
 from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
 from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.storage.avro import damaged, stream_records
-from iceberg_pyspark.storage.file_io import FileIO
 
 _BATCH_RECORDS = 8_192
-_NO_PREDICATE = AlwaysTrue()
-_NO_LEAVES: Mapping[int, int] = MappingProxyType({})
 
 ToArrow: TypeAlias = Callable[[Any], Any]
 """From a decoded value to what `pyarrow.array` takes."""
@@ -49,46 +49,23 @@ _LOGICAL = {
 }
 
 
-class AvroFileReader:
-    """An open Avro file; a context manager that closes it."""
+class AvroFileReader(DataFileReader):
+    """An open Avro file."""
 
     reads_whole_columns = True
 
-    def __init__(self, file_io: FileIO, location: str) -> None:
-        self._location = location
-        self._stream: BinaryIO = file_io.open_input(location)
-        try:
-            avro = stream_records(self._stream, location)
-            columns = _ArrowTypes(location).fields(avro.schema)
-        except BaseException:
-            self._stream.close()
-            raise
+    def _open(self) -> None:
+        avro = stream_records(self._stream, self._location)
+        columns = _ArrowTypes(self._location).fields(avro.schema)
         self._records = avro.batches(_BATCH_RECORDS)
         self._converters = [convert for _, convert, _ in columns]
         self._leaf_counts = [leaves for _, _, leaves in columns]
         self.schema = pa.schema([field for field, _, _ in columns])
 
-    def __enter__(self) -> AvroFileReader:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stream.close()
-
     def batches(
-        self,
-        leaves: Collection[int],
-        *,
-        start: int = 0,
-        length: int | None = None,
-        predicate: Predicate = _NO_PREDICATE,
-        leaf_by_id: Mapping[int, int] = _NO_LEAVES,
+        self, leaves: Collection[int], choice: RowGroupChoice = ALL_ROW_GROUPS
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches of the columns that have those leaves, each with its first row's position."""
+        """See `DataFileReader`."""
         columns = self._columns_of(leaves)
         schema = pa.schema([self.schema.field(i) for i in columns])
         position = 0

@@ -14,26 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.avro_types import decimal_bytes
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-)
 
 ToValues: TypeAlias = Callable[[pa.Array], list[Any]]
 """From an array to one value per row, None for nulls."""
@@ -52,7 +35,7 @@ def compile_avro_records(
 
 
 def _struct(
-    struct: StructType, avro_schema: Mapping[str, Any]
+    struct: types.StructType, avro_schema: Mapping[str, Any]
 ) -> Callable[[list[pa.Array], int], list[dict[str, Any]]]:
     # by position: two names may become one in Avro, and one of them another
     names = [f["name"] for f in avro_schema["fields"]]
@@ -77,9 +60,9 @@ def _branch(avro_type: Any) -> Any:
     return avro_type
 
 
-def _values(type_: Type, avro_type: Any) -> ToValues:
+def _values(type_: types.Type, avro_type: Any) -> ToValues:
     match type_:
-        case StructType():
+        case types.StructType():
             to_records = _struct(type_, avro_type)
 
             def structs(array: pa.StructArray) -> list[Any]:
@@ -87,30 +70,36 @@ def _values(type_: Type, avro_type: Any) -> ToValues:
                 return _with_nulls(to_records(columns, len(array)), array)
 
             return structs
-        case ListType():
+        case types.ListType():
             element = _values(type_.element_type, _branch(avro_type["items"]))
             return lambda array: _sliced(array, element(_reached(array, array.values)))
-        case MapType():
-            entries = _struct(StructType((type_.key, type_.value)), avro_type["items"])
+        case types.MapType():
+            entries = _struct(types.StructType((type_.key, type_.value)), avro_type["items"])
 
             def maps(array: pa.MapArray) -> list[Any]:
                 keys, items = _reached(array, array.keys), _reached(array, array.items)
                 return _sliced(array, entries([keys, items], len(keys)))
 
             return maps
-        case DecimalType(precision=precision):
+        case types.DecimalType(precision=precision):
             size = decimal_bytes(precision)
             return lambda array: _with_nulls(_big_endian(array, size), array)
-        case BooleanType() | IntegerType() | LongType() | FloatType() | DoubleType():
+        case (
+            types.BooleanType()
+            | types.IntegerType()
+            | types.LongType()
+            | types.FloatType()
+            | types.DoubleType()
+        ):
             return _numbers
-        case DateType():
+        case types.DateType():
             return lambda array: _numbers(array.view(pa.int32()))
         case (
-            TimeType()
-            | TimestampType()
-            | TimestamptzType()
-            | TimestampNsType()
-            | TimestamptzNsType()
+            types.TimeType()
+            | types.TimestampType()
+            | types.TimestamptzType()
+            | types.TimestampNsType()
+            | types.TimestamptzNsType()
         ):
             return lambda array: _numbers(array.view(pa.int64()))
         case _:

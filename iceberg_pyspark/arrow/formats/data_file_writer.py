@@ -11,6 +11,7 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.metrics.column_metrics import FileMetrics
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.object_streams import ObjectOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class DataFileWriter(Protocol):
 
 def discard_file(stream: BinaryIO, io: FileIO, location: str) -> None:
     """Close and remove an unfinished file; errors of that do not hide the error that led here."""
+    if isinstance(stream, ObjectOutput):
+        # closing it would publish what there is
+        with contextlib.suppress(StorageError):
+            stream.discard()
+        return
     with contextlib.suppress(StorageError, OSError, ValueError):
         stream.close()
     with contextlib.suppress(StorageError):

@@ -17,12 +17,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import child_fields, field_id_of, is_list_like
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.name_mapping import (
-    MappedField,
-    NameMapping,
-    find_field,
-    name_mapping_of,
-)
+from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping, find_field, name_mapping_of
 from iceberg_pyspark.spec.schema import Schema
 
 NAME_KEY = b"name in the file"
@@ -123,8 +118,8 @@ def _children(type_: pa.DataType) -> list[pa.Field]:
 
 def _name_of(field: pa.Field) -> str:
     """What the file calls a field, which a reader may call otherwise."""
-    named: bytes | None = (field.metadata or {}).get(NAME_KEY)
-    return str(field.name) if named is None else named.decode()
+    name: bytes | None = (field.metadata or {}).get(NAME_KEY)
+    return str(field.name) if name is None else name.decode()
 
 
 class _Resolver:
@@ -143,23 +138,25 @@ class _Resolver:
         part_names: Sequence[str] = (),
     ) -> tuple[FileField, ...]:
         """Fields of one parent; `part_names`: what a mapping calls the parts of a list or map."""
-        resolved: list[FileField] = []
-        seen: dict[int, str] = {}
+        file_fields: list[FileField] = []
+        name_by_id: dict[int, str] = {}
         for i, f in enumerate(fields):
             mapping = find_field(mapped, part_names[i] if part_names else _name_of(f))
             if self._by_name:
                 field_id = mapping.field_id if mapping is not None else None
             else:
                 field_id = field_id_of(f)
-            if field_id is not None and field_id in seen:
+            if field_id is not None and field_id in name_by_id:
                 raise InvalidMetadataError(
-                    f"{self._location}: columns '{seen[field_id]}' and '{_name_of(f)}' both have "
-                    f"field id {field_id}"
+                    f"{self._location}: columns '{name_by_id[field_id]}' and '{_name_of(f)}' both "
+                    f"have field id {field_id}"
                 )
             if field_id is not None:
-                seen[field_id] = _name_of(f)
-            resolved.append(self._field(f, field_id, mapping.fields if mapping is not None else ()))
-        return tuple(resolved)
+                name_by_id[field_id] = _name_of(f)
+            file_fields.append(
+                self._field(f, field_id, mapping.fields if mapping is not None else ())
+            )
+        return tuple(file_fields)
 
     def _field(
         self, field: pa.Field, field_id: int | None, mapped: tuple[MappedField, ...]

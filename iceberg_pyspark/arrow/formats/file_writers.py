@@ -102,8 +102,8 @@ class _ParquetWriter:
         self._file.write_row_group(rows)
 
     def close(self) -> ClosedFile:
-        written = self._file.close()
-        return ClosedFile(written.file_size_in_bytes, self._metrics.finish(written.footer))
+        closed_file = self._file.close()
+        return ClosedFile(closed_file.file_size_in_bytes, self._metrics.finish(closed_file.footer))
 
     def abort(self) -> None:
         self._file.abort()

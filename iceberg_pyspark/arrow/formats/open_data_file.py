@@ -2,47 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager
-from typing import Protocol
-
-import pyarrow as pa
-
+from iceberg_pyspark.arrow.formats.data_file_reader import DataFileReader
 from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.storage.file_io import FileIO
-
-
-class DataFileReader(Protocol):
-    """An open file of rows, by leaf columns; `schema` has the field ids as Parquet metadata."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The file's own schema."""
-        ...
-
-    @property
-    def reads_whole_columns(self) -> bool:
-        """Whether leaves come with all others of their top-level column."""
-        ...
-
-    def batches(
-        self,
-        leaves: Collection[int],
-        *,
-        start: int = ...,
-        length: int | None = ...,
-        predicate: Predicate = ...,
-        leaf_by_id: Mapping[int, int] = ...,
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches of those leaves in the byte range, each with its first row's file position."""
-        ...
 
 
 def open_data_file(
     io: FileIO, location: str, file_format: str, *, verify_checksums: bool = False
-) -> AbstractContextManager[DataFileReader]:
+) -> DataFileReader:
     """Open a data or delete file; `UnsupportedFeatureError` names a format that is not read.
 
     With `verify_checksums`, pages of Parquet files are compared with their checksums, if any.

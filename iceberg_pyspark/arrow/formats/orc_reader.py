@@ -8,65 +8,45 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from types import MappingProxyType, TracebackType
-from typing import BinaryIO
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 from pyarrow import orc
 
+from iceberg_pyspark.arrow.formats.data_file_reader import (
+    ALL_ROW_GROUPS,
+    DataFileReader,
+    RowGroupChoice,
+)
 from iceberg_pyspark.arrow.formats.parquet_reader import BATCH_ROWS, arrow_input, empty_batch
 from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY, child_fields
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
-from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.storage.file_io import FileIO
 
 _ID_ATTRIBUTE = b"iceberg.id"
 _LONG_ATTRIBUTE = b"iceberg.long-type"
 _CHECKS_TIMESTAMPS = 26
 """The Arrow release from which on a timestamp out of range is an error, not another time."""
-_NO_PREDICATE = AlwaysTrue()
-_NO_LEAVES: Mapping[int, int] = MappingProxyType({})
 
 
-class OrcFileReader:
-    """An open ORC file; a context manager that closes it."""
+class OrcFileReader(DataFileReader):
+    """An open ORC file."""
 
     reads_whole_columns = True
 
-    def __init__(self, file_io: FileIO, location: str) -> None:
-        self._location = location
-        self._stream: BinaryIO = file_io.open_input(location)
-        try:
-            self._input = arrow_input(self._stream)
-            self._file = orc.ORCFile(self._input)
-            self.schema = pa.schema([_with_field_ids(f) for f in self._file.schema])
-        except BaseException:
-            self._stream.close()
-            raise
+    def _open(self) -> None:
+        self._input = arrow_input(self._stream)
+        self._file = orc.ORCFile(self._input)
+        self.schema = pa.schema([_with_field_ids(f) for f in self._file.schema])
 
-    def __enter__(self) -> OrcFileReader:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._input.close()
-        self._stream.close()
+        super().close()
 
     def batches(
-        self,
-        leaves: Collection[int],
-        *,
-        start: int = 0,
-        length: int | None = None,
-        predicate: Predicate = _NO_PREDICATE,
-        leaf_by_id: Mapping[int, int] = _NO_LEAVES,
+        self, leaves: Collection[int], choice: RowGroupChoice = ALL_ROW_GROUPS
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches of the columns that have those leaves, each with its first row's position."""
+        """See `DataFileReader`."""
         columns = self._columns_of(leaves)
         position = 0
         if not columns:
@@ -75,11 +55,11 @@ class OrcFileReader:
             return
         names = [self.schema.field(i).name for i in columns]
         # Arrow selects by dotted path: a name with a dot of its own may be a path to another column
-        selected = None if any("." in name for name in self.schema.names) else names
+        selection = None if any("." in name for name in self.schema.names) else names
         for stripe in range(self._file.nstripes):
-            whole = self._file.read_stripe(stripe, columns=selected)
+            whole = self._file.read_stripe(stripe, columns=selection)
             arrays = whole.columns
-            if not selected and len(arrays) == len(self.schema):
+            if not selection and len(arrays) == len(self.schema):
                 arrays = [arrays[i] for i in columns]
             if len(arrays) != len(columns):
                 raise StorageError(

@@ -20,6 +20,7 @@ from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_f
 from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.properties import (
     ORC_BLOOM_COLUMNS,
     ORC_BLOOM_FPP,
@@ -28,22 +29,6 @@ from iceberg_pyspark.spec.properties import (
     ORC_STRIPE_SIZE,
 )
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    FixedType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UUIDType,
-    walk_fields,
-)
 from iceberg_pyspark.storage.file_io import FileIO
 
 _CODECS = {
@@ -94,12 +79,12 @@ class OrcOptions:
 def _bloom_filter_columns(properties: Mapping[str, str], schema: Schema) -> frozenset[int]:
     """ORC's own numbers of the columns named; a property may outlive its column."""
     names = {n.strip() for n in properties.get(ORC_BLOOM_COLUMNS, "").split(",")}
-    asked = {schema.id_by_name[n] for n in names if n in schema.id_by_name}
-    numbered = enumerate(walk_fields(stored_schema(schema).as_struct), start=1)
+    field_ids = {schema.id_by_name[n] for n in names if n in schema.id_by_name}
+    columns = enumerate(types.walk_fields(stored_schema(schema).as_struct), start=1)
     return frozenset(
         number
-        for number, f in numbered
-        if f.field_id in asked and isinstance(f.type, PrimitiveType)
+        for number, f in columns
+        if f.field_id in field_ids and isinstance(f.type, types.PrimitiveType)
     )
 
 
@@ -119,7 +104,8 @@ class OrcFileWriter:
         self._schema = orc_schema(schema)
         self._fields = stored_schema(schema).fields
         self._has_structs = any(
-            isinstance(f.type, StructType) for f in walk_fields(stored_schema(schema).as_struct)
+            isinstance(f.type, types.StructType)
+            for f in types.walk_fields(stored_schema(schema).as_struct)
         )
         self._metrics = RowMetrics(schema, properties)
         self._flushed = 0
@@ -173,20 +159,25 @@ class OrcFileWriter:
         discard_file(self._stream, self._io, self._location)
 
 
-def _check_times(array: pa.Array, type_: Type, path: str, location: str) -> None:
+def _check_times(array: pa.Array, type_: types.Type, path: str, location: str) -> None:
     """Refuse times before 1970 with a fraction of a second: Arrow writes their nanoseconds below
     zero, which Java then reads as a time one second earlier.
     """
     match type_:
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             for i, f in enumerate(fields):
                 _check_times(array.field(i), f.type, f"{path}.{f.name}", location)
-        case ListType():
+        case types.ListType():
             _check_times(array.values, type_.element_type, f"{path}.element", location)
-        case MapType():
+        case types.MapType():
             _check_times(array.keys, type_.key_type, f"{path}.key", location)
             _check_times(array.items, type_.value_type, f"{path}.value", location)
-        case TimestampType() | TimestamptzType() | TimestampNsType() | TimestamptzNsType():
+        case (
+            types.TimestampType()
+            | types.TimestamptzType()
+            | types.TimestampNsType()
+            | types.TimestamptzNsType()
+        ):
             numbers = array.view(pa.int64()).drop_null().to_numpy()
             early = numbers[numbers < 0]
             if (early % (1_000_000 if array.type.unit == "us" else 1_000_000_000)).any():
@@ -202,7 +193,7 @@ def orc_schema(schema: Schema) -> pa.Schema:
     return pa.schema([_orc_field(f, f.name) for f in stored_schema(schema).fields])
 
 
-def _orc_field(field: NestedField, path: str) -> pa.Field:
+def _orc_field(field: types.NestedField, path: str) -> pa.Field:
     type_, attributes = _orc_type(field.type, path)
     attributes = {
         "iceberg.id": str(field.field_id),
@@ -212,29 +203,29 @@ def _orc_field(field: NestedField, path: str) -> pa.Field:
     return pa.field(field.name, type_, nullable=field.optional, metadata=attributes)
 
 
-def _orc_type(type_: Type, path: str) -> tuple[pa.DataType, dict[str, str]]:
+def _orc_type(type_: types.Type, path: str) -> tuple[pa.DataType, dict[str, str]]:
     match type_:
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             return pa.struct([_orc_field(f, f"{path}.{f.name}") for f in fields]), {}
-        case ListType():
+        case types.ListType():
             return pa.list_(_orc_field(type_.element, f"{path}.element")), {}
-        case MapType():
+        case types.MapType():
             key, value = type_.key, type_.value
             return (
                 pa.map_(_orc_field(key, f"{path}.key"), _orc_field(value, f"{path}.value")),
                 {},
             )
-        case TimeType():
+        case types.TimeType():
             return pa.int64(), {"iceberg.long-type": "TIME"}
-        case TimestampType() | TimestamptzType():
+        case types.TimestampType() | types.TimestamptzType():
             return arrow_type(type_), {"iceberg.timestamp-unit": "MICROS"}
-        case TimestampNsType() | TimestamptzNsType():
+        case types.TimestampNsType() | types.TimestamptzNsType():
             return arrow_type(type_), {"iceberg.timestamp-unit": "NANOS"}
-        case UUIDType():
+        case types.UUIDType():
             return pa.binary(), {"iceberg.binary-type": "UUID"}
-        case FixedType(length=length):
+        case types.FixedType(length=length):
             return pa.binary(), {"iceberg.binary-type": "FIXED", "iceberg.length": str(length)}
-        case PrimitiveType():
+        case types.PrimitiveType():
             return arrow_type(type_), {}
         case _:
             raise UnsupportedFeatureError(

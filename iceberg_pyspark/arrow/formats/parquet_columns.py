@@ -135,14 +135,17 @@ def _values_in(size: int, fpp: float) -> int:
 def _leaves(type_: Type, path: str) -> Iterator[tuple[str, NestedField]]:
     match type_:
         case StructType(fields=fields):
-            named = [(f"{path}{f.name}", f) for f in fields]
+            field_by_name = [(f"{path}{f.name}", f) for f in fields]
         case ListType():
-            named = [(f"{path}list.element", type_.element)]
+            field_by_name = [(f"{path}list.element", type_.element)]
         case MapType():
-            named = [(f"{path}key_value.key", type_.key), (f"{path}key_value.value", type_.value)]
+            field_by_name = [
+                (f"{path}key_value.key", type_.key),
+                (f"{path}key_value.value", type_.value),
+            ]
         case _:
             return
-    for name, f in named:
+    for name, f in field_by_name:
         if isinstance(f.type, PrimitiveType):
             yield name, f
         else:

@@ -2,33 +2,35 @@
 
 Only leaf columns asked for are decoded; a row group belongs to the byte range that holds its first
 byte; row groups that a predicate rules out are skipped without moving any row's position. Large
-row groups are read through small buffers instead of whole column chunks. Field ids are in the
-schema's metadata.
+row groups are read through small buffers instead of whole column chunks; an object store is told
+beforehand which ranges will be read. Field ids are in the schema's metadata.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterator, Mapping
-from types import MappingProxyType, TracebackType
+from collections.abc import Collection, Iterator
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from iceberg_pyspark.arrow.formats.data_file_reader import (
+    ALL_ROW_GROUPS,
+    DataFileReader,
+    RowGroupChoice,
+)
 from iceberg_pyspark.arrow.formats.row_group_pruning import compile_row_group_filter
 from iceberg_pyspark.arrow.metrics.column_metrics import first_byte
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.object_streams import ObjectInput
 
 BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 * 1024 * 1024
 _WHOLE_CHUNKS_BYTES = 32 * 1024 * 1024
 _STREAM_BUFFER_BYTES = 1024 * 1024
-_NO_PREDICATE = AlwaysTrue()
-_NO_LEAVES: Mapping[int, int] = MappingProxyType({})
 
 
 def arrow_input(stream: BinaryIO) -> pa.NativeFile:
@@ -38,51 +40,30 @@ def arrow_input(stream: BinaryIO) -> pa.NativeFile:
     return pa.PythonFile(stream, mode="r")
 
 
-class ParquetFileReader:
-    """An open Parquet file; a context manager that closes it."""
+class ParquetFileReader(DataFileReader):
+    """An open Parquet file."""
 
     reads_whole_columns = False
 
     def __init__(self, file_io: FileIO, location: str, *, verify_checksums: bool = False) -> None:
-        self._location = location
         self._verify_checksums = verify_checksums
-        self._stream = file_io.open_input(location)
-        try:
-            self._input = arrow_input(self._stream)
-            self.metadata = pq.read_metadata(self._input)
-            self.schema: pa.Schema = self.metadata.schema.to_arrow_schema()
-        except BaseException:
-            self._stream.close()
-            raise
+        super().__init__(file_io, location)
 
-    def __enter__(self) -> ParquetFileReader:
-        return self
+    def _open(self) -> None:
+        self._input = arrow_input(self._stream)
+        self.metadata = pq.read_metadata(self._input)
+        self.schema = self.metadata.schema.to_arrow_schema()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._input.close()
-        self._stream.close()
+        super().close()
 
     def batches(
-        self,
-        leaves: Collection[int],
-        *,
-        start: int = 0,
-        length: int | None = None,
-        predicate: Predicate = _NO_PREDICATE,
-        leaf_by_id: Mapping[int, int] = _NO_LEAVES,
+        self, leaves: Collection[int], choice: RowGroupChoice = ALL_ROW_GROUPS
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches of the leaf columns, each with the position of its first row in the file.
-
-        No leaves at all still gives batches with the right number of rows. Row groups without a row
-        for `predicate` are left out as far as statistics of the columns in `leaf_by_id` show them.
-        """
-        keep = compile_row_group_filter(predicate, leaf_by_id)
-        runs = list(self._runs(start, length, keep))
+        """See `DataFileReader`."""
+        runs = list(self._runs(choice))
         if not leaves:
             for row_groups, position in runs:
                 rows = sum(self.metadata.row_group(g).num_rows for g in row_groups)
@@ -104,6 +85,8 @@ class ParquetFileReader:
             coerce_int96_timestamp_unit="us",
             page_checksum_verification=self._verify_checksums,
         )
+        if isinstance(self._stream, ObjectInput):
+            self._stream.will_read([[_bytes_of(g.column(c)) for c in columns] for g in groups])
         batch_rows = _batch_rows(groups, columns)
         for row_groups, position in runs:
             # by column index: dotted names are ambiguous where a name has a dot of its own
@@ -126,22 +109,22 @@ class ParquetFileReader:
                 f"another program wrote wrong checksums, set {VERIFY_CHECKSUMS.name}=false"
             ) from e
 
-    def _runs(
-        self, start: int, length: int | None, keep: Callable[[pq.RowGroupMetaData], bool]
-    ) -> Iterator[tuple[list[int], int]]:
+    def _runs(self, choice: RowGroupChoice) -> Iterator[tuple[list[int], int]]:
         """Neighbouring row groups to read, each run with the position of its first row."""
+        start, length = choice.start, choice.length
+        may_have_rows = compile_row_group_filter(choice.predicate, choice.leaf_by_id)
         run: list[int] = []
         run_position = position = 0
         for i in range(self.metadata.num_row_groups):
             group = self.metadata.row_group(i)
-            wanted = (
+            is_read = (
                 group.num_rows > 0
                 and (length is None or start <= first_byte(group) < start + length)
-                and keep(group)
+                and may_have_rows(group)
             )
-            if wanted and not run:
+            if is_read and not run:
                 run_position = position
-            if wanted:
+            if is_read:
                 run.append(i)
             elif run:
                 yield run, run_position
@@ -149,6 +132,14 @@ class ParquetFileReader:
             position += group.num_rows
         if run:
             yield run, run_position
+
+
+def _bytes_of(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    """Where a column chunk starts and ends in its file."""
+    start = chunk.data_page_offset
+    if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+        start = min(start, chunk.dictionary_page_offset)
+    return start, start + chunk.total_compressed_size
 
 
 def _batch_rows(groups: list[pq.RowGroupMetaData], columns: list[int]) -> int:

@@ -12,50 +12,24 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from iceberg_pyspark.expressions.predicates import (
-    AlwaysFalse,
-    And,
-    BoundColumn,
-    BoundLiteral,
-    BoundSet,
-    BoundUnary,
-    Comparison,
-    Or,
-    Predicate,
-    Test,
-)
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-)
+from iceberg_pyspark.expressions import predicates
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.values import unscaled_value
 
 _INTEGERS = (
-    IntegerType,
-    LongType,
-    DateType,
-    TimeType,
-    TimestampType,
-    TimestamptzType,
-    TimestampNsType,
-    TimestamptzNsType,
+    types.IntegerType,
+    types.LongType,
+    types.DateType,
+    types.TimeType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.TimestampNsType,
+    types.TimestamptzNsType,
 )
 
 
 def compile_row_group_filter(
-    predicate: Predicate, leaf_by_id: Mapping[int, int]
+    predicate: predicates.Predicate, leaf_by_id: Mapping[int, int]
 ) -> Callable[[pq.RowGroupMetaData], bool]:
     """A function that says whether a row group may hold a matching row.
 
@@ -65,16 +39,16 @@ def compile_row_group_filter(
 
 
 def _may_match(
-    predicate: Predicate, group: pq.RowGroupMetaData, leaf_by_id: Mapping[int, int]
+    predicate: predicates.Predicate, group: pq.RowGroupMetaData, leaf_by_id: Mapping[int, int]
 ) -> bool:
     match predicate:
-        case AlwaysFalse():
+        case predicates.AlwaysFalse():
             return False
-        case And(left=left, right=right):
+        case predicates.And(left=left, right=right):
             return _may_match(left, group, leaf_by_id) and _may_match(right, group, leaf_by_id)
-        case Or(left=left, right=right):
+        case predicates.Or(left=left, right=right):
             return _may_match(left, group, leaf_by_id) or _may_match(right, group, leaf_by_id)
-        case BoundUnary() | BoundLiteral() | BoundSet():
+        case predicates.BoundUnary() | predicates.BoundLiteral() | predicates.BoundSet():
             leaf = leaf_by_id.get(predicate.column.field_id)
             if leaf is None:
                 return True
@@ -87,11 +61,13 @@ def _may_match(
 
 
 def _leaf_may_match(
-    predicate: BoundUnary | BoundLiteral | BoundSet, chunk: pq.ColumnChunkMetaData, rows: int
+    predicate: predicates.BoundUnary | predicates.BoundLiteral | predicates.BoundSet,
+    chunk: pq.ColumnChunkMetaData,
+    rows: int,
 ) -> bool:
     statistics = chunk.statistics
     nulls = statistics.null_count if statistics.has_null_count else None
-    if isinstance(predicate, BoundUnary):
+    if isinstance(predicate, predicates.BoundUnary):
         return _test_may_match(predicate.op, nulls, rows)
     if nulls == rows:
         return False  # a comparison with null is never true
@@ -100,12 +76,12 @@ def _leaf_may_match(
         return True
     lower, upper = bounds
     to_raw = _raw_literal(predicate.column.type)
-    if isinstance(predicate, BoundSet):
+    if isinstance(predicate, predicates.BoundSet):
         return predicate.op != "in" or any(lower <= to_raw(v) <= upper for v in predicate.literals)
     return _comparison_may_match(predicate, to_raw(predicate.literal), lower, upper)
 
 
-def _test_may_match(op: Test, nulls: int | None, rows: int) -> bool:
+def _test_may_match(op: predicates.Test, nulls: int | None, rows: int) -> bool:
     match op:
         case "is_null":
             return nulls != 0
@@ -115,14 +91,18 @@ def _test_may_match(op: Test, nulls: int | None, rows: int) -> bool:
             return True
 
 
-def _comparison_may_match(predicate: BoundLiteral, literal: Any, lower: Any, upper: Any) -> bool:
-    op: Comparison = predicate.op
+def _comparison_may_match(
+    predicate: predicates.BoundLiteral, literal: Any, lower: Any, upper: Any
+) -> bool:
+    op: predicates.Comparison = predicate.op
     match op:
         case "lt":
             return bool(lower < literal)
         case "lt_eq":
             return bool(lower <= literal)
-        case "gt" | "gt_eq" if isinstance(predicate.column.type, FloatType | DoubleType):
+        case "gt" | "gt_eq" if isinstance(
+            predicate.column.type, types.FloatType | types.DoubleType
+        ):
             return True  # NaN is above everything and in no statistic
         case "gt":
             return bool(upper > literal)
@@ -137,20 +117,22 @@ def _comparison_may_match(predicate: BoundLiteral, literal: Any, lower: Any, upp
             return True
 
 
-def _bounds(column: BoundColumn, chunk: pq.ColumnChunkMetaData) -> tuple[Any, Any] | None:
+def _bounds(
+    column: predicates.BoundColumn, chunk: pq.ColumnChunkMetaData
+) -> tuple[Any, Any] | None:
     """Lower and upper bound as raw values that compare like the column's values, or None."""
     statistics = chunk.statistics
     if not statistics.has_min_max or chunk.physical_type == "INT96":
         return None
     lower, upper = statistics.min_raw, statistics.max_raw
     match column.type:
-        case FloatType() | DoubleType():
+        case types.FloatType() | types.DoubleType():
             # a NaN among the bounds says that the writer did not leave NaN out
             return None if lower != lower or upper != upper else (lower, upper)
-        case DecimalType():
+        case types.DecimalType():
             # decimals in bytes: old writers ordered them unsigned
             return (lower, upper) if isinstance(lower, int) else None
-        case StringType() | BinaryType():
+        case types.StringType() | types.BinaryType():
             return (lower, upper) if isinstance(lower, bytes) else None
         case type_ if isinstance(type_, _INTEGERS):
             return lower, upper
@@ -158,11 +140,11 @@ def _bounds(column: BoundColumn, chunk: pq.ColumnChunkMetaData) -> tuple[Any, An
             return None
 
 
-def _raw_literal(type_: Type) -> Callable[[Any], Any]:
+def _raw_literal(type_: types.Type) -> Callable[[Any], Any]:
     match type_:
-        case DecimalType():
+        case types.DecimalType():
             return unscaled_value
-        case StringType():
+        case types.StringType():
             return lambda text: text.encode()
         case _:
             return lambda value: value

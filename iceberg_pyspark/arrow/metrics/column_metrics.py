@@ -19,30 +19,18 @@ import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.file_schema import stored_schema
 from iceberg_pyspark.arrow.metrics.modes import NONE, MetricsMode, metrics_modes
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    ListType,
-    MapType,
-    StringType,
-    StructType,
-    Type,
-    UUIDType,
-)
 from iceberg_pyspark.spec.values import decimal_of, may_bound_uuids, value_to_bytes
 
 _FOOTER_LIMIT = 4096
 """Parquet's writer leaves out the statistics of a column chunk with a longer minimum or maximum."""
 
 
-_CUT = (StringType, BinaryType)
+_CUT = (types.StringType, types.BinaryType)
 """Types whose bounds are cut to length; fixed values and uuids have one length."""
 
-_LONG = (StringType, BinaryType, FixedType)
+_LONG = (types.StringType, types.BinaryType, types.FixedType)
 """Types whose values may be longer than the limit."""
 
 
@@ -65,7 +53,7 @@ class Leaf:
 
     index: int
     field_id: int
-    type: Type
+    type: types.Type
     path: tuple[str, ...]
     mode: MetricsMode
     repeated: bool
@@ -96,7 +84,7 @@ class MetricsCollector:
         self._floats = [
             leaf
             for leaf in self._leaves
-            if leaf.counts and isinstance(leaf.type, FloatType | DoubleType)
+            if leaf.counts and isinstance(leaf.type, types.FloatType | types.DoubleType)
         ]
         self._texts = [
             leaf for leaf in self._leaves if leaf.bounds and isinstance(leaf.type, _LONG)
@@ -172,7 +160,7 @@ class MetricsCollector:
                 low, high = s.min_raw, s.max_raw
             elif s is not None and s.has_null_count and s.null_count == chunk.num_values:
                 continue
-            elif isinstance(leaf.type, FloatType | DoubleType):
+            elif isinstance(leaf.type, types.FloatType | types.DoubleType):
                 # NaNs only: they are no part of any bound
                 continue
             else:
@@ -194,19 +182,19 @@ def metric_leaves(schema: Schema, properties: Mapping[str, str]) -> list[Leaf]:
 
 
 def _leaves(
-    type_: Type, path: tuple[str, ...], *, repeated: bool
-) -> Iterator[tuple[int, Type, tuple[str, ...], bool]]:
+    type_: types.Type, path: tuple[str, ...], *, repeated: bool
+) -> Iterator[tuple[int, types.Type, tuple[str, ...], bool]]:
     match type_:
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             children = fields
-        case ListType():
+        case types.ListType():
             children, repeated = (type_.element,), True
-        case MapType():
+        case types.MapType():
             children, repeated = (type_.key, type_.value), True
         case _:
             return
     for f in children:
-        if isinstance(f.type, StructType | ListType | MapType):
+        if isinstance(f.type, types.StructType | types.ListType | types.MapType):
             yield from _leaves(f.type, (*path, f.name), repeated=repeated)
         else:
             yield f.field_id, f.type, (*path, f.name), repeated
@@ -237,14 +225,14 @@ def _may_have_nan(chunk: pq.ColumnChunkMetaData) -> bool:
     return not (s.has_null_count and s.null_count == chunk.num_values)
 
 
-def _value(type_: Type, raw: Any, *, least: bool) -> Any:
+def _value(type_: types.Type, raw: Any, *, least: bool) -> Any:
     """A value of `spec/values.py` from what Parquet stores; a zero bounds zeros of either sign."""
     match type_:
-        case FloatType() | DoubleType() if raw == 0:
+        case types.FloatType() | types.DoubleType() if raw == 0:
             return -0.0 if least else 0.0
-        case StringType():
+        case types.StringType():
             return raw if isinstance(raw, str) else raw.decode("utf-8")
-        case DecimalType(scale=scale):
+        case types.DecimalType(scale=scale):
             unscaled = raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
             return decimal_of(unscaled, scale)
         case _:
@@ -253,7 +241,7 @@ def _value(type_: Type, raw: Any, *, least: bool) -> Any:
 
 def bounds_to_bytes(leaf: Leaf, low: Any, high: Any) -> tuple[bytes | None, bytes | None]:
     """A column's bounds from its least and greatest value; None where there is none."""
-    if isinstance(leaf.type, UUIDType) and not may_bound_uuids(low, high):
+    if isinstance(leaf.type, types.UUIDType) and not may_bound_uuids(low, high):
         return None, None
     low, high = _cut(leaf, low, high)
     return value_to_bytes(leaf.type, low), None if high is None else value_to_bytes(leaf.type, high)

@@ -10,17 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from iceberg_pyspark.spec.properties import (
-    METRICS_COLUMN,
-    METRICS_DEFAULT,
-    METRICS_MAX_INFERRED,
-)
+from iceberg_pyspark.spec.properties import METRICS_COLUMN, METRICS_DEFAULT, METRICS_MAX_INFERRED
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    PrimitiveType,
-    Type,
-    children_of,
-)
+from iceberg_pyspark.spec.types import PrimitiveType, Type, children_of
 
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 

@@ -38,11 +38,11 @@ class EqualityDeletes:
 
     def mask(self, columns: Mapping[int, pa.Array]) -> npt.NDArray[np.bool_] | None:
         """True for each deleted row; None when none is."""
-        deleted: npt.NDArray[np.bool_] | None = None
+        deleted_rows: npt.NDArray[np.bool_] | None = None
         for ids, keys in self._key_sets.items():
-            found = keys.contains([columns[i] for i in ids])
-            deleted = found if deleted is None else deleted | found
-        return deleted if deleted is not None and deleted.any() else None
+            matches = keys.contains([columns[i] for i in ids])
+            deleted_rows = matches if deleted_rows is None else deleted_rows | matches
+        return deleted_rows if deleted_rows is not None and deleted_rows.any() else None
 
 
 def read_equality_deletes(io: FileIO, context: ScanContext, task: ScanTask) -> EqualityDeletes:
@@ -94,14 +94,14 @@ def read_equality_keys(
                 partition_values={},
                 location=ref.file_path,
             )
-            if missing := columns.missing_ids():
+            if missing_ids := columns.missing_ids():
                 raise InvalidMetadataError(
                     f"table {context.table}: equality delete file {ref.file_path} lacks columns "
-                    f"with field ids {missing}, which its equality_ids list"
+                    f"with field ids {missing_ids}, which its equality_ids list"
                 )
             convert = columns.compile(columns.leaves)
             for _, batch in file.batches(columns.leaves):
-                found = convert(batch)
+                columns_of_batch = convert(batch)
                 for part, i in zip(parts, ids, strict=True):
-                    part.append(found[i])
+                    part.append(columns_of_batch[i])
     return [pa.concat_arrays(part) for part in parts if part]

@@ -96,14 +96,14 @@ def match_columns(
         # files of partition folders lack the column, and its place is that of the next
         if field.field_id in partition_values:
             return None
-        found = file_fields.column_with_id(field.field_id)
-        if found is not None and _holds_struct(field):
+        column = file_fields.column_with_id(field.field_id)
+        if column is not None and _holds_struct(field):
             raise InvalidMetadataError(
                 f"{location}: nothing tells which fields of the struct in column '{field.name}' "
                 "are which: the file has no field ids and the table no property "
                 "schema.name-mapping.default; set it to a name mapping"
             )
-        return found
+        return column
 
     return tuple(match_field(f, source(f), partition_values, location) for f in fields)
 
@@ -296,10 +296,10 @@ def exact_leaves(match: Match) -> dict[int, int]:
     if isinstance(match, ConstantField):
         return {}
     if isinstance(match.type, StructType):
-        found: dict[int, int] = {}
+        leaf_by_id: dict[int, int] = {}
         for child in match.children:
-            found |= exact_leaves(child)
-        return found
+            leaf_by_id |= exact_leaves(child)
+        return leaf_by_id
     source = match.source
     if source.children or source.field_id is None or source.type != arrow_type(match.type):
         return {}
@@ -325,10 +325,10 @@ class FileProjection:
     @property
     def exact_leaves(self) -> dict[int, int]:
         """Leaf columns by field id whose statistics compare as the table's values."""
-        found: dict[int, int] = {}
+        leaf_by_id: dict[int, int] = {}
         for match in self.matches:
-            found |= exact_leaves(match)
-        return found
+            leaf_by_id |= exact_leaves(match)
+        return leaf_by_id
 
     def compile(self, selected: Collection[int]) -> ColumnsConverter:
         """A function from the columns of a batch of the selected leaves to the fields' arrays."""

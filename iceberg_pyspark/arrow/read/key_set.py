@@ -51,17 +51,17 @@ class KeySet:
             own = lookup.codes(column)
             known = (codes >= 0) & (own >= 0)
             codes = _find(level, np.where(known, codes * lookup.size + own, -1))
-        found: npt.NDArray[np.bool_] = codes >= 0
-        return found
+        is_in: npt.NDArray[np.bool_] = codes >= 0
+        return is_in
 
 
-def _find(ordered: Codes, values: Codes) -> Codes:
+def _find(sorted_codes: Codes, values: Codes) -> Codes:
     """Position of each value among the ordered ones, -1 for those not there."""
-    if not len(ordered):
+    if not len(sorted_codes):
         return np.full(len(values), -1, dtype=np.int64)
-    positions = np.searchsorted(ordered, values)
-    positions[positions == len(ordered)] = 0
-    return np.where(ordered[positions] == values, positions, -1)
+    positions = np.searchsorted(sorted_codes, values)
+    positions[positions == len(sorted_codes)] = 0
+    return np.where(sorted_codes[positions] == values, positions, -1)
 
 
 def _lookup_of(column: pa.Array) -> _Lookup:
@@ -134,8 +134,8 @@ class _HashedLookup:
         return int(self._keys.nbytes) + self._hashes.nbytes + self._order.nbytes
 
     def codes(self, column: pa.Array) -> Codes:
-        found = _find(self._hashes, _hashes(column))
-        likely = np.where(found >= 0, self._order[found], -1)
+        positions = _find(self._hashes, _hashes(column))
+        likely = np.where(positions >= 0, self._order[positions], -1)
         same_hash = self._keys.take(pa.array(likely, mask=likely < 0))
         equal = pc.equal(same_hash, column).fill_null(False).to_numpy(zero_copy_only=False)
         codes = np.where(equal, likely, -1)

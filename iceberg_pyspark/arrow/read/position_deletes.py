@@ -17,16 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from iceberg_pyspark.arrow.formats.data_file_reader import RowGroupChoice
 from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.read.file_projection import FileProjection
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.expressions.predicates import (
-    AlwaysTrue,
-    BoundColumn,
-    BoundLiteral,
-    Predicate,
-)
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, BoundColumn, BoundLiteral, Predicate
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
@@ -125,12 +121,14 @@ def read_deleted_rows(
     if vector is not None:
         return DeletionVectorRows(_read_vector(io, vector, table))
     refs = [d for d in task.deletes if d.content is FileContent.POSITION_DELETES]
-    found = [
+    positions = [
         p for ref in refs if len(p := _positions_of(io, ref, task.file_path, verify_checksums))
     ]
-    if not found:
+    if not positions:
         return None
-    return PositionRows(found[0] if len(found) == 1 else np.unique(np.concatenate(found)))
+    return PositionRows(
+        positions[0] if len(positions) == 1 else np.unique(np.concatenate(positions))
+    )
 
 
 def deletion_vector_of(task: ScanTask, table: str) -> DeletionVector | None:
@@ -203,9 +201,8 @@ def _read_positions(
             location=ref.file_path,
         )
         convert = projection.compile(projection.leaves)
-        for _, batch in file.batches(
-            projection.leaves, predicate=predicate, leaf_by_id=projection.exact_leaves
-        ):
+        choice = RowGroupChoice(predicate=predicate, leaf_by_id=projection.exact_leaves)
+        for _, batch in file.batches(projection.leaves, choice):
             paths, positions = convert(batch.columns, batch.num_rows)
             _check(paths, positions, ref.file_path)
             if only is not None:
@@ -213,7 +210,7 @@ def _read_positions(
                 parts.setdefault(only, []).append(_as_numpy(positions))
             else:
                 _group_by_path(paths, positions, parts)
-    return {path: np.unique(np.concatenate(found)) for path, found in parts.items()}
+    return {path: np.unique(np.concatenate(arrays)) for path, arrays in parts.items()}
 
 
 def _check(paths: pa.Array, positions: pa.Array, location: str) -> None:
@@ -229,14 +226,14 @@ def _check(paths: pa.Array, positions: pa.Array, location: str) -> None:
 
 
 def _group_by_path(paths: pa.Array, positions: pa.Array, parts: dict[str, list[Positions]]) -> None:
-    encoded = paths.dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    dictionary = paths.dictionary_encode()
+    codes = dictionary.indices.to_numpy(zero_copy_only=False)
     order = np.argsort(codes, kind="stable")
-    ordered = _as_numpy(positions)[order]
-    ends = np.cumsum(np.bincount(codes, minlength=len(encoded.dictionary)))
+    sorted_positions = _as_numpy(positions)[order]
+    ends = np.cumsum(np.bincount(codes, minlength=len(dictionary.dictionary)))
     start = 0
-    for path, end in zip(encoded.dictionary.to_pylist(), ends.tolist(), strict=True):
-        parts.setdefault(path, []).append(ordered[start:end])
+    for path, end in zip(dictionary.dictionary.to_pylist(), ends.tolist(), strict=True):
+        parts.setdefault(path, []).append(sorted_positions[start:end])
         start = end
 
 

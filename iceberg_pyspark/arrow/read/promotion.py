@@ -11,29 +11,10 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import arrow_type, is_binary_like, is_text_like
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    LongType,
-    PrimitiveType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from iceberg_pyspark.spec import types
 
 
-def check_readable(physical: pa.DataType, type_: PrimitiveType, where: str) -> None:
+def check_readable(physical: pa.DataType, type_: types.PrimitiveType, where: str) -> None:
     """Raise `InvalidMetadataError` unless every value of the file's type is one of the column's."""
     if not _is_readable(_plain(physical), type_):
         raise InvalidMetadataError(
@@ -47,55 +28,55 @@ def _plain(physical: pa.DataType) -> pa.DataType:
     return _plain(physical.value_type) if pa.types.is_dictionary(physical) else physical
 
 
-def _is_readable(physical: pa.DataType, type_: PrimitiveType) -> bool:
+def _is_readable(physical: pa.DataType, type_: types.PrimitiveType) -> bool:
     t = pa.types
     if t.is_null(physical):
         return True
     match type_:
-        case BooleanType():
+        case types.BooleanType():
             return bool(t.is_boolean(physical))
-        case IntegerType():
+        case types.IntegerType():
             return bool(t.is_integer(physical) and physical.bit_width <= 32)
-        case LongType():
+        case types.LongType():
             return bool(t.is_integer(physical))
-        case FloatType():
+        case types.FloatType():
             return bool(t.is_floating(physical) and physical.bit_width <= 32)
-        case DoubleType():
+        case types.DoubleType():
             return bool(t.is_floating(physical))
-        case DecimalType(precision=precision, scale=scale):
+        case types.DecimalType(precision=precision, scale=scale):
             return bool(
                 t.is_decimal(physical)
                 and physical.precision <= precision
                 and physical.scale == scale
             )
-        case DateType():
+        case types.DateType():
             return bool(t.is_date(physical))
-        case TimeType():
+        case types.TimeType():
             return bool(t.is_time(physical))
-        case TimestampType() | TimestampNsType():
+        case types.TimestampType() | types.TimestampNsType():
             return bool(t.is_timestamp(physical) or t.is_date32(physical))
-        case TimestamptzType() | TimestamptzNsType():
+        case types.TimestamptzType() | types.TimestamptzNsType():
             return bool(t.is_timestamp(physical))
-        case StringType() | BinaryType():
+        case types.StringType() | types.BinaryType():
             return is_text_like(physical) or is_binary_like(physical)
-        case FixedType(length=length):
+        case types.FixedType(length=length):
             return is_binary_like(physical) or _is_fixed(physical, length)
-        case UUIDType():
+        case types.UUIDType():
             return is_binary_like(physical) or _is_fixed(physical, 16)
         case _:
-            return isinstance(type_, UnknownType)
+            return isinstance(type_, types.UnknownType)
 
 
 def _is_fixed(physical: pa.DataType, length: int) -> bool:
     return bool(pa.types.is_fixed_size_binary(physical) and physical.byte_width == length)
 
 
-def promote(array: pa.Array, type_: PrimitiveType) -> pa.Array:
+def promote(array: pa.Array, type_: types.PrimitiveType) -> pa.Array:
     """The array in the column's Arrow type; `pa.ArrowInvalid` when a value does not fit."""
     target = arrow_type(type_)
     if array.type == target:
         return array
-    if isinstance(type_, UnknownType):
+    if isinstance(type_, types.UnknownType):
         return pa.nulls(len(array), target)
     if isinstance(array, pa.ExtensionArray):
         array = array.storage

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.formats.data_file_reader import RowGroupChoice
 from iceberg_pyspark.arrow.formats.file_fields import FileFields, mapping_for, resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
@@ -72,13 +73,13 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
             )
             reader = _TaskReader(context, task, io, fields, deleted_rows)
             end = 0
-            for position, batch in file.batches(
-                reader.leaves,
+            choice = RowGroupChoice(
                 start=task.start,
                 length=_length(task),
                 predicate=reader.predicate,
                 leaf_by_id=reader.exact_leaves,
-            ):
+            )
+            for position, batch in file.batches(reader.leaves, choice):
                 end = position + batch.num_rows
                 converted = reader.convert(position, batch)
                 if converted is not None:
@@ -169,11 +170,11 @@ class _TaskReader:
 
     def convert(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """The live, matching rows of a batch that starts at that file position, or None."""
-        deleted = self._deleted(position, batch)
-        keep = self._rows_to_return(batch, deleted)
+        deleted_rows = self._deleted(position, batch)
+        keep = self._rows_to_return(batch, deleted_rows)
         if keep is None:
             return self._assemble(
-                batch.columns, np.arange(position, position + batch.num_rows), deleted
+                batch.columns, np.arange(position, position + batch.num_rows), deleted_rows
             )
         if not keep.any():
             return None
@@ -182,37 +183,42 @@ class _TaskReader:
         for i, column in zip(self._returned_positions, rows.columns, strict=True):
             columns[i] = column
         return self._assemble(
-            columns, position + np.flatnonzero(keep), None if deleted is None else deleted[keep]
+            columns,
+            position + np.flatnonzero(keep),
+            None if deleted_rows is None else deleted_rows[keep],
         )
 
     def _deleted(self, position: int, batch: pa.RecordBatch) -> Mask | None:
-        deleted = None
+        deleted_rows = None
         if self._deleted_rows is not None:
-            deleted = self._deleted_rows.mask(position, batch.num_rows)
+            deleted_rows = self._deleted_rows.mask(position, batch.num_rows)
         if self._equality_deletes.field_ids:
             by_value = self._equality_deletes.mask(self._to_equality(batch))
             if by_value is not None:
-                deleted = by_value if deleted is None else deleted | by_value
-        return deleted
+                deleted_rows = by_value if deleted_rows is None else deleted_rows | by_value
+        return deleted_rows
 
-    def _rows_to_return(self, batch: pa.RecordBatch, deleted: Mask | None) -> Mask | None:
+    def _rows_to_return(self, batch: pa.RecordBatch, deleted_rows: Mask | None) -> Mask | None:
         """True for each row to return; None for all rows."""
-        keep = None if deleted is None or self._returns_deleted else ~deleted
+        keep = None if deleted_rows is None or self._returns_deleted else ~deleted_rows
         if not isinstance(self.predicate, AlwaysTrue) and (keep is None or keep.any()):
             columns = self._to_filtered(batch)
             # unknown selects no row
             matching = self._row_mask(batch.num_rows, columns.__getitem__).fill_null(False)
-            selected: Mask = matching.to_numpy(zero_copy_only=False)
-            keep = selected if keep is None else keep & selected
+            selection: Mask = matching.to_numpy(zero_copy_only=False)
+            keep = selection if keep is None else keep & selection
         return None if keep is None or keep.all() else keep
 
     def _assemble(
-        self, columns: Sequence[pa.Array], positions: npt.NDArray[np.int64], deleted: Mask | None
+        self,
+        columns: Sequence[pa.Array],
+        positions: npt.NDArray[np.int64],
+        deleted_rows: Mask | None,
     ) -> pa.RecordBatch:
         rows = len(positions)
         arrays = self._to_data(columns, rows)
         if self._has_metadata_columns:
-            arrays = self._with_metadata_columns(arrays, columns, positions, deleted)
+            arrays = self._with_metadata_columns(arrays, columns, positions, deleted_rows)
         if not arrays:
             return empty_batch(rows)
         for field, array in zip(self._fields, arrays, strict=True):

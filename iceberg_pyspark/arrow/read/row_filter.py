@@ -139,8 +139,8 @@ def _membership(leaf: BoundSet) -> RowMask:
 
     def look_up(num_rows: int, column_of: ColumnOf) -> pa.BooleanArray:
         values = _values(column.type, column_of(column.field_id))
-        found = pc.is_in(values, value_set=value_set.cast(values.type))
-        mask = pc.invert(found) if negated else found
+        is_member = pc.is_in(values, value_set=value_set.cast(values.type))
+        mask = pc.invert(is_member) if negated else is_member
         return pc.if_else(pc.is_valid(values), mask, pa.scalar(None, pa.bool_()))
 
     return look_up

@@ -27,15 +27,15 @@ _NULL = b"\x00"
 _EXACT = Context(prec=76)
 
 
-def check_variant(stored: pa.DataType, where: str) -> None:
+def check_variant(stored_type: pa.DataType, where: str) -> None:
     """Raise unless a file's column holds variants; `where` begins the message."""
-    if isinstance(stored, pa.BaseExtensionType):
-        stored = stored.storage_type
-    names = {f.name for f in stored} if pa.types.is_struct(stored) else set()
+    if isinstance(stored_type, pa.BaseExtensionType):
+        stored_type = stored_type.storage_type
+    names = {f.name for f in stored_type} if pa.types.is_struct(stored_type) else set()
     if "metadata" not in names or not names & {"value", "typed_value"}:
-        raise InvalidMetadataError(f"{where} is stored as {stored}, the table has a variant")
+        raise InvalidMetadataError(f"{where} is stored as {stored_type}, the table has a variant")
     if "typed_value" in names:
-        _Shredded.of(_plain(stored), where)
+        _Shredded.of(_plain(stored_type), where)
 
 
 def variant_array(array: pa.Array) -> pa.Array:
@@ -73,11 +73,11 @@ def _whole_values(array: pa.StructArray) -> pa.Array:
             values.append(None)
             continue
         metadata = row["metadata"]
-        found = names.get(metadata)
-        if found is None:
-            found = names[metadata] = _Names.of(metadata)
+        name_list = names.get(metadata)
+        if name_list is None:
+            name_list = names[metadata] = _Names.of(metadata)
         # a required variant is never missing as a whole
-        values.append(shredded.whole(row, found) or _NULL)
+        values.append(shredded.whole(row, name_list) or _NULL)
     return pa.array(values, pa.binary())
 
 
@@ -129,12 +129,12 @@ def _object_of(fields: Mapping[str, _Shredded]) -> Callable[[Any, bytes | None, 
     keys = {name: name.encode() for name in fields}
 
     def whole(typed: Mapping[str, Any], rest: bytes | None, names: _Names) -> bytes:
-        found: dict[bytes, bytes] = dict(_fields(rest, names)) if rest is not None else {}
+        values: dict[bytes, bytes] = dict(_fields(rest, names)) if rest is not None else {}
         for name, field in fields.items():
             value = None if typed[name] is None else field.whole(typed[name], names)
             if value is not None:
-                found[keys[name]] = value
-        return _encoded_object(found, names)
+                values[keys[name]] = value
+        return _encoded_object(values, names)
 
     return whole
 
@@ -182,9 +182,9 @@ def _offsets(values: list[bytes]) -> tuple[int, bytes]:
 
 
 def _encoded_object(fields: Mapping[bytes, bytes], names: _Names) -> bytes:
-    ordered = sorted(fields)
-    ids = [names.ids[name] for name in ordered]
-    values = [fields[name] for name in ordered]
+    field_ids = sorted(fields)
+    ids = [names.ids[name] for name in field_ids]
+    values = [fields[name] for name in field_ids]
     id_size = _width(max(ids, default=0))
     offset_size, offsets = _offsets(values)
     large = len(ids) > 255
@@ -208,7 +208,7 @@ def _encoded_array(values: list[bytes]) -> bytes:
     return b"".join((bytes([header << 2 | 3]), count, offsets, *values))
 
 
-def _packed(type_id: int, layout: str) -> Encode:
+def _pack(type_id: int, layout: str) -> Encode:
     pack = struct.Struct(layout).pack
     head = bytes([type_id << 2])
     return lambda value: head + pack(value)
@@ -243,7 +243,7 @@ def _primitive_of(type_: pa.DataType, where: str) -> Encode:
         (t.is_float32, 14, "<f"),
     ):
         if matches(type_):
-            return _packed(type_id, layout)
+            return _pack(type_id, layout)
     if t.is_boolean(type_):
         return lambda value: b"\x04" if value else b"\x08"
     if t.is_string(type_):
@@ -251,14 +251,14 @@ def _primitive_of(type_: pa.DataType, where: str) -> Encode:
     if t.is_decimal(type_):
         return _decimal_of(type_.precision, type_.scale)
     if t.is_date32(type_):
-        packed = _packed(11, "<i")
+        packed = _pack(11, "<i")
         return lambda value: packed((value - _EPOCH).days)
     if t.is_binary(type_):
         return lambda value: bytes([15 << 2]) + struct.pack("<I", len(value)) + value
     if isinstance(type_, pa.UuidType):
         return lambda value: bytes([20 << 2]) + value.bytes
     if t.is_timestamp(type_) and type_.unit == "us":
-        packed = _packed(13 if type_.tz is None else 12, "<q")
+        packed = _pack(13 if type_.tz is None else 12, "<q")
         return lambda value: packed(_micros(value))
     raise UnsupportedFeatureError(
         f"{where} is shredded into a column of {type_}, which cannot be put together yet; "

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema, stored_schema
+from iceberg_pyspark.arrow.lists import with_entries, with_values
 from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.arrow.schemas import (
     is_binary_like,
@@ -24,33 +25,9 @@ from iceberg_pyspark.arrow.schemas import (
     to_arrow_schema,
 )
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import default_of
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UnknownType,
-    UUIDType,
-    walk_fields,
-)
 
 ArrayFunction = Callable[[pa.Array], pa.Array]
 BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -76,16 +53,18 @@ def compile_cast_to_table_schema(
     that does not: a null in a required column, a number or text that the type cannot hold.
     """
     target = stored_arrow_schema(schema)
-    stored = stored_schema(schema)
+    file_columns = stored_schema(schema)
     plan = _Plan(case_sensitive=case_sensitive)
     columns = plan.columns(list(source), schema.fields, list(target), "")
     if plan.problems:
         raise InvalidRequestError(
             f"cannot write to table '{table}': {'; '.join(plan.problems)}. "
-            f"Table: {_describe(to_arrow_schema(stored))}. Rows: {_describe(source)}"
+            f"Table: {_describe(to_arrow_schema(file_columns))}. Rows: {_describe(source)}"
         )
     checked = [
-        (i, f) for i, f in enumerate(stored.fields) if f.required or _has_required_below(f.type)
+        (i, f)
+        for i, f in enumerate(file_columns.fields)
+        if f.required or _has_required_below(f.type)
     ]
     in_place = source.equals(target) and all(c.is_plain(i) for i, c in enumerate(columns))
 
@@ -130,7 +109,7 @@ class _Plan:
     def columns(
         self,
         source: Sequence[pa.Field],
-        fields: Sequence[NestedField],
+        fields: Sequence[types.NestedField],
         target: Sequence[pa.Field],
         path: str,
     ) -> list[_Column]:
@@ -145,7 +124,7 @@ class _Plan:
         for f in fields:
             index = remaining.pop(self._key(f.name), None)
             name = f"{path}{f.name}"
-            if isinstance(f.type, UnknownType):
+            if isinstance(f.type, types.UnknownType):
                 if index is not None and not pa.types.is_null(source[index].type):
                     self._refuse(name, source[index].type, f.type, "leave it out or write nulls")
                 continue
@@ -170,14 +149,14 @@ class _Plan:
     def _key(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
 
-    def _refuse(self, path: str, source: pa.DataType, type_: Type, remedy: str = "") -> None:
+    def _refuse(self, path: str, source: pa.DataType, type_: types.Type, remedy: str = "") -> None:
         self.problems.append(
             f"column '{path}' is {source} in the rows and {type_} in the table, and values could "
             f"be lost: {remedy or f'cast it to {type_} before writing'}"
         )
 
     def convert(
-        self, source: pa.DataType, type_: Type, target: pa.DataType, path: str
+        self, source: pa.DataType, type_: types.Type, target: pa.DataType, path: str
     ) -> ArrayFunction:
         """How arrays of type `source` become `target`, which holds Iceberg's `type_`."""
         if isinstance(source, pa.DictionaryType):
@@ -191,18 +170,18 @@ class _Plan:
         if pa.types.is_null(source):
             return lambda a: pa.nulls(len(a), target)
         match type_:
-            case StructType():
+            case types.StructType():
                 if pa.types.is_struct(source):
                     return self._struct(source, type_, target, path)
-            case ListType():
+            case types.ListType():
                 if is_list_like(source):
                     return self._list(source, type_, target, path)
-            case MapType():
+            case types.MapType():
                 if pa.types.is_map(source):
                     return self._map(source, type_, target, path)
-            case UUIDType() if is_text_like(source):
+            case types.UUIDType() if is_text_like(source):
                 return lambda a: _uuid_of_text(a, path)
-            case UUIDType() | FixedType():
+            case types.UUIDType() | types.FixedType():
                 if _is_bytes(source):
                     return _fixed(target, path)
             case _:
@@ -212,7 +191,7 @@ class _Plan:
         return _same
 
     def _struct(
-        self, source: pa.DataType, type_: StructType, target: pa.DataType, path: str
+        self, source: pa.DataType, type_: types.StructType, target: pa.DataType, path: str
     ) -> ArrayFunction:
         columns = self.columns(
             [source.field(i) for i in range(source.num_fields)],
@@ -231,7 +210,7 @@ class _Plan:
         return convert
 
     def _list(
-        self, source: pa.DataType, type_: ListType, target: pa.DataType, path: str
+        self, source: pa.DataType, type_: types.ListType, target: pa.DataType, path: str
     ) -> ArrayFunction:
         inner = self.convert(
             source.value_type, type_.element_type, target.value_type, f"{path}.element"
@@ -240,22 +219,18 @@ class _Plan:
 
         def convert(array: pa.Array) -> pa.ListArray:
             lists = array if array.type == plain else array.cast(plain)
-            return _with_children(lists, target, inner(lists.values))
+            return with_values(lists, target, inner(lists.values))
 
         return convert
 
     def _map(
-        self, source: pa.DataType, type_: MapType, target: pa.DataType, path: str
+        self, source: pa.DataType, type_: types.MapType, target: pa.DataType, path: str
     ) -> ArrayFunction:
         key = self.convert(source.key_type, type_.key_type, target.key_type, f"{path}.key")
         item = self.convert(source.item_type, type_.value_type, target.item_type, f"{path}.value")
-        fields = [target.key_field, target.item_field]
 
         def convert(array: pa.MapArray) -> pa.MapArray:
-            entries = pa.StructArray.from_arrays(
-                [key(array.keys), item(array.items)], fields=fields
-            )
-            return _with_children(array, target, entries)
+            return with_entries(array, target, key(array.keys), item(array.items))
 
         return convert
 
@@ -264,20 +239,13 @@ def _same(array: pa.Array) -> pa.Array:
     return array
 
 
-def _with_children(array: pa.Array, target: pa.DataType, child: pa.Array) -> pa.Array:
-    """The same lists over a child of another type; nothing is copied, whatever the offset."""
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], offset=array.offset, children=[child]
-    )
-
-
-def _default(f: NestedField, target: pa.DataType) -> Callable[[int], pa.Array]:
+def _default(f: types.NestedField, target: pa.DataType) -> Callable[[int], pa.Array]:
     if f.write_default is None:
         return lambda rows: pa.nulls(rows, target)
-    if isinstance(f.type, StructType):
+    if isinstance(f.type, types.StructType):
         # a struct's default is {}: its fields take their own (specification, "Default Values")
         fields = [target.field(i) for i in range(target.num_fields)]
-        stored_children = [c for c in f.type.fields if not isinstance(c.type, UnknownType)]
+        stored_children = [c for c in f.type.fields if not isinstance(c.type, types.UnknownType)]
         children = [_default(c, t.type) for c, t in zip(stored_children, fields, strict=True)]
         return lambda rows: pa.StructArray.from_arrays([c(rows) for c in children], fields=fields)
     scalar = scalar_of(f.type, default_of(f, "write"))
@@ -288,43 +256,43 @@ def _is_bytes(source: pa.DataType) -> bool:
     return is_binary_like(source) or pa.types.is_fixed_size_binary(source)
 
 
-def _widens(source: pa.DataType, type_: Type) -> bool:
+def _widens(source: pa.DataType, type_: types.Type) -> bool:
     """Whether every value of the Arrow type fits, or a checked cast tells which does not."""
     t = pa.types
     match type_:
-        case BooleanType():
+        case types.BooleanType():
             return bool(t.is_boolean(source))
-        case IntegerType() | LongType():
-            width = 32 if isinstance(type_, IntegerType) else 64
+        case types.IntegerType() | types.LongType():
+            width = 32 if isinstance(type_, types.IntegerType) else 64
             if t.is_unsigned_integer(source):
                 return bool(source.bit_width < width)
             return bool(t.is_signed_integer(source) and source.bit_width <= width)
-        case FloatType() | DoubleType():
-            width = 32 if isinstance(type_, FloatType) else 64
+        case types.FloatType() | types.DoubleType():
+            width = 32 if isinstance(type_, types.FloatType) else 64
             return bool(t.is_floating(source) and source.bit_width <= width)
-        case DecimalType(precision=precision, scale=scale):
+        case types.DecimalType(precision=precision, scale=scale):
             return bool(
                 t.is_decimal(source)
                 and source.scale <= scale
                 and source.precision - source.scale <= precision - scale
             )
-        case DateType():
+        case types.DateType():
             return bool(t.is_date32(source))
-        case TimeType():
+        case types.TimeType():
             return bool(t.is_time(source))
-        case TimestampType() | TimestampNsType():
+        case types.TimestampType() | types.TimestampNsType():
             return bool(t.is_timestamp(source)) and source.tz is None
-        case TimestamptzType() | TimestamptzNsType():
+        case types.TimestamptzType() | types.TimestamptzNsType():
             return bool(t.is_timestamp(source)) and source.tz is not None
-        case StringType():
+        case types.StringType():
             return is_text_like(source)
-        case BinaryType():
+        case types.BinaryType():
             return _is_bytes(source)
         case _:
             return False
 
 
-def _cast(target: pa.DataType, type_: Type, path: str) -> ArrayFunction:
+def _cast(target: pa.DataType, type_: types.Type, path: str) -> ArrayFunction:
     def convert(array: pa.Array) -> pa.Array:
         try:
             return array.cast(target)
@@ -364,11 +332,11 @@ def _uuid_of_text(array: pa.Array, path: str) -> pa.Array:
     return pa.array(values, pa.binary(16))
 
 
-def _has_required_below(type_: Type) -> bool:
-    return any(f.required for f in walk_fields(type_))
+def _has_required_below(type_: types.Type) -> bool:
+    return any(f.required for f in types.walk_fields(type_))
 
 
-def _check_nulls(array: pa.Array, f: NestedField, path: str, table: str) -> None:
+def _check_nulls(array: pa.Array, f: types.NestedField, path: str, table: str) -> None:
     if f.required and array.null_count:
         raise InvalidRequestError(
             f"column '{path}' of table '{table}' is required, and the rows have "
@@ -379,12 +347,12 @@ def _check_nulls(array: pa.Array, f: NestedField, path: str, table: str) -> None
     # what is below a null is not there, whatever the child array holds
     present = array.drop_null() if array.null_count else array
     match f.type:
-        case StructType(fields=fields):
+        case types.StructType(fields=fields):
             for i, child in enumerate(fields):
                 _check_nulls(present.field(i), child, f"{path}.{child.name}", table)
-        case ListType():
+        case types.ListType():
             _check_nulls(present.flatten(), f.type.element, f"{path}.element", table)
-        case MapType():
+        case types.MapType():
             first, last = (present.offsets[i].as_py() for i in (0, -1))
             keys, items = present.keys[first:last], present.items[first:last]
             _check_nulls(keys, f.type.key, f"{path}.key", table)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.transforms import (
     BucketTransform,
     DayTransform,
@@ -34,20 +35,6 @@ from iceberg_pyspark.spec.transforms import (
     apply_transform,
     result_type,
 )
-from iceberg_pyspark.spec.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    FixedType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNsType,
-    TimestamptzNsType,
-    Type,
-    UnknownType,
-    UUIDType,
-)
 from iceberg_pyspark.spec.values import value_to_bytes
 
 Longs: TypeAlias = NDArray[np.int64]
@@ -55,14 +42,14 @@ Longs: TypeAlias = NDArray[np.int64]
 _MICROS_PER_HOUR = 3_600_000_000
 
 
-def transform_array(transform: Transform, source: Type, column: pa.Array) -> pa.Array:
+def transform_array(transform: Transform, source: types.Type, column: pa.Array) -> pa.Array:
     """The transform of a column of type `arrow_type(source)`, as `arrow_type(result_type(...))`."""
     if isinstance(transform, VoidTransform):
         result = result_type(transform, source)
         return pa.nulls(len(column), arrow_type(result))
     if isinstance(transform, UnknownTransform):
         raise InvalidRequestError(f"cannot compute unknown transform '{transform}'")
-    if not accepts(transform, source) or isinstance(source, UnknownType):
+    if not accepts(transform, source) or isinstance(source, types.UnknownType):
         raise InvalidRequestError(f"transform {transform} is not defined for type {source}")
     match transform:
         case IdentityTransform():
@@ -90,11 +77,11 @@ def _with_nulls_of(column: pa.Array, values: NDArray[Any], type_: pa.DataType) -
     return pa.array(values, mask=mask).cast(type_)
 
 
-def _bucket(source: Type, n: int, column: pa.Array) -> pa.Array:
+def _bucket(source: types.Type, n: int, column: pa.Array) -> pa.Array:
     match source:
-        case StringType() | BinaryType() | FixedType() | UUIDType():
+        case types.StringType() | types.BinaryType() | types.FixedType() | types.UUIDType():
             return _per_distinct(column, lambda v: (mmh3.hash(v) & 0x7FFFFFFF) % n, pa.int32())
-        case DecimalType():
+        case types.DecimalType():
             return _per_distinct(
                 column,
                 lambda v: (mmh3.hash(value_to_bytes(source, v)) & 0x7FFFFFFF) % n,
@@ -102,19 +89,19 @@ def _bucket(source: Type, n: int, column: pa.Array) -> pa.Array:
             )
         case _:
             numbers = _longs(column)
-            if isinstance(source, TimestampNsType | TimestamptzNsType):
+            if isinstance(source, types.TimestampNsType | types.TimestamptzNsType):
                 numbers = numbers // 1000
             buckets = (murmur3_of_longs(numbers) & np.uint32(0x7FFFFFFF)) % np.uint32(n)
             return _with_nulls_of(column, buckets, pa.int32())
 
 
 def _per_distinct(column: pa.Array, function: Callable[[Any], Any], type_: pa.DataType) -> pa.Array:
-    encoded = column.dictionary_encode()
+    dictionary = column.dictionary_encode()
     try:
-        values = pa.array([function(v) for v in encoded.dictionary.to_pylist()], type=type_)
+        values = pa.array([function(v) for v in dictionary.dictionary.to_pylist()], type=type_)
     except pa.ArrowInvalid as e:
         raise InvalidRequestError(f"a partition value does not fit {type_}: {e}") from e
-    return values.take(encoded.indices)
+    return values.take(dictionary.indices)
 
 
 def murmur3_of_longs(values: Longs) -> NDArray[np.uint32]:
@@ -143,17 +130,19 @@ def murmur3_of_longs(values: Longs) -> NDArray[np.uint32]:
     return hashed
 
 
-def _truncate(transform: TruncateTransform, source: Type, width: int, column: pa.Array) -> pa.Array:
+def _truncate(
+    transform: TruncateTransform, source: types.Type, width: int, column: pa.Array
+) -> pa.Array:
     match source:
-        case StringType():
+        case types.StringType():
             # its "code units" are code points, as the specification asks
             return pc.utf8_slice_codeunits(column, 0, width)
-        case BinaryType():
+        case types.BinaryType():
             return pc.binary_slice(column, 0, width)
-        case IntegerType() | LongType():
+        case types.IntegerType() | types.LongType():
             numbers = _longs(column)
             remainders = numbers % width
-            least = np.iinfo(np.int32 if isinstance(source, IntegerType) else np.int64).min
+            least = np.iinfo(np.int32 if isinstance(source, types.IntegerType) else np.int64).min
             if (numbers < least + remainders).any():
                 raise InvalidRequestError(
                     f"{transform} of {numbers.min()} is below the least {source}; "
@@ -166,12 +155,12 @@ def _truncate(transform: TruncateTransform, source: Type, width: int, column: pa
             )
 
 
-def _time(transform: TimeTransform, source: Type, column: pa.Array) -> pa.Array:
+def _time(transform: TimeTransform, source: types.Type, column: pa.Array) -> pa.Array:
     numbers = _longs(column)
-    if isinstance(source, DateType):
+    if isinstance(source, types.DateType):
         days = numbers
     else:
-        nanos = isinstance(source, TimestampNsType | TimestamptzNsType)
+        nanos = isinstance(source, types.TimestampNsType | types.TimestamptzNsType)
         hours = numbers // (_MICROS_PER_HOUR * (1000 if nanos else 1))
         if isinstance(transform, HourTransform):
             return _hours(column, hours, transform)

@@ -100,12 +100,12 @@ def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:
     for column in columns:
         if column.null_count == len(column):
             continue
-        encoded = _by_bits(column).dictionary_encode()
-        distinct = len(encoded.dictionary)
-        if distinct + bool(encoded.indices.null_count) <= 1:
+        dictionary = _by_bits(column).dictionary_encode()
+        distinct = len(dictionary.dictionary)
+        if distinct + bool(dictionary.indices.null_count) <= 1:
             continue
         codes = (
-            encoded.indices.fill_null(distinct)
+            dictionary.indices.fill_null(distinct)
             .to_numpy(zero_copy_only=False)
             .astype(np.int64, copy=False)
         )

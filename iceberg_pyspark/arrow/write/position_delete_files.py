@@ -53,16 +53,16 @@ def write_position_deletes(
     except BaseException:
         file.abort()
         raise
-    written = file.close()
+    closed_file = file.close()
     return DataFile(
         content=FileContent.POSITION_DELETES,
         file_path=location,
         file_format=file_format,
         spec_id=spec_id,
         partition=partition,
-        file_size_in_bytes=written.file_size_in_bytes,
+        file_size_in_bytes=closed_file.file_size_in_bytes,
         referenced_data_file=next(iter(positions)) if len(positions) == 1 else None,
-        **written.metrics,
+        **closed_file.metrics,
     )
 
 
@@ -71,9 +71,11 @@ def _row_groups(positions: Mapping[str, BitMap64]) -> Iterator[pa.Table]:
     waiting: list[pa.Table] = []
     count = 0
     for path in sorted(positions, key=str.encode):
-        ordered = np.frombuffer(positions[path].to_array(), dtype=np.uint64).astype(np.int64)
-        for start in range(0, len(ordered), _ROWS_AT_ONCE):
-            some = ordered[start : start + _ROWS_AT_ONCE]
+        sorted_positions = np.frombuffer(positions[path].to_array(), dtype=np.uint64).astype(
+            np.int64
+        )
+        for start in range(0, len(sorted_positions), _ROWS_AT_ONCE):
+            some = sorted_positions[start : start + _ROWS_AT_ONCE]
             waiting.append(
                 pa.table(
                     {

@@ -193,14 +193,14 @@ class _TaskWriter:
     def _row_group_size(self, partition: _Partition) -> float:
         """Bytes of waiting rows that make a row group: a full one, or what still fits the file."""
         target = self._context.target_file_size_in_bytes
-        written = 0 if partition.file is None else partition.file.bytes_written
+        bytes_so_far = 0 if partition.file is None else partition.file.bytes_written
         # rows shrink when encoded; how much shows after the first row group
         shrinks_to = (
             self._file_bytes_flushed / self._arrow_bytes_flushed
             if self._arrow_bytes_flushed
             else 1.0
         )
-        return min(self._row_group_bytes, (target - written) / max(shrinks_to, _MOST_SHRUNK))
+        return min(self._row_group_bytes, (target - bytes_so_far) / max(shrinks_to, _MOST_SHRUNK))
 
     def _flush(self, key: Hashable, partition: _Partition) -> None:
         if not partition.waiting:
@@ -261,16 +261,16 @@ class _TaskWriter:
     def _close_file(self, key: Hashable, partition: _Partition) -> None:
         if partition.file is None:
             return
-        written = partition.file.close()
+        closed_file = partition.file.close()
         self._done.append(
             DataFile(
                 file_path=partition.location,
                 file_format=self._context.file_format,
                 spec_id=self._context.spec.spec_id,
                 partition=partition.values,
-                file_size_in_bytes=written.file_size_in_bytes,
+                file_size_in_bytes=closed_file.file_size_in_bytes,
                 sort_order_id=self._context.sort_order_id,
-                **written.metrics,
+                **closed_file.metrics,
             )
         )
         partition.file = None

@@ -56,9 +56,10 @@ def written_partition(context: WriteContext, location: str) -> PartitionTuple:
         else:
             # nothing but void fields
             batch = pa.RecordBatch.from_pydict({"": [None]})
-    stored = stored_arrow_schema(context.schema)
+    file_columns = stored_arrow_schema(context.schema)
     rows = pa.RecordBatch.from_arrays(
-        [batch.column(name).cast(stored.field(name).type) for name in names] or [batch.column(0)],
+        [batch.column(name).cast(file_columns.field(name).type) for name in names]
+        or [batch.column(0)],
         names or [""],
     )
     [(values, _)] = partition_batch(rows, context.spec, (context.schema, *context.schemas))

@@ -1,0 +1,72 @@
+"""An open data file as record batches with their file positions, whatever its format."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
+
+import pyarrow as pa
+
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.storage.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroupChoice:
+    """Which row groups of a Parquet file are read; files of other formats are read whole.
+
+    Those that begin in the byte range [start, start + length), but for those that have no row for
+    `predicate` as far as statistics of the columns in `leaf_by_id` show it.
+    """
+
+    start: int = 0
+    length: int | None = None
+    predicate: Predicate = field(default_factory=AlwaysTrue)
+    leaf_by_id: Mapping[int, int] = field(default_factory=dict)
+
+
+ALL_ROW_GROUPS = RowGroupChoice()
+Self = TypeVar("Self", bound="DataFileReader")
+
+
+class DataFileReader(ABC):
+    """A context manager that closes the file; `schema` has field ids as Parquet metadata."""
+
+    reads_whole_columns: ClassVar[bool]
+    """Whether leaves come with all others of their top-level column."""
+
+    schema: pa.Schema
+
+    def __init__(self, file_io: FileIO, location: str) -> None:
+        self._location = location
+        self._stream = file_io.open_input(location)
+        try:
+            self._open()
+        except BaseException:
+            self._stream.close()
+            raise
+
+    @abstractmethod
+    def _open(self) -> None:
+        """Read what the file says of itself, `schema` above all."""
+
+    @abstractmethod
+    def batches(
+        self, leaves: Collection[int], choice: RowGroupChoice = ALL_ROW_GROUPS
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of those leaves, each with the position of its first row in the file.
+
+        No leaves at all still gives batches with the right number of rows.
+        """
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
