@@ -25,6 +25,7 @@ from tests.bench import (
     native_bench,
     plan_bench,
     query_bench,
+    store_bench,
     tpch_bench,
     writer_bench,
 )
@@ -38,6 +39,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "fixed": fixed_bench.compare,
     "changes": change_bench.compare,
     "writers": writer_bench.compare,
+    "stores": store_bench.compare,
 }
 WIDTH = 132
 """Columns of what is printed: no line's name is to be wrapped."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.glue import GlueCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.sql import SqlCatalog
+from tests.services.glue import glue_server
 from tests.support.catalog_contract import CatalogContract
 from tests.support.sql_catalogs import create_v0_tables
+from tests.support.view_contract import ViewContract
 
 
-class TestMemoryCatalog(CatalogContract):
+class TestMemoryCatalog(ViewContract):
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
         return MemoryCatalog("memory", {"warehouse": str(tmp_path)})
@@ -30,22 +34,53 @@ class TestFilesystemCatalog(CatalogContract):
         return FilesystemCatalog("hadoop", {"warehouse": str(tmp_path)})
 
 
-class TestSqliteCatalog(CatalogContract):
+class TestSqliteCatalog(ViewContract):
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
         uri = f"sqlite:///{tmp_path}/catalog.db"
         return SqlCatalog("sql", {"uri": uri, "warehouse": str(tmp_path / "warehouse")})
 
 
-class TestSqliteCatalogInMemory(CatalogContract):
+class TestSqliteCatalogInMemory(ViewContract):
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
         return SqlCatalog("sql", {"uri": "sqlite://", "warehouse": str(tmp_path)})
 
 
-class TestSqliteCatalogOfSchemaV0(CatalogContract):
+class TestSqliteCatalogOfSchemaV0(ViewContract):
+    has_views = False
+
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
         create_v0_tables(tmp_path / "catalog.db")
         uri = f"jdbc:sqlite:{tmp_path}/catalog.db"
         return SqlCatalog("sql", {"uri": uri, "warehouse": f"{tmp_path}/warehouse"})
+
+
+class TestPostgresCatalog(ViewContract):
+    @pytest.fixture
+    def catalog(self, postgres_uri: str, tmp_path: Path) -> Catalog:
+        return SqlCatalog("sql", {"uri": postgres_uri, "warehouse": str(tmp_path)})
+
+
+class TestMariaDBCatalog(ViewContract):
+    @pytest.fixture
+    def catalog(self, mariadb_uri: str, tmp_path: Path) -> Catalog:
+        return SqlCatalog("sql", {"uri": mariadb_uri, "warehouse": str(tmp_path)})
+
+
+class TestGlueCatalog(CatalogContract):
+    has_nested_namespaces = False
+    has_odd_names = False
+
+    @pytest.fixture
+    def catalog(self, tmp_path: Path) -> Iterator[Catalog]:
+        with glue_server() as glue:
+            properties = {
+                "warehouse": str(tmp_path),
+                "glue.endpoint": glue.endpoint,
+                "glue.region": "eu-west-1",
+                "glue.access-key-id": "AKIDEXAMPLE",
+                "glue.secret-access-key": "of tests",
+            }
+            yield GlueCatalog("glue", properties)

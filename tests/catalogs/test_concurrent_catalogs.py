@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog
+from tests.services.databases import new_database
 from tests.support.catalog_contract import create, set_property
 from tests.support.catalog_processes import (
     EVENTS,
+    SERVED,
     commit_properties,
     create_events,
     die_at,
@@ -19,7 +21,18 @@ from tests.support.catalog_processes import (
     run_together,
 )
 
-KINDS = pytest.mark.parametrize("kind", ["sql", "hadoop"])
+MARIADB = pytest.param(
+    "mariadb", marks=pytest.mark.more("the SQL of PostgreSQL, on another server")
+)
+KINDS = pytest.mark.parametrize("kind", ["sql", "hadoop", "postgres", MARIADB])
+
+
+@pytest.fixture(autouse=True)
+def served_database(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> None:
+    """Give the folder of the test a new database, where the kind is one that is served."""
+    if kind in ("postgres", "mariadb"):
+        server = request.getfixturevalue(f"{kind}_server")
+        (tmp_path / SERVED).write_text(new_database(server))
 
 
 def catalog_with_namespace(kind: str, folder: Path) -> Catalog:
@@ -53,11 +66,12 @@ def test_of_racing_creators_one_wins(kind: str, tmp_path: Path) -> None:
     assert len(list((tmp_path / "warehouse").rglob("*.metadata.json"))) == 1
 
 
-def test_sixteen_clients_initialise_an_empty_database_together(tmp_path: Path) -> None:
-    assert all(run_together(initialise, [("sql", str(tmp_path))] * 16))
+@pytest.mark.parametrize("kind", ["sql", "postgres", "mariadb"])
+def test_sixteen_clients_initialise_an_empty_database_together(kind: str, tmp_path: Path) -> None:
+    assert all(run_together(initialise, [(kind, str(tmp_path))] * 16))
 
 
-@KINDS
+@pytest.mark.parametrize("kind", ["sql", "hadoop", "postgres"])
 def test_a_process_killed_at_any_step_leaves_the_old_state_or_the_new(
     kind: str, tmp_path: Path
 ) -> None:

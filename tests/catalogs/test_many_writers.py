@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
-from tests.support.catalog_processes import EVENTS, open_catalog, run_together
+from tests.services.databases import new_database
+from tests.support.catalog_processes import EVENTS, SERVED, open_catalog, run_together
 from tests.support.many_writers import SCHEMA, append_in_threads, append_many
 from tests.support.table_integrity import table_problems
 
@@ -19,10 +20,27 @@ WRITERS = 16
 APPENDS = int(os.environ.get("ICEBERG_COMMITS", "4"))
 
 
-@pytest.mark.parametrize("kind", ["sql", "hadoop"])
-@pytest.mark.parametrize("how", ["threads", "processes"])
-def test_no_writer_among_many_gives_up(kind: str, how: str, tmp_path: Path) -> None:
+THREADS_OF_POSTGRES = pytest.mark.more("processes on PostgreSQL, and threads on SQLite")
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        ("sql", "threads"),
+        ("sql", "processes"),
+        ("hadoop", "threads"),
+        ("hadoop", "processes"),
+        ("postgres", "processes"),
+        pytest.param("postgres", "threads", marks=THREADS_OF_POSTGRES),
+    ],
+)
+def test_no_writer_among_many_gives_up(
+    kind: str, how: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     folder = str(tmp_path)
+    if kind == "postgres":
+        server = request.getfixturevalue("postgres_server")
+        (tmp_path / SERVED).write_text(new_database(server))
     catalog = open_catalog(kind, folder)
     catalog.create_namespace(EVENTS.namespace)
     TableCatalog(catalog).create_table(str(EVENTS), SCHEMA)

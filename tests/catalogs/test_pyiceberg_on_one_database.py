@@ -1,4 +1,4 @@
-"""PyIceberg's SqlCatalog and ours on the same SQLite file, in both directions."""
+"""PyIceberg's SqlCatalog and ours on the same database, in both directions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from pyiceberg.catalog.sql import SqlCatalog as PyIcebergCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -18,16 +19,21 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.sql import SqlCatalog
 from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.errors import CommitConflictError, NoSuchTableError
+from tests.services.databases import new_database
 from tests.support.catalog_contract import create, set_property
-from tests.support.sql_catalogs import rows
 
 EVENTS = TableIdentifier(namespace=("db", "inner"), name="events")
 NAME = ("db", "inner", "events")
 
 
-@pytest.fixture
-def properties(tmp_path: Path) -> dict[str, str]:
-    return {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": str(tmp_path / "warehouse")}
+@pytest.fixture(params=["sqlite", "postgres"])
+def properties(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    if request.param == "sqlite":
+        uri = f"sqlite:///{tmp_path}/catalog.db"
+    else:
+        uri = new_database(request.getfixturevalue("postgres_server"))
+        uri = uri.replace("postgresql:", "postgresql+psycopg:")
+    return {"uri": uri, "warehouse": str(tmp_path / "warehouse")}
 
 
 @pytest.fixture
@@ -70,7 +76,7 @@ def test_they_load_and_commit_what_we_created(ours: SqlCatalog, properties: dict
 
 
 def test_we_load_and_commit_what_they_created(
-    theirs: PyIcebergCatalog, properties: dict[str, str], tmp_path: Path
+    theirs: PyIcebergCatalog, properties: dict[str, str]
 ) -> None:
     theirs.create_namespace(EVENTS.namespace, {"owner": "them"})
     schema = Schema(
@@ -88,7 +94,9 @@ def test_we_load_and_commit_what_they_created(
     done = set_property(ours, EVENTS, "a", "1")
     assert "/00001-" in done.metadata_location
     assert table.refresh().properties == {**loaded.metadata.properties, "a": "1"}
-    assert rows(tmp_path / "catalog.db", "SELECT * FROM iceberg_tables") == [
+    with theirs.engine.connect() as connection:
+        rows = connection.execute(sa.text("SELECT * FROM iceberg_tables")).all()
+    assert [tuple(row) for row in rows] == [
         (
             *("lake", "db.inner", "events"),
             *(done.metadata_location, loaded.metadata_location, "TABLE"),

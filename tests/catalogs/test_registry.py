@@ -13,8 +13,10 @@ from iceberg_pyspark.catalogs.configuration import (
     default_name,
 )
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.glue import GlueCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.catalogs.sql import SqlCatalog
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, UnsupportedFeatureError
 
@@ -55,6 +57,14 @@ def write_file(folder: Path, text: str) -> None:
             {"catalog-impl": "org.apache.iceberg.hadoop.HadoopCatalog", "warehouse": "w"},
             FilesystemCatalog,
         ),
+        ({"type": "rest", "uri": "http://localhost"}, RestCatalog),
+        ({"uri": "https://localhost"}, RestCatalog),
+        ({"type": "glue"}, GlueCatalog),
+        ({"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}, GlueCatalog),
+        (
+            {"catalog-impl": "org.apache.iceberg.rest.RESTCatalog", "uri": "http://localhost"},
+            RestCatalog,
+        ),
     ],
 )
 def test_the_type_is_given_or_told_from_the_uri(properties: dict[str, str], expected: type) -> None:
@@ -66,17 +76,14 @@ def test_the_type_is_given_or_told_from_the_uri(properties: dict[str, str], expe
 @pytest.mark.parametrize(
     "properties",
     [
-        {"type": "rest", "uri": "http://localhost"},
-        {"type": "glue"},
         {"type": "hive", "uri": "thrift://localhost"},
-        {"uri": "https://localhost"},
         {"uri": "thrift://localhost"},
         {"type": "nessie"},
-        {"catalog-impl": "org.apache.iceberg.rest.RESTCatalog"},
+        {"catalog-impl": "org.apache.iceberg.hive.HiveCatalog"},
     ],
 )
 def test_types_that_are_not_there_yet_name_those_that_are(properties: dict[str, str]) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"sql.*hadoop.*memory"):
+    with pytest.raises(UnsupportedFeatureError, match=r"sql.*hadoop.*memory.*rest"):
         load_catalog("lake", **properties)
 
 

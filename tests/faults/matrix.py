@@ -16,6 +16,7 @@ from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.path_tables import PathCatalog
 from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,
     IcebergError,
@@ -36,7 +37,8 @@ TRIED: Counter[tuple[str, str]] = Counter()
 
 ALL = os.environ.get("ICEBERG_FAULTS") == "all"
 """Every kind of error at every point, instead of one kind at every few points."""
-EVERY = 5
+EVERY = 7
+"""Odd, for points before and after a call."""
 
 PROPERTIES = {
     "format-version": "3",
@@ -184,14 +186,15 @@ def try_all_points(lake: Lake, name: str, case: Case) -> None:
     assert new != old, "the operation changes nothing that is compared"
     moments: tuple[Moment, ...] = ("before", "after")
     points = [(at, moment) for at in range(1, calls + 1) for moment in moments]
+    every = min(EVERY, len(points))
     for number, (at, moment) in enumerate(points):
         kinds: tuple[ErrorKind, ...] = ERROR_KINDS
         if not ALL:
             # other points and other kinds for each operation, the same in every run
             turn = number + sum(map(ord, f"{lake.kind} {name}"))
-            if turn % EVERY:
+            if turn % every:
                 continue
-            kinds = (ERROR_KINDS[(turn // EVERY) % len(ERROR_KINDS)],)
+            kinds = (ERROR_KINDS[(turn // every) % len(ERROR_KINDS)],)
         for kind in kinds:
             lake.restore()
             _try_point(lake, case, at, moment, kind, old, new)
@@ -243,6 +246,8 @@ def create(lake: Lake, name: str = "t") -> Table:
     schema = parse_schema(COLUMNS)
     spec = parse_partitioning(["p"], schema)
     loaded = create_table(
-        catalog, lake.identifier_of(name), schema, spec=spec, properties=PROPERTIES
+        catalog,
+        lake.identifier_of(name),
+        NewTable(schema=schema, spec=spec, properties=PROPERTIES),
     )
     return Table(catalog, loaded, io=io)

@@ -1,7 +1,7 @@
 """Every operation, stopped at every call of storage, database and clock, on every catalog.
 
 Afterwards the table is in the old or in the new state, whole, and open to the next writer; what was
-acknowledged is there, and what was refused is not. `make test` tries every fifth point with one
+acknowledged is there, and what was refused is not. `make test` tries every seventh point with one
 kind of error, `make faults` all points with all kinds.
 """
 
@@ -104,7 +104,7 @@ def table_as_select(lake: Lake) -> Callable[[], object]:
                 table_uuid=metadata.table_uuid,
                 clock=SYSTEM_CLOCK,
             )
-            create_table_with(catalog, identifier, metadata, [step], written=written)
+            create_table_with(catalog, identifier, metadata, [step], written_files=written)
 
     return run
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.manifests import ManifestFile
@@ -312,7 +313,9 @@ def _written(file_format: str, codec: str) -> bytes:
         "write.parquet.bloom-filter-enabled.column.id": "true",
     }
     loaded = create_table(
-        catalog, IDENTIFIER, _data_schema(), location="mem://t", properties=properties
+        catalog,
+        IDENTIFIER,
+        NewTable(schema=_data_schema(), location="mem://t", properties=properties),
     )
     table = Table(catalog, loaded, io=store, clock=FakeClock().clock)
     table.append(rows(table.schema, 0, 40))

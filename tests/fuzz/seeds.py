@@ -20,6 +20,7 @@ from iceberg_pyspark import Table
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.sql_text.schemas import parse_schema
@@ -120,15 +121,17 @@ def _seed_table(version: int, partitioned: bool) -> SeedTable:
     loaded = create_table(
         catalog,
         IDENTIFIER,
-        schema,
-        spec=parse_partitioning(terms, schema),
-        sort_order=parse_sort_order(["id DESC", "truncate(3, part)"], schema),
-        location="mem://t",
-        properties={
-            "format-version": str(version),
-            "write.manifest.compression-codec": "none",
-            "schema.name-mapping.default": NAME_MAPPING,
-        },
+        NewTable(
+            schema=schema,
+            spec=parse_partitioning(terms, schema),
+            sort_order=parse_sort_order(["id DESC", "truncate(3, part)"], schema),
+            location="mem://t",
+            properties={
+                "format-version": str(version),
+                "write.manifest.compression-codec": "none",
+                "schema.name-mapping.default": NAME_MAPPING,
+            },
+        ),
     )
     table = Table(catalog, loaded, io=io, clock=FakeClock().clock)
     table.append(rows(table.schema, 0, 8))

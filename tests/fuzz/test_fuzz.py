@@ -1,4 +1,4 @@
-"""A tenth of `make fuzz`: mutated inputs end in our errors or in right answers."""
+"""At most a tenth of `make fuzz`: mutated inputs end in our errors or in right answers."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from iceberg_pyspark.sql_text.schemas import parse_schema
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.locations import location_provider
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.storage.store_properties import file_system_arguments
+from iceberg_pyspark.storage.store_properties import store_settings
 from iceberg_pyspark.table.run_sql_extensions import run_clause
 from iceberg_pyspark.table.table import Table
 from tests.fuzz.mutations import mutate_text
@@ -406,7 +406,7 @@ def _options(given: tuple[str, dict[str, str]]) -> None:
             _each(options, parse_table_options, parse_write_options)
         case _:
             for protocol in ("s3", "gs", "abfs"):
-                _each(options, lambda o, p=protocol: file_system_arguments(p, o))  # type: ignore[misc]
+                _each(options, lambda o, p=protocol: store_settings(p, "b", o))  # type: ignore[misc]
             _each(options, lambda o: location_provider("mem://t", o).new_data_location("f", "a=b"))
             repr(CatalogProperties(options))
 
@@ -438,10 +438,10 @@ _TERMS = tuple(", ".join(_PARTITIONS[i:]) for i in range(4))
 
 TEXT_TARGETS = (
     Target(name="filter", mutate=_of(_FILTERS, _FILTER_WORDS), parse=_filter, in_tests=500),
-    Target(name="schema", mutate=_of(_SCHEMAS, _SCHEMA_WORDS), parse=_schema),
-    Target(name="partition", mutate=_of(_PARTITIONS, _TERM_WORDS), parse=_partitions),
-    Target(name="sort", mutate=_of(_SORTS, _TERM_WORDS), parse=_sorts),
-    Target(name="ddl", mutate=_of((*_TERMS, *_NAMES), _TERM_WORDS), parse=_ddl),
+    Target(name="schema", mutate=_of(_SCHEMAS, _SCHEMA_WORDS), parse=_schema, in_tests=400),
+    Target(name="partition", mutate=_of(_PARTITIONS, _TERM_WORDS), parse=_partitions, in_tests=400),
+    Target(name="sort", mutate=_of(_SORTS, _TERM_WORDS), parse=_sorts, in_tests=400),
+    Target(name="ddl", mutate=_of((*_TERMS, *_NAMES), _TERM_WORDS), parse=_ddl, in_tests=400),
     Target(
         name="statement", mutate=_of(_STATEMENTS, _STATEMENT_WORDS), parse=_statement, in_tests=500
     ),
@@ -449,5 +449,5 @@ TEXT_TARGETS = (
         name="configuration", mutate=_of((_YAML,), _YAML_WORDS), parse=_configuration, in_tests=300
     ),
     Target(name="options", mutate=_mutated_map, parse=_options),
-    Target(name="uri", mutate=_of(_URIS, _VALUE_WORDS), parse=_uri),
+    Target(name="uri", mutate=_of(_URIS, _VALUE_WORDS), parse=_uri, in_tests=500),
 )

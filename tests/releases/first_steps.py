@@ -506,7 +506,7 @@ def run_steps(folder: Path, parts: Collection[str]) -> dict[str, Any]:
                 failures[name] = failure_of(function, lake)
         session = install(spark)
         lake = Lake(spark, session, folder)
-        missing = {} if session.bridge is None else session.bridge.missing
+        missing_features = {} if session.bridge is None else session.bridge.missing_features
         for name, (part, function) in chosen.items():
             if part != "portable":
                 failures[name] = failure_of(function, lake)
@@ -514,7 +514,7 @@ def run_steps(folder: Path, parts: Collection[str]) -> dict[str, Any]:
             "release": spark.version,
             "described": session.describe(),
             "native": session.is_native,
-            "missing": {feature.name: why for feature, why in missing.items()},
+            "missing": {feature.name: why for feature, why in missing_features.items()},
             "steps": failures,
         }
     finally:

@@ -68,7 +68,7 @@ def lacking_in(gateway: Any, loader: Any) -> dict[str, str | None]:
         gateway.new_array(gateway.jvm.java.lang.Class, 0)
     )
     made = plans.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
-    found: dict[str, str | None] = json.loads(made.lacking(None))
+    found: dict[str, str | None] = json.loads(made.missingInternals(None))
     return found
 
 

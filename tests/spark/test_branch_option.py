@@ -16,9 +16,6 @@ from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 PLAIN = "optional.db.plain"
 PARTITIONED = "optional.db.partitioned"
 BOTH = [PLAIN, PARTITIONED]
-ONCE = pytest.mark.once(
-    "tests/interop/test_branch_option.py compares more queries of both tables with Java, on 4.1"
-)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +50,6 @@ def ids(frame: DataFrame) -> list[int]:
     return sorted(r.id for r in frame.select("id").collect())
 
 
-@ONCE
 @pytest.mark.parametrize("table", BOTH)
 def test_a_branch_is_read_with_the_columns_of_the_table(
     session: IcebergSession, table: str
@@ -71,7 +67,7 @@ def test_a_branch_is_read_with_the_columns_of_the_table(
         assert sorted(portable.load(location).collect()) == sorted(found.collect())
 
 
-@pytest.mark.parametrize("table", [pytest.param(PLAIN, marks=ONCE), PARTITIONED])
+@pytest.mark.parametrize("table", [PLAIN, PARTITIONED])
 def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str) -> None:
     query = "select count(*), min(id), max(id) from {} with (`branch` = 'b')"
     known = session.spark.sql(query.format(table))
@@ -84,7 +80,7 @@ def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str
     assert read(session, table, "b").selectExpr("_file").distinct().count() == files.count()
 
 
-@pytest.mark.parametrize("table", [PLAIN, pytest.param(PARTITIONED, marks=ONCE)])
+@pytest.mark.parametrize("table", [PLAIN, PARTITIONED])
 def test_branches_of_a_table_in_one_query(session: IcebergSession, table: str) -> None:
     b, c, main = (read(session, table, name) for name in ("b", "c", None))
     assert ids(b.union(c).union(main)) == [1, 1, 1, 2, 11, 12, 21]
@@ -99,6 +95,7 @@ def test_branches_of_a_table_in_one_query(session: IcebergSession, table: str) -
     assert sorted(map(tuple, twice.collect())) == [(1, 12, 12), (2, 12, 12)]
 
 
+@pytest.mark.release("Spark compares scans")
 def test_groups_and_late_filters_are_of_the_branch(session: IcebergSession) -> None:
     for name in ("b", "c"):
         read(session, PARTITIONED, name).createOrReplaceTempView(f"of_{name}")
@@ -112,6 +109,7 @@ def test_groups_and_late_filters_are_of_the_branch(session: IcebergSession) -> N
     assert sorted(map(tuple, late.collect())) == [(1, 21), (11, 21)]
 
 
+@pytest.mark.release("Spark's cache finds plans")
 def test_cached_rows_are_of_the_branch_and_as_new_as_it(session: IcebergSession) -> None:
     table = "optional.db.cached"
     make(session, table, "")
@@ -133,6 +131,7 @@ def test_cached_rows_are_of_the_branch_and_as_new_as_it(session: IcebergSession)
         session.spark.catalog.clearCache()
 
 
+@pytest.mark.release("Spark refreshes tables")
 def test_a_frame_used_again_is_as_new_as_one_of_the_branchs_name(session: IcebergSession) -> None:
     table = "optional.db.again"
     make(session, table, "")

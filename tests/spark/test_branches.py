@@ -57,7 +57,6 @@ def contents(table: SparkTable) -> dict[int, str]:
     return {r.id: r.s for r in found}
 
 
-@pytest.mark.once("which branch it is Python says; the operations run on 4.1 in test_row_level.py")
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_a_tables_methods(session: IcebergSession, mode: str) -> None:
     t = branched(session, "methods", mode)
@@ -118,7 +117,6 @@ def test_statements_and_frames(session: IcebergSession) -> None:
     assert contents(t) == {}
 
 
-@pytest.mark.once("commits are Python's")
 def test_commits_to_main_are_no_conflict(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,7 +127,6 @@ APPENDED = [*((i, 0) for i in range(10)), (10, 10), (11, 11)]
 INSERTED = [*((i, 0) for i in range(10)), (10, 5), (11, 5)]
 
 
-@pytest.mark.once("calls for each column are ours; the statements run on 4.1 in test_row_level.py")
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

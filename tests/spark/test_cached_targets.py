@@ -11,6 +11,8 @@ from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import pairs
 
+pytestmark = pytest.mark.release("where Spark puts what it has cached")
+
 STATEMENTS = [
     ("delete from {t} where id = 1", [(2, 2), (3, 3)]),
     ("update {t} set v = 9 where id = 2", [(2, 9), (3, 3)]),

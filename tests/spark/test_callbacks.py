@@ -121,7 +121,6 @@ print(json.dumps({**seen, "secrets": secrets, "shown": json.dumps(shown)}))
 """
 
 
-@pytest.mark.once("of py4j, which all releases of pyspark have in the same version")
 @pytest.mark.parametrize(("order", "pinned"), [("theirs first", "true"), ("ours first", "false")])
 def test_streams_of_pyspark_and_questions_of_ours_have_their_own_ports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, pinned: str

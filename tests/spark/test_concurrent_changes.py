@@ -52,7 +52,6 @@ def session(
         yield found
 
 
-@pytest.mark.once("commits race in Python; the statements run on 4.1 in test_row_level.py")
 def test_counts_of_two_processes_add_up(session: IcebergSession, tmp_path: Path) -> None:
     spark, tables = session.spark, {v: f"shared.db.counts_{v}" for v in (2, 3)}
     for version, name in tables.items():

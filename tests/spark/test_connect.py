@@ -12,6 +12,8 @@ import pytest
 from iceberg_pyspark import load_catalog
 from tests.support.spark_sessions import connect_server, run_python
 
+pytestmark = pytest.mark.release("the protocol of clients and servers")
+
 PORTABLE = """
 import json, sys
 from pyspark.sql import SparkSession

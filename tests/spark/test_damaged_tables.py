@@ -26,8 +26,6 @@ from tests.support.file_commits import commit_overwrite
 from tests.support.frames import append_rows, create_path_table, load, path_table, refusal, save
 from tests.support.read_paths import ReadPath
 
-pytestmark = pytest.mark.once("damage is found by Python, whatever the release")
-
 IDS = StructType().add("id", LongType())
 
 

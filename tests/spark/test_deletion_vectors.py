@@ -61,6 +61,7 @@ def ids(session: IcebergSession, query: str) -> list[int]:
     return sorted(row.id for row in frame.collect())
 
 
+@pytest.mark.release("our function stands in a plan of Spark's")
 @pytest.mark.parametrize("clauses", ["", "partitioned by (g)", "partitioned by (bucket(16, id))"])
 def test_rows_of_many_files_with_one_puffin_file(
     session: IcebergSession, clauses: str, monkeypatch: pytest.MonkeyPatch
@@ -79,6 +80,7 @@ def test_rows_of_many_files_with_one_puffin_file(
     assert sorted(r.id for r in session.spark.sql(query).collect()) == by_executors
 
 
+@pytest.mark.release("Spark generates the code")
 def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     table = make(session, "generated")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
@@ -88,6 +90,7 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     assert re.search(r"\*\(1\) Filter .*deletion_vectors.*\n.*\*\(1\) ColumnarToRow", plan), plan
 
 
+@pytest.mark.release("Spark generates the code")
 @pytest.mark.parametrize(
     ("setting", "value"),
     [("spark.sql.codegen.wholeStage", "false"), ("spark.sql.codegen.maxFields", "1")],
@@ -238,6 +241,7 @@ def test_a_size_that_is_not_there_is_refused_before_memory_is_taken(
         probe.task().applyAsLong(0, 1)
 
 
+@pytest.mark.release("Spark compares plans")
 def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
     table = make(session, "reused")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
@@ -303,6 +307,7 @@ def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:
     assert StorageError.__name__ in str(caught.value)
 
 
+@pytest.mark.release("Spark broadcasts")
 def test_few_vectors_are_broadcast_and_many_are_not(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +326,7 @@ def test_few_vectors_are_broadcast_and_many_are_not(
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 
+@pytest.mark.release("Spark sends files to executors")
 def test_where_executors_reach_no_file_the_driver_reads(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

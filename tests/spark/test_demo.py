@@ -18,7 +18,6 @@ DEMO = demo.__file__
 
 
 @pytest.mark.cluster
-@pytest.mark.once("`make demo` installs the newest pyspark")
 def test_the_demo_shows_skipped_files_and_two_snapshots(tmp_path: Path) -> None:
     shown = run_python(tmp_path, DEMO, "--scale", "0.01", "--folder", "demo folder")
     assert re.search(r"60,175 rows +1\.\d MB +demo folder/input/lineitem\.parquet", shown)

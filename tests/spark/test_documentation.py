@@ -16,8 +16,6 @@ from tests.support.documentation import PAGES, Block, blocks_of, name_of
 RUN = ("python", "sql")
 WITH_CODE = [p for p in PAGES if any(b.language in RUN for b in blocks_of(p))]
 
-pytestmark = pytest.mark.once("the documentation is that of the newest release")
-
 
 @pytest.fixture
 def folder(

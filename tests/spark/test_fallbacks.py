@@ -65,7 +65,6 @@ def wrong(found: dict[str, Any]) -> dict[str, str]:
     return {name: why for name, why in found["steps"].items() if why is not None}
 
 
-@pytest.mark.once("of which release something is missing does not matter")
 def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> None:
     found = first_steps(
         tmp_path,
@@ -105,7 +104,6 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
     )
 
 
-@pytest.mark.once("of which release something is missing does not matter")
 def test_statements_that_change_rows_are_refused_in_our_words(tmp_path: Path) -> None:
     found = first_steps(
         tmp_path,
@@ -127,7 +125,6 @@ def test_statements_that_change_rows_are_refused_in_our_words(tmp_path: Path) ->
     assert len(found["logged"]) == 3
 
 
-@pytest.mark.once("of which release something is missing does not matter")
 def test_without_the_core_format_iceberg_py_serves(tmp_path: Path) -> None:
     broken = [("class IcebergPyTable", "class IcebergPyTable1")]
     found = first_steps(tmp_path, {"core": broken}, "portable")
@@ -138,6 +135,7 @@ def test_without_the_core_format_iceberg_py_serves(tmp_path: Path) -> None:
     assert "portable, by format" in found["described"]
 
 
+@pytest.mark.release("what a release lacks")
 def test_the_doctor_says_what_serves() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "iceberg_pyspark.doctor"],

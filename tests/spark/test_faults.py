@@ -28,6 +28,7 @@ from tests.support.table_integrity import table_problems
 Rows = list[tuple[int, str]] | None
 
 OLD: Rows = [(1, "a"), (2, "b"), (3, "c")]
+IMPATIENT = "'commit.status-check.min-wait-ms'='1', 'commit.status-check.max-wait-ms'='1'"
 MERGE = (
     "merge into {t} t using (select * from values (2L, 'x'), (9L, 'y') as v(id, v)) s "
     "on t.id = s.id when matched then update set * when not matched then insert *"
@@ -42,7 +43,11 @@ STATEMENTS: dict[str, tuple[str, str, Rows]] = {
         [(1, "a"), (2, "b"), (3, "z")],
     ),
     "insert": ("insert into {t} values (4, 'd')", "merge-on-read", [*(OLD or []), (4, "d")]),
-    "create": ("create table {t}_new as select * from {t}", "merge-on-read", OLD),
+    "create": (
+        f"create table {{t}}_new tblproperties ({IMPATIENT}) as select * from {{t}}",
+        "merge-on-read",
+        OLD,
+    ),
     "replace": (
         "create or replace table {t} as select 5L as id, 'e' as v",
         "merge-on-read",
@@ -78,7 +83,6 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> FaultPoint:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.once("commits are Python's; the statements run on 4.1 in test_row_level.py")
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_whose_commit_is_stopped(
     session: IcebergSession, faults: FaultPoint, name: str, tmp_path: Path
@@ -122,12 +126,11 @@ def make(spark: SparkSession, table: str, mode: str) -> None:
             "write.delete.mode": mode,
             "write.update.mode": mode,
             "write.merge.mode": mode,
-            "commit.status-check.min-wait-ms": "1",
-            "commit.status-check.max-wait-ms": "1",
         }.items()
     )
     spark.sql(
-        f"create table {table} (id bigint, v string) using iceberg tblproperties ({properties})"
+        f"create table {table} (id bigint, v string) using iceberg "
+        f"tblproperties ({properties}, {IMPATIENT})"
     )
     spark.sql(f"insert into {table} values (1, 'a'), (2, 'b'), (3, 'c')")
 

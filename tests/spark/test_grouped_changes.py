@@ -21,6 +21,10 @@ from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import MORE
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
+pytestmark = pytest.mark.release(
+    "Spark's own rules plan joins of groups, and commands run plans of theirs"
+)
+
 GROUPING = "spark.sql.iceberg.planning.preserve-data-grouping"
 ROWS = "select id, cast(id % 5 as int) g, concat('s', id % 11) s, id v from range({}, {})"
 MERGE = (
@@ -28,7 +32,11 @@ MERGE = (
     "when matched then update set v = -u.v when not matched then insert *"
 )
 MODES = ["merge-on-read", "copy-on-write"]
-ONCE = pytest.mark.once("which transform it is does not matter to Spark: 4.1 is asked with others")
+MERGED = pytest.mark.more("test_grouped_scans.py merges tables that are cut by it")
+ONE_MODE = [
+    "merge-on-read",
+    pytest.param("copy-on-write", marks=pytest.mark.once("merges have both")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +84,7 @@ def rows_of(session: IcebergSession, table: str) -> list[tuple[Any, ...]]:
     [
         ("bucket(4, id)", "t.id = u.id", "merge-on-read"),
         ("g, bucket(3, id)", "t.g = u.g and t.id = u.id", "copy-on-write"),
-        pytest.param("truncate(2, s)", "t.s = u.s and t.id = u.id", "merge-on-read", marks=ONCE),
+        pytest.param("truncate(2, s)", "t.s = u.s and t.id = u.id", "merge-on-read", marks=MERGED),
         pytest.param("bucket(4, id)", "t.id = u.id", "copy-on-write", marks=MORE),
         pytest.param("truncate(2, s)", "t.s = u.s and t.id = u.id", "copy-on-write", marks=MORE),
         pytest.param("g, bucket(3, id)", "t.g = u.g and t.id = u.id", "merge-on-read", marks=MORE),
@@ -100,7 +108,7 @@ def test_a_merge_of_tables_partitioned_alike(
         assert rows_of(session, target) == expected
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ONE_MODE)
 def test_other_clauses_and_statements(session: IcebergSession, plans: list[str], mode: str) -> None:
     clauses = "partitioned by (bucket(4, id))"
     source = make(session, "from_others", ROWS.format(100, 500), clauses, mode)
@@ -124,7 +132,7 @@ def test_other_clauses_and_statements(session: IcebergSession, plans: list[str],
         assert rows_of(session, target) == expected
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ONE_MODE)
 def test_from_python_and_from_a_cache(session: IcebergSession, plans: list[str], mode: str) -> None:
     clauses = "partitioned by (g)"
     source = make(session, "from_python", ROWS.format(103, 105), clauses, mode)

@@ -27,9 +27,11 @@ from iceberg_pyspark.spec.types import (
 )
 from tests.support.deleted_rows import delete_keys
 from tests.support.native_lake import plan_of, sqlite_lake
-from tests.support.parameters import pairs
+from tests.support.parameters import MORE, pairs
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
+
+pytestmark = pytest.mark.release("Spark's own rules plan joins of groups")
 
 SETTINGS = {**JOINS_OF_GROUPS, "spark.sql.session.timeZone": "America/Los_Angeles"}
 ROWS = """
@@ -38,7 +40,7 @@ ROWS = """
     from range({}, {})
 """
 MERGE_ON_READ = "tblproperties ('write.delete.mode'='merge-on-read')"
-ONCE = pytest.mark.once("which transform it is does not matter to Spark: 4.1 is asked with others")
+ONCE = pytest.mark.once("Spark plans all alike: 4.1 is asked with others")
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +78,12 @@ def joined(session: IcebergSession, left: str, right: str, on: str) -> str:
     [
         ("bucket(4, id)", "a.id = b.id"),
         ("g", "a.g = b.g"),
-        ("g, bucket(3, s)", "a.g = b.g and a.s = b.s"),
         ("days(t)", "a.t = b.t"),
+        pytest.param("g, bucket(3, s)", "a.g = b.g and a.s = b.s", marks=ONCE),
         pytest.param("bucket(4, s)", "a.s = b.s", marks=ONCE),
         pytest.param("s", "a.s = b.s", marks=ONCE),
-        pytest.param("years(t)", "a.t = b.t", marks=ONCE),
-        pytest.param("months(t)", "a.t = b.t", marks=ONCE),
+        pytest.param("years(t)", "a.t = b.t", marks=[ONCE, MORE]),
+        pytest.param("months(t)", "a.t = b.t", marks=[ONCE, MORE]),
     ],
 )
 def test_tables_partitioned_alike_are_joined_without_a_shuffle(
@@ -124,6 +126,19 @@ def test_files_are_grouped_only_where_the_plan_wants_rows_of_a_key_together(
         assert exchanges(plan_of(frame)) == 0, plan_of(frame)
         expected = session.spark.sql(plain.format("left_plain")).collect()
         assert spark_rows(frame.collect()) == spark_rows(expected)
+    # with rows that come in no groups a join shuffles them or sends them to all tasks
+    one_sided = "select a.id, b.id from {} a join right_plain b on a.g = b.g where b.id < 103"
+    frame = session.spark.sql(one_sided.format("grouped.db.use_left"))
+    with configured(session.spark, {"spark.sql.autoBroadcastJoinThreshold": "10MB"}):
+        filtered = session.spark.sql(one_sided.format("grouped.db.use_left"))
+        assert "dynamicpruning" in plan_of(filtered)
+        assert filtered.rdd.getNumPartitions() < 4
+    with configured(session.spark, {"spark.sql.sources.v2.bucketing.shuffle.enabled": "true"}):
+        shuffled = session.spark.sql(one_sided.format("grouped.db.use_left"))
+        assert exchanges(plan_of(shuffled)) == 1, plan_of(shuffled)
+        expected = session.spark.sql(one_sided.format("left_plain")).collect()
+        for rows in (frame, filtered, shuffled):
+            assert spark_rows(rows.collect()) == spark_rows(expected)
     union = "(select g, id from {0} union all select g, id from {1})"
     query = f"select a.id, b.id from {union} a join {{1}} b on a.g = b.g"
     frame = session.spark.sql(query.format("grouped.db.use_left", "grouped.db.use_right"))
@@ -142,14 +157,14 @@ CUT_ROWS = """
 @pytest.mark.parametrize(
     ("partitioned", "on"),
     [
-        ("truncate(4, s)", "a.s = b.s"),
-        ("truncate(50, d)", "a.d = b.d"),
+        pytest.param("truncate(4, s)", "a.s = b.s", marks=[ONCE, MORE]),
+        pytest.param("truncate(50, d)", "a.d = b.d", marks=ONCE),
         ("bucket(3, i), truncate(6, s)", "a.i = b.i and a.s = b.s"),
         pytest.param("truncate(6, s)", "a.s = b.s", marks=ONCE),
         pytest.param("truncate(2, b)", "a.b = b.b", marks=ONCE),
         pytest.param("truncate(10, i)", "a.i = b.i", marks=ONCE),
         pytest.param("truncate(50, l)", "a.l = b.l", marks=ONCE),
-        pytest.param("g, truncate(6, s)", "a.g = b.g and a.s = b.s", marks=ONCE),
+        pytest.param("g, truncate(6, s)", "a.g = b.g and a.s = b.s", marks=[ONCE, MORE]),
     ],
 )
 def test_tables_cut_alike_are_joined_without_a_shuffle(
@@ -179,6 +194,7 @@ def test_tables_cut_otherwise_are_shuffled(session: IcebergSession) -> None:
     assert exchanges(joined(session, "cut_to_two", "not_cut", "a.s = b.s")) > 0
 
 
+@pytest.mark.once("Spark plans it as it does the join before, and test_grouped_changes.py merges")
 def test_tables_cut_alike_are_merged(session: IcebergSession) -> None:
     make(session, "cut_target", "left_plain", "partitioned by (truncate(2, s))")
     make(session, "cut_source", "right_plain", "partitioned by (truncate(2, s))")
@@ -371,10 +387,19 @@ def partial(session: IcebergSession) -> Iterator[None]:
         yield
 
 
+HOW = ["inner", "left", "right", "full", "left semi", "left anti"]
+SPREAD_TWICE = ("right", "left anti")
+
+
 @pytest.mark.usefixtures("partial")
 @pytest.mark.parametrize(
     ("partitioned", "how"),
-    pairs(["g", "bucket(4, id)"], ["inner", "left", "right", "full", "left semi", "left anti"]),
+    [
+        pair
+        if pair.values[1] in SPREAD_TWICE
+        else pytest.param(*pair.values, marks=[*pair.marks, ONCE])
+        for pair in pairs(["g", "bucket(4, id)"], HOW)
+    ],
 )
 def test_large_groups_are_spread_over_tasks(
     session: IcebergSession, partitioned: str, how: str

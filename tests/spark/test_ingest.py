@@ -15,10 +15,6 @@ from jobs import ingest as job
 from jobs.ingest import exit_code, main
 from tests.support.spark_sessions import SPARK_HOME, spark_environment
 
-pytestmark = pytest.mark.once(
-    "the job's own code; reads and writes run on 4.1 in test_reads.py and test_writes.py"
-)
-
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:

@@ -22,10 +22,6 @@ from tests.support.spark_sessions import session_conf, spark_environment
 
 PACKAGES = ("iceberg_pyspark", "pyspark_iceberg_py")
 
-pytestmark = pytest.mark.once(
-    "a wheel is the same for all releases; its parts run on 4.1 elsewhere"
-)
-
 
 def run(command: Sequence[str | Path], folder: Path) -> str:
     """Run a program in a folder, without the checkout on its path; return its stdout.
@@ -68,6 +64,14 @@ def metadata(wheel: Path, files: set[str]) -> Message:
     (name,) = (file for file in files if file.endswith(".dist-info/METADATA"))
     with zipfile.ZipFile(wheel) as archive:
         return HeaderParser().parsestr(archive.read(name).decode())
+
+
+def test_its_description_has_no_link_that_an_index_cannot_follow(metadata: Message) -> None:
+    description = metadata.get_payload()
+    assert isinstance(description, str)
+    assert "## Quick start" in description
+    assert "see Connect and clusters" in description
+    assert not re.search(r"\]\((?!https?://)", description)
 
 
 def test_it_has_every_file_of_the_packages_and_nothing_else(files: set[str]) -> None:

@@ -18,10 +18,6 @@ from iceberg_pyspark.table.reading.scan import TableScan
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import pairs
 
-pytestmark = pytest.mark.once(
-    "which files are read Python decides; the statements run on 4.1 in test_row_level.py"
-)
-
 MERGE = "merge into {t} t using (select * from changes where kind = 'x') s on "
 CHANGED = "when matched then update set v = s.v"
 STATEMENTS = {

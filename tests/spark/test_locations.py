@@ -22,8 +22,6 @@ from tests.support.native_lake import sqlite_lake
 from tests.support.read_paths import Read, ReadPath
 from tests.support.spark_settings import configured
 
-pytestmark = pytest.mark.once("where tables may read is decided by Python")
-
 ALLOW, RESTRICT = "read.allow-outside-locations", "read.restrict-locations"
 SESSION = "spark.sql.iceberg."
 
@@ -152,3 +150,32 @@ def test_data_goes_to_the_tables_own_store_only(
     spark.sql("insert into lake.db.moved values (1)")
     assert list((tmp_path / "d").glob("*.parquet"))
     assert spark.table("lake.db.moved").count() == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["create table lake.db.new", "replace table lake.db.old", "insert into lake.db.old"],
+)
+def test_a_query_writes_to_another_store_only_where_the_session_allows_it(
+    spark: SparkSession, lake: IcebergSession, statement: str
+) -> None:
+    """Nothing answers there, so that a write that is allowed fails later, by another error."""
+    properties = "tblproperties ('write.data.path'='hdfs://nobody:1/d')"
+    spark.sql(f"create or replace table lake.db.old (id bigint) {properties}")
+    if statement.startswith("insert"):
+        properties = ""
+    query = f"{statement} {properties} {'' if not properties else 'as'} select 1L id"
+    before = lake.table("lake.db.old").metadata
+    with pytest.raises(PySparkException, match="may only write files under"):
+        spark.sql(query)
+    with (
+        configured(spark, {SESSION + ALLOW: "true", SESSION + RESTRICT: "true"}),
+        pytest.raises(PySparkException, match="are both true"),
+    ):
+        spark.sql(query)
+    with configured(spark, {SESSION + ALLOW: "true"}):
+        with pytest.raises((PySparkException, Py4JJavaError)) as caught:
+            spark.sql(query)
+        assert "may only write" not in str(caught.value)
+    assert lake.table("lake.db.old").metadata == before
+    assert not spark.catalog.tableExists("lake.db.new")

@@ -192,7 +192,6 @@ def session_of(spark: SparkSession, number: int) -> SparkSession:
     return made
 
 
-@pytest.mark.once("the threads race in Python and in our Java, which are the same on all releases")
 def test_every_answer_is_right_while_others_change_tables(lake: IcebergSession) -> None:
     spark = lake.spark
     spark.sql(

@@ -22,6 +22,8 @@ from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.spark_sessions import run_driver
 
+pytestmark = pytest.mark.release("what executors of Spark have of its classes")
+
 V3 = {"format-version": "3"}
 MASTER = "local-cluster[1,1,512]"
 

@@ -19,6 +19,8 @@ from tests.support.native_lake import plan_of
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.release("in what sessions and plans Spark puts scans")
+
 PREFIX = "spark.sql.catalog.lake"
 LIVE = [*range(5), 7, 8, 9, *range(12, 30)]
 """The ids of `lake.db.t`: of 30, two deleted by key, and two by position."""

@@ -8,23 +8,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 import pytest
-from fsspec.implementations.local import LocalFileSystem
+from obstore.store import LocalStore
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import install
 from iceberg_pyspark.spark.native_read import storage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.storage import open_storage
+from iceberg_pyspark.storage import object_stores, open_storage
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS
 from tests.support.deleted_rows import delete_keys
 from tests.support.file_commits import commit_append
 from tests.support.frames import refusal
 from tests.support.native_lake import plan_of
+
+pytestmark = pytest.mark.release("what Spark and its Hadoop know of stores")
 
 PREFIX = "spark.sql.catalog.stores"
 BUCKETS_OF_THE_JVM = """
@@ -53,20 +54,6 @@ public class IcebergPyTestBuckets extends RawLocalFileSystem {
   }
 }
 """
-
-
-class Buckets(LocalFileSystem):  # type: ignore[misc]
-    """The same buckets for Python."""
-
-    protocol = "s3"
-    folder = ""
-
-    def __init__(self, **_arguments: object) -> None:
-        super().__init__(auto_mkdir=True)
-
-    @classmethod
-    def _strip_protocol(cls, path: str) -> str:
-        return cls.folder + "/" + path[5:] if path.startswith("s3://") else path
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +105,10 @@ def test_s3_is_read_as_s3a_with_keys_for_its_own_files_alone(
     spark = session.spark
     name = "IcebergPyTestBuckets"
     make_known(spark, name, BUCKETS_OF_THE_JVM.replace("FOLDER", str(tmp_path)), tmp_path)
-    monkeypatch.setattr(Buckets, "folder", str(tmp_path))
-    monkeypatch.setattr(fsspec, "get_filesystem_class", lambda protocol: Buckets)
+    # the same buckets for Python
+    monkeypatch.setattr(
+        object_stores, "_store", lambda _kind, bucket, *_: LocalStore(tmp_path / bucket, mkdir=True)
+    )
     spark.conf.set("fs.s3a.impl", name)
     try:
         spark.sql(
@@ -171,7 +160,7 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
     # what Python reads has a size too, so that Spark broadcasts what is small
     assert frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes() < 2**20
     assert [r.getMessage() for r in caplog.records] == [
-        "the JVM has no file system for local://, so Python reads what is there"
+        "the JVM has no file system for local://; Python reads what is there"
     ]
 
 

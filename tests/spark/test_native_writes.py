@@ -103,6 +103,7 @@ def by_both(spark: SparkSession, lake: IcebergSession, name: str, clauses: str, 
     return native
 
 
+@pytest.mark.release("Spark's Parquet writer")
 def test_every_type_and_its_metrics(spark: SparkSession, lake: IcebergSession) -> None:
     nested = "struct(s as a, struct(i as c, dec as `d d`) as b) as st"
     native = by_both(spark, lake, "types", "", f"select *, {nested} from ({ROWS})")
@@ -117,6 +118,7 @@ def columns_of(file: Path) -> list[str]:
     return str(pq.ParquetFile(file).schema).splitlines()[2:]
 
 
+@pytest.mark.release("Spark's Parquet writer")
 @pytest.mark.parametrize(
     "partitioning",
     [
@@ -130,6 +132,7 @@ def test_partitions(spark: SparkSession, lake: IcebergSession, partitioning: str
     by_both(spark, lake, name, f"partitioned by ({partitioning})", ROWS)
 
 
+@pytest.mark.release("Spark's adaptive execution")
 def test_rows_that_spark_puts_together_are_of_one_partition(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -188,6 +191,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.release("Spark's Parquet writer")
 def test_no_setting_of_a_session_shows_in_the_files(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -201,6 +205,7 @@ def test_no_setting_of_a_session_shows_in_the_files(
     assert [tuple(r) for r in found] == [(5, 0)]
 
 
+@pytest.mark.release("Spark's Parquet writer")
 def test_what_spark_would_write_otherwise_is_left_to_the_arrow_writer(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
@@ -295,6 +300,7 @@ def test_format_iceberg_py_is_written_natively_too(
     assert sorted((r.id, r.g) for r in rows) == sorted((i, i % 2) for i in range(10) for _ in "abc")
 
 
+@pytest.mark.release("Spark's Parquet writer")
 def test_files_are_cut_and_sorted_rows_stay_sorted(
     spark: SparkSession, lake: IcebergSession
 ) -> None:

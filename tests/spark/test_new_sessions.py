@@ -24,9 +24,12 @@ from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.spark_sessions import run_python, session_conf
 
+pytestmark = pytest.mark.release("how sessions are made, cloned and extended is internal to Spark")
+
 PREFIX = "spark.sql.catalog.made"
 REDACTION = "spark.sql.redaction.options.regex"
 THREADS = 16
+PY4J = pytest.mark.once("of py4j, which has one version in all releases")
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +190,7 @@ def test_threads_that_install_at_once(lake: IcebergSession) -> None:
         session.uninstall()
 
 
+@PY4J
 def test_sessions_that_are_dropped_are_not_kept(lake: IcebergSession) -> None:
     held = session_module._sessions
     before = most = len(held)
@@ -240,14 +244,14 @@ for turn in range(3):
     if turn == 1:
         session.uninstall()
         session = install(spark)
-    found.append((len(session_module._sessions), len(jvm._callbacks), len(jvm._missing)))
+    found.append((len(session_module._sessions), len(jvm._callbacks), len(jvm._missing_features)))
     ports = [port.number for port, _client in jvm._callbacks.values()]
     spark.stop()
 print(json.dumps([found, ports]))
 """
 
 
-@pytest.mark.parametrize("pinned", ["true", "false"])
+@pytest.mark.parametrize("pinned", ["true", pytest.param("false", marks=PY4J)])
 def test_contexts_that_are_stopped_leave_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pinned: str
 ) -> None:

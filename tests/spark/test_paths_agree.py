@@ -106,7 +106,6 @@ def collected(frames: Sequence[DataFrame]) -> list[Counter[str]]:
     return found
 
 
-@pytest.mark.once("tests/interop has its random queries and changes on 4.1, beside Java's rows")
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_native_rows_are_portable_rows_are_the_naive_ones(

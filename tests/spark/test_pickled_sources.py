@@ -17,6 +17,8 @@ from iceberg_pyspark import install
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spark.data_source.source import MARK, IcebergDataSource
 
+pytestmark = pytest.mark.release("how pyspark pickles data sources")
+
 dumps: Callable[[object], bytes] = cloudpickle.dumps
 OPTIONS = CaseInsensitiveDict({"path": "/w/t", "Filter": "a = 'é\u2028'", "s3.secret": "hush"})
 PINNED = PinnedTable(("a", "b.c"), "t", "/w/t/metadata/v3.json", {"token": "x"}, "snapshots")
@@ -46,18 +48,18 @@ class Harmful:
 LONG = PinnedTable(("a" * 70_000,), "t", "/w/t/metadata/v3.json", {}, None)
 
 
-@pytest.mark.parametrize("pinned", [None, PINNED, LONG])
+@pytest.mark.parametrize("pinned_table", [None, PINNED, LONG])
 @pytest.mark.parametrize("pickled_by", [dumps, pickle.dumps])
 def test_a_state_is_read_from_a_pickle_as_it_was(
-    state_in: StateIn, pinned: PinnedTable | None, pickled_by: Callable[[object], bytes]
+    state_in: StateIn, pinned_table: PinnedTable | None, pickled_by: Callable[[object], bytes]
 ) -> None:
     source = IcebergDataSource(OPTIONS)
-    source._pinned = pinned
+    source._pinned_table = pinned_table
     state = state_in(pickled_by(source))
     assert state is not None
     for again in (IcebergDataSource.of_state(state), pickle.loads(pickled_by(source))):
         assert type(again) is IcebergDataSource
-        assert again._pinned == pinned
+        assert again._pinned_table == pinned_table
         assert dict(again.options) == dict(OPTIONS)
         assert again.options["FILTER"] == OPTIONS["filter"]
 

@@ -74,6 +74,7 @@ def delete_files(table: Table) -> list[DeleteFileRef]:
     return list(found.values())
 
 
+@pytest.mark.release("our function stands in a plan of Spark's")
 @pytest.mark.parametrize("granularity", ["file", "partition"])
 @pytest.mark.parametrize("clauses", ["", "partitioned by (g)", "partitioned by (bucket(16, id))"])
 def test_rows_are_those_that_the_driver_reads(
@@ -92,6 +93,7 @@ def test_rows_are_those_that_the_driver_reads(
     assert sorted(r.id for r in session.spark.sql(query).collect()) == by_executors
 
 
+@pytest.mark.release("Spark generates the code")
 def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     table = make(session, "generated")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
@@ -101,6 +103,7 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     assert re.search(r"\*\(1\) Filter .*position_deletes.*\n.*\*\(1\) ColumnarToRow", plan), plan
 
 
+@pytest.mark.release("Spark generates the code")
 @pytest.mark.parametrize("factory", ["FALLBACK", "NO_CODEGEN"])
 def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
     session: IcebergSession, factory: str
@@ -497,6 +500,7 @@ def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:
     assert "StorageError" in str(caught.value)
 
 
+@pytest.mark.release("Spark broadcasts")
 def test_few_deletes_are_broadcast_and_many_are_not(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -512,6 +516,7 @@ def test_few_deletes_are_broadcast_and_many_are_not(
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 
+@pytest.mark.release("Spark sends files to executors")
 @pytest.mark.parametrize("reached", ["none", "some"])
 def test_where_executors_reach_no_file_the_driver_reads(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, reached: str

@@ -26,10 +26,6 @@ from tests.support.data_source_steps import read_by_steps
 from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.read_paths import Read
 
-pytestmark = pytest.mark.once(
-    "options are parsed by Python; reads with options run on 4.1 in tests/interop"
-)
-
 SCHEMA = (
     "id BIGINT NOT NULL, name STRING, place STRUCT<x: INT, y: STRING>, tags ARRAY<STRING>, "
     "m MAP<STRING, INT>"
@@ -284,4 +280,4 @@ def test_several_tables_or_none_are_refused() -> None:
 def test_secrets_show_in_no_repr(events: Path) -> None:
     source = IcebergDataSource({"path": str(events), "s3.secret-access-key": "hush"})
     source.schema()
-    assert "hush" not in repr(source._pinned)
+    assert "hush" not in repr(source._pinned_table)

@@ -16,6 +16,8 @@ from iceberg_pyspark import load_catalog
 from tests.spark.conftest import Configured
 from tests.support.frames import append_rows, create_path_table, load, refusal, rows_of, save
 
+pytestmark = pytest.mark.release("Spark's interface of data sources in Python")
+
 ROWS = [{"id": i, "name": f"n{i}"} for i in range(10)]
 
 

@@ -151,6 +151,7 @@ def test_the_three_operations_from_python(
         assert {i: lineage[i][1] for i in expected} == {i: changed.get(i, 1) for i in expected}
 
 
+@pytest.mark.release("Spark parses and resolves the statements")
 def test_statements_of_spark(session: IcebergSession, table: Callable[..., SparkTable]) -> None:
     t, spark = table(), session.spark
     before = t.metadata.current_snapshot_id
@@ -215,6 +216,7 @@ def test_rows_that_a_source_meets_stay_where_clauses_are_about_others(
     assert contents(t) == {i: str(i) for i in (0, 1, 4, 5)}
 
 
+@pytest.mark.release("Spark plans the statements")
 def test_whole_files_go_without_being_read(
     session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +238,7 @@ def test_whole_files_go_without_being_read(
     assert len(job.targets) == 1
 
 
+@pytest.mark.release("Spark plans the statements")
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_a_merge_reads_what_its_source_can_meet(
     session: IcebergSession,
@@ -261,6 +264,33 @@ def test_a_merge_reads_what_its_source_can_meet(
     assert contents(t) == {**{i: str(i) for i in IDS}, 100: "100", 101: "new", 102: "new"}
 
 
+@pytest.mark.parametrize(("partitioned", "asked"), [("bucket(2, id)", 0), ("g", 1)])
+def test_a_source_is_asked_for_few_values_where_files_differ_by_them(
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch, partitioned: str, asked: int
+) -> None:
+    spark, name = session.spark, f"rows.db.alike_{asked}"
+    rows_of = "select id, cast(id % 5 as int) g, cast(id as string) s from range(200)"
+    spark.sql(
+        f"create table {name} using iceberg partitioned by ({partitioned}) tblproperties "
+        f"('write.merge.mode' = 'merge-on-read') as {rows_of}"
+    )
+    few, questions = key_range._few_values, []
+
+    def counted(source: DataFrame, key: key_range.Key) -> list[Column]:
+        questions.append(key)
+        return few(source, key)
+
+    monkeypatch.setattr(key_range, "_few_values", counted)
+    monkeypatch.setattr(key_range, "SMALL_SOURCE_BYTES", 0)
+    source = "(select id, cast(id % 5 as int) g from range(1, 190))"
+    merge = f"merge into {name} t using {source} u on t.id = u.id and t.g = u.g"
+    spark.sql(f"{merge} when matched then update set s = 'new'")
+    assert len(questions) == asked
+    expected = {i: "new" if 1 <= i < 190 else str(i) for i in range(200)}
+    assert {r.id: r.s for r in spark.table(name).collect()} == expected
+
+
+@pytest.mark.release("Spark plans the statements")
 def test_a_small_source_is_looked_up_before_an_outer_join(
     session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +326,7 @@ def test_a_small_source_is_looked_up_before_an_outer_join(
     assert contents(t) == wanted
 
 
+@pytest.mark.release("Spark plans the statements")
 def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +414,7 @@ def test_commits_of_others(
     assert contents(t) == {**expected, 15: "15"}
 
 
+@pytest.mark.release("Spark casts what is stored")
 def test_values_are_stored_as_ansi_sql_asks(
     session: IcebergSession, table: Callable[..., SparkTable]
 ) -> None:
@@ -400,6 +432,7 @@ def test_values_are_stored_as_ansi_sql_asks(
         t.merge_into(session.spark.range(1), "t.id = s.id").whenMatched().updateAll().merge()
 
 
+@pytest.mark.release("schema evolution is newer than 4.1")
 def test_a_merge_brings_columns(session: IcebergSession, table: Callable[..., SparkTable]) -> None:
     t, spark = table(), session.spark
     source = spark.sql("select 4L id, 0 g, 'four' s, 4.5D d union all select 40L, 0, 'forty', 0.5D")

@@ -17,6 +17,8 @@ from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.release("what Spark's optimizer asks of scans")
+
 ROWS = """
     select id, cast(id % 7 as int) g, concat('s', id % 7) s,
            timestampadd(DAY, cast(id % 7 as int), timestamp_ntz'2024-01-01 00:00:00') t

@@ -14,6 +14,8 @@ from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
 from tests.support.spark_settings import configured
 
+pytestmark = pytest.mark.release("how Spark makes tasks of splits")
+
 FILES = 8
 ROWS = 20_000
 MIB = 1024 * 1024

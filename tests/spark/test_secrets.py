@@ -23,6 +23,8 @@ from tests.support.secret_forms import (
 )
 from tests.support.spark_sessions import run_python
 
+pytestmark = pytest.mark.release("what Spark logs and shows")
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys

@@ -14,6 +14,8 @@ from tests.support.parameters import MORE
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
+pytestmark = pytest.mark.release("Spark's own rules plan sorts of groups")
+
 SETTINGS = {**JOINS_OF_GROUPS, "spark.sql.iceberg.planning.preserve-data-ordering": "true"}
 ROWS = """
     select id, if(id % 9 = 0, null, cast(id * 7919 % 61 as int)) g,

@@ -21,6 +21,8 @@ from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import SparkTable
 from tests.support.native_lake import sqlite_lake
 
+pytestmark = pytest.mark.release("Spark's parser, behind ours")
+
 SETTINGS = ("", ".type", ".uri", ".warehouse")
 
 

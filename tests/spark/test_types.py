@@ -50,6 +50,8 @@ from tests.support.frames import (
 )
 from tests.support.read_paths import Read
 
+pytestmark = pytest.mark.release("how pyspark converts values")
+
 NOON = dt.datetime(2026, 2, 3, 12, 30, 45, 678901)
 UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 

@@ -18,10 +18,6 @@ from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.spark_settings import configured
 
-pytestmark = pytest.mark.once(
-    "values are checked by Python and by our Java, which are the same on all releases"
-)
-
 TABLE = "wrong.db.t"
 ROWS = [(1,), (2,)]
 FLAGS = ("locality", "preserve-data-grouping", "preserve-data-ordering")

@@ -9,10 +9,12 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.catalogs.sql import SqlCatalog
 from iceberg_pyspark.catalogs.sql_database import Database
 from iceberg_pyspark.errors import CommitConflictError, TableAlreadyExistsError
@@ -24,6 +26,8 @@ from tests.support.row_commits import Row, RowCommitter
 
 T = TypeVar("T")
 
+SERVED = "database-url"
+"""The file of a folder that holds the URL of its catalog's database."""
 KILLED = 1
 """The number of the client of rows that dies."""
 
@@ -34,10 +38,15 @@ EVENTS = TableIdentifier(namespace=("db",), name="events")
 
 
 def open_catalog(kind: str, folder: str, io: FileIO | None = None) -> Catalog:
-    """A catalog of a kind, in a folder, as any process opens it."""
+    """A catalog of a kind, in a folder, as any process opens it; of `rest` it is the address."""
+    if kind == "rest":
+        return RestCatalog("lake", {"uri": folder})
     if kind == "hadoop":
         return FilesystemCatalog("lake", {"warehouse": f"{folder}/warehouse"}, io=io)
-    properties = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"{folder}/warehouse"}
+    # a database that is served elsewhere is the one that the folder names
+    served = Path(folder, SERVED)
+    uri = f"sqlite:///{folder}/catalog.db" if kind == "sql" else served.read_text()
+    properties = {"uri": uri, "warehouse": f"{folder}/warehouse"}
     return SqlCatalog("lake", {**properties, "jdbc.busy_timeout": "60000"}, io=io)
 
 

@@ -27,12 +27,14 @@ def commit_append(
     options: CommitOptions | None = None,
     *,
     fast: bool = False,
-    written: WrittenFiles | None = None,
+    written_files: WrittenFiles | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
     """Add data files; `fast` never merges manifests."""
     action = AppendFiles(data_files=tuple(data_files), merge=not fast)
-    return commit_action(catalog, table, io, action, options, written=written, clock=clock)
+    return commit_action(
+        catalog, table, io, action, options, written_files=written_files, clock=clock
+    )
 
 
 def commit_overwrite(
@@ -44,10 +46,12 @@ def commit_overwrite(
     options: CommitOptions | None = None,
     *,
     isolation: IsolationLevel | None = None,
-    written: WrittenFiles | None = None,
+    written_files: WrittenFiles | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
     """Replace what `mode` says by the data files; see `write_action`."""
     chosen = options or CommitOptions()
     action = write_action(table, data_files, mode, branch=chosen.branch, isolation=isolation)
-    return commit_action(catalog, table, io, action, chosen, written=written, clock=clock)
+    return commit_action(
+        catalog, table, io, action, chosen, written_files=written_files, clock=clock
+    )

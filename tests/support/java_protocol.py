@@ -25,6 +25,7 @@ from iceberg_pyspark.spark.bridge.protocol import (
     table_changes,
     tables,
     values,
+    views,
     writes,
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import (
@@ -40,7 +41,7 @@ JAVA = Path(str(bridge.__file__)).parent / "java"
 _FOLDER = JAVA / "core"
 QUESTIONS = "IcebergPyQuestions"
 HEADER = "// Written from bridge/protocol by `make protocol`.\n"
-_MODULES = (messages, values, catalogs, table_changes, tables, scans, writes, sources)
+_MODULES = (messages, values, catalogs, table_changes, tables, views, scans, writes, sources)
 
 
 def java_files() -> dict[str, str]:

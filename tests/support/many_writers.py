@@ -16,18 +16,19 @@ SCHEMA = "id BIGINT, v STRING"
 
 def append_many(kind: str, folder: str, worker: int, appends: int) -> list[float]:
     """Append that many rows, each in a commit of its own; how many seconds each took."""
-    return _appends(open_catalog(kind, folder), worker, appends)
+    return append_rows(open_catalog(kind, folder), worker, appends)
 
 
 def append_in_threads(kind: str, folder: str, workers: int, appends: int) -> list[list[float]]:
     """The same by threads of this process that share a catalog."""
     catalog = open_catalog(kind, folder)
     with ThreadPoolExecutor(workers) as pool:
-        running = [pool.submit(_appends, catalog, w, appends) for w in range(workers)]
+        running = [pool.submit(append_rows, catalog, w, appends) for w in range(workers)]
         return [f.result() for f in running]
 
 
-def _appends(catalog: Catalog, worker: int, appends: int) -> list[float]:
+def append_rows(catalog: Catalog, worker: int, appends: int) -> list[float]:
+    """By one writer of an open catalog."""
     table = Table(catalog, catalog.load_table(EVENTS))
     took = []
     for n in range(appends):

@@ -30,6 +30,7 @@ PYSPARK_OF_THE_ORACLE = "4.1."
 ARTIFACTS = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
     "org.xerial:sqlite-jdbc:3.54.1.0",
+    "org.postgresql:postgresql:42.7.8",
 )
 JARS = Path(__file__).parents[2] / ".oracle"
 

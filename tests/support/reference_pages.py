@@ -30,6 +30,7 @@ from iceberg_pyspark.spec.property_types import (
     TableProperty,
 )
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import commit_table
@@ -116,7 +117,7 @@ def _read_options(meanings: Meanings) -> str:
 
 
 def _of_both(meanings: Meanings) -> dict[str, str]:
-    names = {*options.COMMON, *(f"{p}<key>" for p in ("catalog.", *options.STORAGE_PREFIXES))}
+    names = {*options.COMMON, *(f"{p}<key>" for p in ("catalog.", *STORAGE_PREFIXES))}
     assert set(LOCATION_OPTIONS) < names
     return described(names - _NAMED_BY_USE, meanings["options-of-both"], "options-of-both")
 

@@ -279,7 +279,9 @@ class RowCommitter:
         options = CommitOptions(write_id=write_id)
         assert self._loaded is not None
         with WrittenFiles(io, written) as files:
-            loaded = commit_action(self.catalog, self._loaded, io, action, options, written=files)
+            loaded = commit_action(
+                self.catalog, self._loaded, io, action, options, written_files=files
+            )
         made = [s for s in loaded.metadata.snapshots if s.summary.get(WRITE_ID) == write_id]
         assert len(made) == 1
         return made[0].sequence_number

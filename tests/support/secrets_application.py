@@ -25,7 +25,6 @@ from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.data_source.writer import IcebergWriter
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.storage.store_properties import file_system_arguments
 from tests.support.secret_forms import CATALOG_KEYS, STORE_KEYS, URI_FORMS, of_keys
 from tests.support.spark_sessions import start_session
 
@@ -141,7 +140,7 @@ class Application:
         self.fails("no table", lambda: read.options(**options).load("db.none").collect())
         self.fails("no store", lambda: read.options(**options).load(path).collect())
         self.fails("no table of lake", lambda: self.spark.table("lake.db.none"))
-        remote = {**options, "s3.endpoint": "http://127.0.0.1:1"}
+        remote = {**options, "s3.endpoint": "http://127.0.0.1:1", "s3.retry.num-retries": "1"}
         self.fails(
             "no bucket", lambda: open_storage("s3://bucket/t", remote).read_bytes("s3://bucket/t")
         )
@@ -152,10 +151,14 @@ class Application:
             self.fails(f"uri {number}", lambda g=given: load_catalog("x", **_of_catalog(g)))
             if number == 0:
                 self.fails("uri by Spark", lambda g=given: read.options(**g).load("db.t"))
-        for key in ("s3.sse.type", "adls.token", "s3.connect-timeout"):
+        for key, location in (
+            ("s3.sse.type", "s3://b/t"),
+            ("s3.connect-timeout", "s3://b/t"),
+            ("gcs.encryption-key", "gs://b/t"),
+            ("adls.account-host", "abfs://c/t"),
+        ):
             odd = {**options, key: "odd"}
-            for location in ("s3://b/t", "abfs://c@a.dfs.core.windows.net/t"):
-                self.fails(f"odd {key} {location}", lambda o=odd, at=location: _store(at, o))
+            self.fails(f"odd {key} {location}", lambda o=odd, at=location: open_storage(at, o))
 
     def fails(self, name: str, action: Any) -> None:
         """What a person sees of a request that fails."""
@@ -181,7 +184,7 @@ class Application:
         partitions = reader.partitions()
         public = iceberg_pyspark.load_catalog("x", **_of_catalog(options))
         for held in (
-            *(source, source._pinned, reader, reader._io, reader._context, partitions),
+            *(source, source._pinned_table, reader, reader._io, reader._context, partitions),
             *(source.read_job(), writer, parse_table_options(source.options)),
             *(writer._prepared, catalog, catalog.properties, loaded),
             *(loaded.config, public, public.load_table("db.t"), public.load_table("db.t").io),
@@ -243,11 +246,6 @@ def secrets_of_places() -> dict[str, dict[str, str]]:
         secret = found[place].get("uri") or next(iter(of_keys(["uri"]).values()))
         found[place]["uri"] = f"postgresql://me:{secret}@h/db"
     return found
-
-
-def _store(location: str, properties: Mapping[str, str]) -> None:
-    file_system_arguments(location.partition(":")[0], properties)
-    open_storage(location, properties)
 
 
 def _settings(catalog: str, properties: Mapping[str, str]) -> dict[str, str]:

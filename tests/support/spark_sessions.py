@@ -116,8 +116,8 @@ def run_python(script: Path, *arguments: str, timeout_seconds: float = 240) -> s
     return run_process([sys.executable, str(script), *arguments], timeout_seconds)
 
 
-def run_process(command: Sequence[str], timeout_seconds: float) -> str:
-    """Run a command in the environment of the tests and return its stdout."""
+def run_process(command: Sequence[str], timeout_seconds: float, errors: bool = False) -> str:
+    """Run a command in the environment of the tests and return its stdout, and stderr if asked."""
     done = subprocess.run(
         command,
         env=spark_environment(),
@@ -130,7 +130,7 @@ def run_process(command: Sequence[str], timeout_seconds: float) -> str:
         raise AssertionError(
             f"{command[0]} ... exited with {done.returncode}\n{done.stdout}\n{done.stderr}"
         )
-    return done.stdout
+    return done.stdout + done.stderr if errors else done.stdout
 
 
 @contextmanager

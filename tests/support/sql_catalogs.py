@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 # the statements of Java's JdbcCatalog before it knew views
-_V0_TABLES = (
+V0_TABLES = (
     "CREATE TABLE iceberg_tables(catalog_name VARCHAR(255) NOT NULL,table_namespace VARCHAR(255) "
     "NOT NULL,table_name VARCHAR(255) NOT NULL,metadata_location VARCHAR(1000),"
     "previous_metadata_location VARCHAR(1000),"
@@ -21,7 +21,7 @@ _V0_TABLES = (
 def create_v0_tables(database: Path) -> None:
     """Make an SQLite database with the tables of schema version V0."""
     with contextlib.closing(sqlite3.connect(database)) as connection:
-        for statement in _V0_TABLES:
+        for statement in V0_TABLES:
             connection.execute(statement)
 
 

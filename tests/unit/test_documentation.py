@@ -150,7 +150,11 @@ def test_hooks_before_a_commit_are_the_checks_of_lint() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
     found = [h["entry"].replace(" --force-exclude", "") for h in hooks["repos"][0]["hooks"]]
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    (lint,) = re.findall(r"^lint: env\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    (parts,) = re.findall(r"^lint: ([a-z ]+)\n", makefile, re.MULTILINE)
+    recipe = r"^{}: env\n((?:\t.*\n)+)"
+    lint = "".join(
+        re.findall(recipe.format(part), makefile, re.MULTILINE)[0] for part in parts.split()
+    )
     lines = lint.replace("$(NEWEST)", ".venv/bin/python").strip("\t\n").split("\n\t")
     checks = [re.sub(r" (\.|\$\(JAVA_SOURCES\))$", "", line) for line in lines]
     assert sorted(found) == sorted(checks)

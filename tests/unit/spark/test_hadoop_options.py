@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from iceberg_pyspark.spark.native_read import storage as native_storage
 from iceberg_pyspark.spark.native_read.hadoop_options import hadoop_options
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 
 PROVIDER = "fs.s3a.aws.credentials.provider"
 NO_CACHE = {f"fs.{scheme}.impl.disable.cache": "true" for scheme in ("s3", "s3a", "s3n")}
@@ -37,6 +39,23 @@ def test_s3_properties_become_options_of_s3a() -> None:
         PROVIDER: "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
         **NO_CACHE,
     }
+
+
+@pytest.mark.parametrize(
+    ("properties", "in_path"),
+    [
+        ({}, None),
+        ({"s3.endpoint": "https://h"}, "true"),
+        ({"s3.endpoint": "https://h", "s3.path-style-access": "false"}, "false"),
+        ({"s3.endpoint": "https://h", "s3.force-virtual-addressing": "true"}, "false"),
+    ],
+)
+def test_the_bucket_is_said_where_python_says_it(
+    properties: dict[str, str], in_path: str | None
+) -> None:
+    options = hadoop_options("s3://b/x", properties)
+    assert options is not None
+    assert options.get("fs.s3a.path.style.access") == in_path
 
 
 def test_keys_without_a_token_and_without_any() -> None:
@@ -93,7 +112,29 @@ def test_locations_by_a_scheme_that_the_jvm_knows(
     assert NativeStorage({"s3a"}.__contains__, {}).location("abfss://d@a.b/0") is None
     assert NativeStorage({"s3"}.__contains__, {}).location("s3://b/k") == "s3://b/k"
     assert NativeStorage({"s3a"}.__contains__, {"s3.proxy-uri": "p"}).location("s3://b/k") is None
-    assert [(r.levelno, r.getMessage().partition(",")[0]) for r in caplog.records] == [
-        (logging.WARNING, "the JVM has no file system for abfss://"),
+    assert [(r.levelno, r.getMessage().partition(";")[0]) for r in caplog.records] == [
+        (
+            logging.WARNING,
+            "the JVM has no file system for abfss:// (start Spark with --packages "
+            "org.apache.hadoop:hadoop-azure:<version of Spark's hadoop-client-api>)",
+        ),
         (logging.WARNING, "the JVM cannot be given all storage properties for s3://"),
     ]
+
+
+def test_credentials_vended_by_prefix_are_the_scans_if_they_are_one_set() -> None:
+    def vended(*entries: tuple[str, str]) -> NativeStorage:
+        configs = [
+            {"prefix": p, "config": {"s3.access-key-id": k, "s3.secret-access-key": "s"}}
+            for p, k in entries
+        ]
+        return NativeStorage({"s3a"}.__contains__, {VENDED_CREDENTIALS: json.dumps(configs)})
+
+    of_table = vended(("s3://b/t", "k"))
+    assert of_table.location("s3://b/t/f") == "s3a://b/t/f"
+    assert of_table.options["fs.s3a.access.key"] == "k"
+    assert of_table.location("s3://b/t/data/g") == "s3a://b/t/data/g"
+    assert of_table.location("s3://b/other/f") is None
+    of_buckets = vended(("s3://a", "k"), ("s3://b", "other"))
+    assert of_buckets.location("s3://a/f") == "s3a://a/f"
+    assert of_buckets.location("s3://b/f") is None

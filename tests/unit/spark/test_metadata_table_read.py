@@ -31,7 +31,7 @@ def columns_in_source(tmp_path: Path, name: str, **options: str) -> list[str]:
     given = {f"catalog.{k}": v for k, v in properties(tmp_path).items()}
     job = open_read_job({"path": name, "catalog": "c", **given, **options})
     # the next step has only what was pinned
-    again = open_read_job({"path": name, "catalog": "c", **given, **options}, job.pinned)
+    again = open_read_job({"path": name, "catalog": "c", **given, **options}, job.pinned_table)
     names: list[str] = again.schema().names
     assert again.reader(again.schema()) is not None
     return names

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import LongType, NestedField
@@ -18,20 +19,20 @@ def test_a_state_that_was_dropped_is_read_again_from_its_handle(tmp_path: Path) 
     catalog.create_namespace(("db",))
     identifier = TableIdentifier(namespace=("db",), name="t")
     schema = Schema(fields=(NestedField(field_id=1, name="id", type=LongType()),))
-    loaded = create_table(catalog, identifier, schema)
+    loaded_table = create_table(catalog, identifier, NewTable(schema=schema))
     states = TableStates(lambda name: {"s/lake": catalog}[name], max_states=2)
     first = TableState(
         catalog="s/lake",
-        loaded=loaded,
+        loaded_table=loaded_table,
         selector=SnapshotSelector(tag="monday"),
         metadata_table="files",
     )
     handle = states.cache(first)
     assert states.cache(first) == handle
-    table = Table(catalog, loaded)
+    table = Table(catalog, loaded_table)
     table.update_properties().set({"a": "b"}).commit()
     newer = TableState(
-        catalog="s/lake", loaded=catalog.load_table(identifier), selector=SnapshotSelector()
+        catalog="s/lake", loaded_table=catalog.load_table(identifier), selector=SnapshotSelector()
     )
     others = [
         states.cache(newer),
@@ -39,8 +40,8 @@ def test_a_state_that_was_dropped_is_read_again_from_its_handle(tmp_path: Path) 
     ]
     again = states.state(handle)
     assert again is not first
-    assert again.loaded.metadata == loaded.metadata
+    assert again.loaded_table.metadata == loaded_table.metadata
     assert (again.selector, again.metadata_table) == (first.selector, "files")
     assert states.state(handle) is again
     assert len({handle, *others}) == 3
-    assert states.state(others[0]).loaded.metadata.properties["a"] == "b"
+    assert states.state(others[0]).loaded_table.metadata.properties["a"] == "b"

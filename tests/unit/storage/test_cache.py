@@ -209,7 +209,9 @@ def test_it_pickles(disk: MetadataCache) -> None:
 
 
 def test_remote_files_are_cached_and_local_ones_are_not(disk: MetadataCache) -> None:
-    io = RoutingFileIO(local=MemoryFileIO(), remote=MemoryFileIO(), remote_cache=disk)
+    io = RoutingFileIO(
+        local=MemoryFileIO(), objects=MemoryFileIO(), remote=MemoryFileIO(), remote_cache=disk
+    )
     for place in ("s3://b", "/wh"):
         io.write_bytes(f"{place}/{UUID}-m0.avro", b"one")
         io.read_bytes(f"{place}/{UUID}-m0.avro")

@@ -62,7 +62,11 @@ class TestFsspecMemory(FileIOContract):
 class TestRoutedToMemory(TestFsspecMemory):
     @pytest.fixture
     def store(self) -> FileIO:
-        return RoutingFileIO(local=LocalFileIO(), remote=FsspecFileIO(more_schemes=("memory",)))
+        return RoutingFileIO(
+            local=LocalFileIO(),
+            objects=MemoryFileIO(),
+            remote=FsspecFileIO(more_schemes=("memory",)),
+        )
 
 
 class TestRestricted(TestLocalPath):

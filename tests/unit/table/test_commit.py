@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, Unknown
 from iceberg_pyspark.commits.schema_changes import SchemaChanges
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles
@@ -232,7 +233,7 @@ def test_a_table_made_anew_under_its_name_is_refused() -> None:
     t = commit_table()
     before = t.loaded
     t.catalog.drop_table(IDENTIFIER)
-    create_table(t.catalog, IDENTIFIER, SCHEMA, location="mem://t")
+    create_table(t.catalog, IDENTIFIER, NewTable(schema=SCHEMA, location="mem://t"))
     step = SnapshotStep(
         AppendFiles(data_files=(data_file("a"),)),
         t.io,

@@ -386,7 +386,7 @@ def test_files_that_the_writer_made_are_looked_for_in_no_manifest(
     monkeypatch.setattr(commit_snapshot, read_entries.__name__, not_asked)
     files = [data_file("b")]
     written = WrittenFiles(t.io, files)
-    commit_append(t.catalog, t.loaded, t.io, files, written=written, clock=t.clock.clock)
+    commit_append(t.catalog, t.loaded, t.io, files, written_files=written, clock=t.clock.clock)
     with pytest.raises(AssertionError):
         append(t, data_file("c"))
 

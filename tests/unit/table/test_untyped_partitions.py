@@ -94,7 +94,7 @@ def respecified(t: CommitTable, spec: PartitionSpec, *, column_is_gone: bool = F
 
 def append(t: CommitTable, *files: DataFile) -> None:
     written = WrittenFiles(t.io, files)
-    commit_append(t.catalog, t.loaded, t.io, files, written=written, clock=t.clock.clock)
+    commit_append(t.catalog, t.loaded, t.io, files, written_files=written, clock=t.clock.clock)
 
 
 def delete(t: CommitTable, *names: str) -> None:

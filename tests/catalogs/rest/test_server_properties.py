@@ -1,0 +1,162 @@
+"""What a catalog takes from its server's configuration, and what it leaves or refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
+from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
+from iceberg_pyspark.errors import CatalogError, UnsupportedFeatureError
+from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.storage.vended_credentials import properties_at
+from tests.support.http_server import Reply, Request, http_server
+from tests.support.rest_answers import EVENTS, configured, table_reply
+
+PUBLIC = "https://catalog.example.com/api"
+
+
+def test_defaults_give_way_and_overrides_do_not() -> None:
+    config = {
+        "defaults": {"s3.region": "default", "s3.endpoint": "https://default"},
+        "overrides": {"prefix": "my/lake", "namespace-separator": "%2E", "s3.profile-name": "x"},
+    }
+    given = {"s3.region": "given", "s3.profile-name": "given", "warehouse": "my lake"}
+    with http_server(configured(lambda _: table_reply(), config)) as server:
+        catalog = RestCatalog("rest", {"uri": f"{server.uri}/", **given})
+        catalog.load_table(EVENTS)
+        assert server.requests[0].query == {"warehouse": ["my lake"]}
+        assert server.paths("GET")[1] == "/v1/my/lake/namespaces/db/tables/events"
+    assert catalog.properties["s3.region"] == "given"
+    assert catalog.properties["s3.endpoint"] == "https://default"
+    assert catalog.properties["s3.profile-name"] == "x"
+
+
+@pytest.mark.parametrize("separator", [None, "%2E", "%1F"])
+def test_namespaces_are_joined_as_the_server_says(separator: str | None) -> None:
+    overrides = {} if separator is None else {"namespace-separator": separator}
+
+    def answer(request: Request) -> Reply:
+        return Reply(200, {"namespaces": [["a b", "ü/", "c"]]})
+
+    with http_server(configured(answer, {"overrides": overrides})) as server:
+        catalog = RestCatalog("rest", {"uri": server.uri})
+        assert catalog.list_namespaces(("a b", "ü/")) == [("a b", "ü/", "c")]
+        catalog.namespace_exists(("a b", "ü/"))
+        joined = "." if separator == "%2E" else "\x1f"
+        assert server.requests[1].query["parent"] == [f"a b{joined}ü/"]
+        between = separator or "%1F"
+        assert server.requests[2].path == f"/v1/namespaces/a%20b{between}%C3%BC%2F"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("io-impl", "py-io-impl", "catalog-impl", "client.factory", "s3.signer"),
+        *("client.credentials-provider", "rest.auth.type", "metrics-reporter-impl"),
+        *("header.Authorization", "token", "credential", "oauth2-server-uri", "ssl.cabundle"),
+        *("rest.client.proxy.hostname", "s3.proxy-uri", "type"),
+        *("read.allow-outside-locations", "read.restrict-locations"),
+    ],
+)
+def test_what_is_no_business_of_the_server_is_left_out(key: str) -> None:
+    assert taken_properties("rest", PUBLIC, {key: "x", "s3.region": "eu"}) == {"s3.region": "eu"}
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "http://127.0.0.1:9000",
+            "http://localhost",
+            "http://169.254.169.254/latest",
+            "http://0/",
+        ),
+        *("http://[::1]:80", "http://[fe80::1]", "http://[::ffff:127.0.0.1]", "http://2130706433"),
+        *("https://0x7f.1", "http://metadata.google.internal/x", "http://[fd00:ec2::254]", "127.1"),
+    ],
+)
+def test_addresses_of_this_machine_and_its_network_are_refused(address: str) -> None:
+    with pytest.raises(CatalogError, match=r"s3\.endpoint"):
+        taken_properties("rest", PUBLIC, {"s3.endpoint": address})
+    # a server of this machine may name another of it
+    assert taken_properties("rest", "http://localhost:8181", {"s3.endpoint": address})
+
+
+def test_other_addresses_are_taken() -> None:
+    offered = {"s3.endpoint": "https://s3.example.com:9000", "gcs.service.host": "http://10.0.0.1"}
+    assert taken_properties("rest", PUBLIC, offered) == offered
+
+
+def test_a_server_may_not_send_its_clients_to_another() -> None:
+    for uri in ("https://other.example.com/api", "http://catalog.example.com/api"):
+        with pytest.raises(CatalogError, match="another server"):
+            taken_properties("rest", PUBLIC, {"uri": uri})
+    same = {"uri": "https://catalog.example.com/other"}
+    assert taken_properties("rest", PUBLIC, same) == same
+
+
+def test_a_feature_that_the_server_does_not_list_is_refused_by_name() -> None:
+    config: dict[str, Any] = {"endpoints": ["GET /v1/{prefix}/namespaces"]}
+    with http_server(configured(lambda _: table_reply(), config)) as server:
+        catalog = RestCatalog("rest", {"uri": server.uri})
+        with pytest.raises(UnsupportedFeatureError, match="does not offer renaming"):
+            catalog.rename_table(EVENTS, EVENTS)
+        with pytest.raises(UnsupportedFeatureError, match="several tables"):
+            catalog.commit_transaction([(EVENTS, (), ())])
+        assert catalog.table_exists(EVENTS)
+        assert [r.method for r in server.requests] == ["GET", "GET"]
+
+
+# storage properties of a table
+
+
+def test_vended_credentials_go_over_the_tables_config_over_the_catalogs() -> None:
+    reply = table_reply(
+        more={
+            "config": {"s3.region": "table", "s3.access-key-id": "table", "io-impl": "x.Y"},
+            "storage-credentials": [
+                {"prefix": "s3://b/t", "config": {"s3.access-key-id": "vended"}},
+                {"prefix": "s3://other", "config": {"s3.access-key-id": "other"}},
+            ],
+        }
+    )
+    with http_server(configured(lambda _: reply)) as server:
+        given = {"s3.region": "given", "s3.endpoint": "http://given", "token": "abcdefgh"}
+        catalog = RestCatalog("rest", {"uri": server.uri, **given})
+        loaded = catalog.load_table(EVENTS)
+        assert server.requests[-1].headers["x-iceberg-access-delegation"] == "vended-credentials"
+    assert dict(loaded.config) == {
+        "s3.region": "table",
+        "s3.access-key-id": "table",
+        "s3.endpoint": "http://given",
+        "storage.credentials": (
+            '[{"prefix":"s3://b/t","config":{"s3.access-key-id":"vended"}},'
+            '{"prefix":"s3://other","config":{"s3.access-key-id":"other"}}]'
+        ),
+    }
+    assert properties_at("s3://b/t/data/f", loaded.config)["s3.access-key-id"] == "vended"
+    assert "vended" not in repr(loaded)
+    assert "vended" not in repr(loaded.config)
+
+
+def test_addresses_among_credentials_are_checked_too() -> None:
+    inner = {"prefix": "s3://b", "config": {"s3.endpoint": "http://169.254.169.254"}}
+    answer = JsonObject({"storage-credentials": [inner]})
+    with pytest.raises(CatalogError, match=r"s3\.endpoint"):
+        table_storage_properties(answer, catalog="rest", uri=PUBLIC, properties={})
+
+
+def test_credentials_by_prefix_are_no_property_of_the_table() -> None:
+    answer = JsonObject({"config": {"storage.credentials": "[]", "s3.region": "eu"}})
+    taken = table_storage_properties(answer, catalog="rest", uri=PUBLIC, properties={})
+    assert dict(taken) == {"s3.region": "eu"}
+
+
+def test_a_header_of_the_user_asks_for_other_delegation() -> None:
+    with http_server(configured(lambda _: table_reply())) as server:
+        header = {"header.x-iceberg-access-delegation": "remote-signing"}
+        RestCatalog("rest", {"uri": server.uri, **header}).load_table(EVENTS)
+        assert server.requests[-1].headers["x-iceberg-access-delegation"] == "remote-signing"

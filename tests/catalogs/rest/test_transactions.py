@@ -1,0 +1,40 @@
+"""Commits to several tables before Iceberg's own server: to all of them or to none."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.commits.outcomes import Done, Refused
+from iceberg_pyspark.commits.requirements import AssertTableUUID
+from iceberg_pyspark.commits.updates import SetProperties
+from iceberg_pyspark.errors import CommitConflictError
+from tests.services.server import Server
+from tests.support.catalog_contract import create, new_name
+
+
+def test_tables_change_together_or_not_at_all(server: Server) -> None:
+    catalog = RestCatalog("rest", {"uri": server.endpoint})
+    namespace = (new_name("together"),)
+    catalog.create_namespace(namespace)
+    names = [TableIdentifier(namespace=namespace, name=name) for name in ("a", "b")]
+    uuids = [create(catalog, name).metadata.table_uuid or "" for name in names]
+
+    def commit(value: str, required: list[str]) -> Done[None] | Refused:
+        outcome = catalog.commit_transaction(
+            [
+                (name, (AssertTableUUID(uuid),), (SetProperties({"p": value}),))
+                for name, uuid in zip(names, required, strict=True)
+            ]
+        )
+        assert isinstance(outcome, Done | Refused)
+        return outcome
+
+    def values() -> list[str | None]:
+        return [catalog.load_table(name).metadata.properties.get("p") for name in names]
+
+    assert isinstance(commit("1", uuids), Done)
+    assert values() == ["1", "1"]
+    refused = commit("2", [uuids[0], "9c12d441-03fe-4693-9a96-a0705ddf69c1"])
+    assert isinstance(refused, Refused)
+    assert isinstance(refused.error, CommitConflictError)
+    assert values() == ["1", "1"]

@@ -1,0 +1,268 @@
+"""The Glue catalog: what it writes there, versions, answers that are lost, secrets."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.glue import GlueCatalog
+from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.errors import (
+    CatalogError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    IcebergError,
+    NamespaceNotEmptyError,
+    NoSuchTableError,
+    NotAuthorizedError,
+    TableAlreadyExistsError,
+    UnsupportedFeatureError,
+)
+from tests.services.glue import Glue, GlueError, glue_server
+from tests.support.catalog_contract import create, set_property
+
+EVENTS = TableIdentifier(namespace=("db",), name="events")
+SECRET = "wJalrXUtnFEMI/K7MDENG"
+
+
+@pytest.fixture
+def glue() -> Iterator[Glue]:
+    with glue_server() as glue:
+        yield glue
+
+
+@pytest.fixture
+def catalog(glue: Glue, tmp_path: Path) -> GlueCatalog:
+    catalog = open_catalog(glue, tmp_path)
+    catalog.create_namespace(("db",))
+    return catalog
+
+
+def open_catalog(glue: Glue, folder: Path, **properties: str) -> GlueCatalog:
+    settings = {
+        "type": "glue",
+        "warehouse": str(folder),
+        "glue.endpoint": glue.endpoint,
+        "glue.region": "eu-west-1",
+        "glue.access-key-id": "AKIDEXAMPLE",
+        "glue.secret-access-key": SECRET,
+        "glue.max-retries": "0",
+        **properties,
+    }
+    catalog = load_catalog("lake", **settings)
+    assert isinstance(catalog, GlueCatalog)
+    return catalog
+
+
+def failing_once(glue: Glue, moment: str, operation: str, error: GlueError) -> None:
+    """Let the next request of an operation fail, before or after it takes effect."""
+
+    def hook(name: str) -> None:
+        if name == operation:
+            setattr(glue, moment, lambda name: None)
+            raise error
+
+    setattr(glue, moment, hook)
+
+
+def test_what_other_tools_see(catalog: GlueCatalog, glue: Glue, tmp_path: Path) -> None:
+    first = create(catalog, EVENTS, {"comment": "all events"}).metadata_location
+    second = set_property(catalog, EVENTS, "a", "1").metadata_location
+    table = glue.tables["db", "events"]
+    assert table["TableType"] == "EXTERNAL_TABLE"
+    assert table["Description"] == "all events"
+    assert table["Parameters"] == {
+        "table_type": "ICEBERG",
+        "metadata_location": second,
+        "previous_metadata_location": first,
+    }
+    assert table["StorageDescriptor"]["Location"] == f"{tmp_path}/db.db/events"
+    columns = [(c["Name"], c["Type"]) for c in table["StorageDescriptor"]["Columns"]]
+    assert columns == [("id", "bigint"), ("v", "string")]
+    operation, request = glue.requests[-1]
+    assert operation == "UpdateTable"
+    assert request["SkipArchive"] is True
+    assert request["VersionId"] == "0"
+
+
+def test_archives_are_kept_on_request(glue: Glue, catalog: GlueCatalog, tmp_path: Path) -> None:
+    create(catalog, EVENTS)
+    keeping = open_catalog(glue, tmp_path, **{"glue.skip-archive": "false"})
+    set_property(keeping, EVENTS, "a", "1")
+    assert glue.requests[-1][1]["SkipArchive"] is False
+
+
+def test_what_other_tools_put_there_stays(catalog: GlueCatalog, glue: Glue) -> None:
+    create(catalog, EVENTS)
+    glue.tables["db", "events"]["Parameters"]["classification"] = "events"
+    glue.tables["db", "events"]["Owner"] = "them"
+    set_property(catalog, EVENTS, "a", "1")
+    table = glue.tables["db", "events"]
+    assert (table["Parameters"]["classification"], table["Owner"]) == ("events", "them")
+
+
+def test_a_commit_that_another_came_before_is_refused_by_its_version(
+    catalog: GlueCatalog, glue: Glue, tmp_path: Path
+) -> None:
+    create(catalog, EVENTS)
+    other = open_catalog(glue, tmp_path)
+
+    def overtake(operation: str) -> None:
+        if operation == "UpdateTable":
+            glue.before = lambda operation: None
+            set_property(other, EVENTS, "winner", "1")
+
+    glue.before = overtake
+    with pytest.raises(CommitConflictError):
+        set_property(catalog, EVENTS, "loser", "1")
+    properties = catalog.load_table(EVENTS).metadata.properties
+    assert (properties.get("winner"), "loser" in properties) == ("1", False)
+    files = list(tmp_path.rglob("*.metadata.json"))
+    assert len(files) == 2
+
+
+def test_a_service_without_versions_is_refused(catalog: GlueCatalog, glue: Glue) -> None:
+    created = create(catalog, EVENTS)
+    del glue.tables["db", "events"]["VersionId"]
+    with pytest.raises(CatalogError, match="no version"):
+        set_property(catalog, EVENTS, "a", "1")
+    assert catalog.load_table(EVENTS) == created
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        GlueError("InternalServiceException", "try again", 500),
+        GlueError("OperationTimeoutException", "timed out"),
+    ],
+)
+def test_a_commit_whose_answer_is_lost_is_looked_up(
+    catalog: GlueCatalog, glue: Glue, error: GlueError, tmp_path: Path
+) -> None:
+    failing_once(glue, "after", "CreateTable", error)
+    created = create(catalog, EVENTS)
+    assert catalog.load_table(EVENTS) == created
+    failing_once(glue, "after", "UpdateTable", error)
+    done = set_property(catalog, EVENTS, "a", "1")
+    assert catalog.load_table(EVENTS) == done
+    failing_once(glue, "before", "UpdateTable", error)
+    with pytest.raises(CommitStateUnknownError, match="delete nothing"):
+        set_property(catalog, EVENTS, "b", "1")
+    assert len(list(tmp_path.rglob("*.metadata.json"))) == 3
+
+
+def test_a_request_sent_again_does_not_conflict_with_itself(
+    catalog: GlueCatalog, glue: Glue, tmp_path: Path
+) -> None:
+    create(catalog, EVENTS)
+    retrying = open_catalog(glue, tmp_path, **{"glue.max-retries": "2"})
+    failing_once(glue, "after", "UpdateTable", GlueError("InternalServiceException", "x", 500))
+    done = set_property(retrying, EVENTS, "a", "1")
+    assert [operation for operation, _ in glue.requests].count("UpdateTable") == 2
+    assert catalog.load_table(EVENTS) == done
+
+
+def test_a_refusal_is_certain(catalog: GlueCatalog, glue: Glue, tmp_path: Path) -> None:
+    created = create(catalog, EVENTS)
+    failing_once(glue, "before", "UpdateTable", GlueError("AccessDeniedException", "no"))
+    with pytest.raises(NotAuthorizedError):
+        set_property(catalog, EVENTS, "a", "1")
+    failing_once(glue, "before", "UpdateTable", GlueError("InvalidInputException", "no"))
+    with pytest.raises(CatalogError, match="InvalidInputException"):
+        set_property(catalog, EVENTS, "a", "1")
+    assert catalog.load_table(EVENTS) == created
+    assert len(list(tmp_path.rglob("*.metadata.json"))) == 1
+
+
+def test_tables_of_other_tools_are_left_alone(catalog: GlueCatalog, glue: Glue) -> None:
+    glue.tables["db", "events"] = {"Name": "events", "VersionId": "0", "Parameters": {}}
+    assert catalog.list_tables(("db",)) == []
+    assert not catalog.table_exists(EVENTS)
+    with pytest.raises(NoSuchTableError, match="no Iceberg table"):
+        catalog.load_table(EVENTS)
+    with pytest.raises(NoSuchTableError):
+        catalog.drop_table(EVENTS)
+    with pytest.raises(TableAlreadyExistsError):
+        create(catalog, EVENTS)
+    with pytest.raises(NamespaceNotEmptyError, match="of others"):
+        catalog.drop_namespace(("db",))
+    assert glue.tables.keys() == {("db", "events")}
+
+
+def test_a_rename_into_which_a_commit_comes_keeps_the_commit(
+    catalog: GlueCatalog, glue: Glue, tmp_path: Path
+) -> None:
+    create(catalog, EVENTS)
+    other = open_catalog(glue, tmp_path)
+
+    def overtake(operation: str) -> None:
+        if operation == "CreateTable":
+            glue.after = lambda operation: None
+            set_property(other, EVENTS, "winner", "1")
+
+    glue.after = overtake
+    target = TableIdentifier(namespace=("db",), name="renamed")
+    with pytest.raises(CatalogError, match="while it was renamed"):
+        catalog.rename_table(EVENTS, target)
+    assert catalog.list_tables(("db",)) == [EVENTS]
+    assert catalog.load_table(EVENTS).metadata.properties["winner"] == "1"
+
+
+def test_lists_of_many_pages(catalog: GlueCatalog) -> None:
+    for n in range(8):
+        catalog.create_namespace((f"ns{n}",))
+        create(catalog, TableIdentifier(namespace=("db",), name=f"t{n}"))
+    assert len(catalog.list_namespaces()) == 9
+    assert [i.name for i in catalog.list_tables(("db",))] == [f"t{n}" for n in range(8)]
+
+
+def test_sixteen_writers_lose_nothing(catalog: GlueCatalog, glue: Glue, tmp_path: Path) -> None:
+    create(catalog, EVENTS)
+
+    def work(writer: int) -> None:
+        own = open_catalog(glue, tmp_path)
+        table = Table(own, own.load_table(EVENTS))
+        for n in range(2):
+            rows = pa.table({"id": pa.array([writer * 100 + n], pa.int64()), "v": ["x"]})
+            table.append(rows.cast(pa.schema([pa.field("id", pa.int64(), False), ("v", "string")])))
+
+    with ThreadPoolExecutor(16) as pool:
+        for running in [pool.submit(work, w) for w in range(16)]:
+            running.result()
+    table = Table(catalog, catalog.load_table(EVENTS))
+    ids = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    assert sorted(ids) == [w * 100 + n for w in range(16) for n in range(2)]
+
+
+def test_a_pickled_catalog_reaches_the_same_tables(catalog: GlueCatalog) -> None:
+    created = create(catalog, EVENTS)
+    assert pickle.loads(pickle.dumps(catalog)).load_table(EVENTS) == created
+
+
+def test_secrets_are_not_shown(glue: Glue, tmp_path: Path) -> None:
+    catalog = open_catalog(glue, tmp_path)
+    glue.before = lambda operation: (_ for _ in ()).throw(
+        GlueError("UnrecognizedClientException", f"the key {SECRET} is not valid")
+    )
+    with pytest.raises(NotAuthorizedError) as raised:
+        catalog.list_namespaces()
+    chain: BaseException | None = raised.value
+    while chain is not None:
+        assert SECRET not in f"{chain!r} {chain}"
+        chain = chain.__cause__
+    assert SECRET not in f"{catalog!r} {catalog.properties!r} {catalog._glue!r}"
+
+
+def test_namespaces_have_one_level(catalog: GlueCatalog) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="no levels below"):
+        catalog.create_namespace(("db", "inner"))
+    assert not catalog.namespace_exists(("db", "inner"))
+    with pytest.raises(IcebergError, match="small letters"):
+        catalog.create_namespace(("Db",))

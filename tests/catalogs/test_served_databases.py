@@ -1,0 +1,186 @@
+"""The SQL catalog on servers: connections that break at a COMMIT, refused users, old schemas."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.errors import (
+    CatalogUnavailableError,
+    CommitStateUnknownError,
+    IcebergError,
+    NotAuthorizedError,
+    UnsupportedFeatureError,
+)
+from tests.services.databases import PASSWORD, PASSWORD_IN_URL, USER, DatabaseServer, new_database
+from tests.services.server import LOOPBACK
+from tests.support.catalog_contract import create, set_property
+from tests.support.cut_connections import CuttingProxy, cutting_proxy
+from tests.support.sql_catalogs import V0_TABLES
+
+EVENTS = TableIdentifier(namespace=("db",), name="events")
+
+
+@pytest.fixture(params=["postgres", "mariadb"])
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    server = request.getfixturevalue(f"{request.param}_server")
+    assert isinstance(server, DatabaseServer)
+    return server
+
+
+@pytest.fixture
+def uri(server: DatabaseServer) -> str:
+    return new_database(server)
+
+
+@pytest.fixture
+def proxy(server: DatabaseServer) -> Iterator[CuttingProxy]:
+    with cutting_proxy(LOOPBACK, server.server.port) as proxy:
+        yield proxy
+
+
+def open_catalog(uri: str, folder: Path, **properties: str) -> SqlCatalog:
+    catalog = load_catalog("lake", uri=uri, warehouse=f"{folder}/warehouse", **properties)
+    assert isinstance(catalog, SqlCatalog)
+    return catalog
+
+
+def catalog_of_proxy(
+    server: DatabaseServer, uri: str, proxy: CuttingProxy, folder: Path
+) -> tuple[SqlCatalog, SqlCatalog]:
+    """A catalog of the database through the proxy, and one that sees it directly."""
+    direct = open_catalog(uri, folder)
+    direct.create_namespace(EVENTS.namespace)
+    through = open_catalog(server.url(uri.rpartition("/")[2], proxy.port), folder)
+    return through, direct
+
+
+def test_a_commit_whose_answer_is_lost_is_done(
+    server: DatabaseServer, uri: str, proxy: CuttingProxy, tmp_path: Path
+) -> None:
+    through, direct = catalog_of_proxy(server, uri, proxy, tmp_path)
+    proxy.cut_next("after")
+    created = create(through, EVENTS)
+    assert not proxy.is_armed
+    assert direct.load_table(EVENTS) == created
+    proxy.cut_next("after")
+    done = set_property(through, EVENTS, "a", "1")
+    assert not proxy.is_armed
+    assert direct.load_table(EVENTS) == done
+    assert len(done.metadata.metadata_log) == 1
+
+
+def test_a_commit_that_may_still_come_is_unknown_and_its_file_stays(
+    server: DatabaseServer, uri: str, proxy: CuttingProxy, tmp_path: Path
+) -> None:
+    through, direct = catalog_of_proxy(server, uri, proxy, tmp_path)
+    created = create(through, EVENTS)
+    proxy.cut_next("before")
+    with pytest.raises(CommitStateUnknownError, match="delete nothing"):
+        set_property(through, EVENTS, "a", "1")
+    assert direct.load_table(EVENTS) == created
+    assert len(list((tmp_path / "warehouse").rglob("*.metadata.json"))) == 2
+    # the catalog has a new connection, and the table is whole
+    assert set_property(through, EVENTS, "b", "2") == direct.load_table(EVENTS)
+
+
+def test_a_server_that_is_away_refuses_and_changes_nothing(
+    server: DatabaseServer, tmp_path: Path
+) -> None:
+    with pytest.raises(CatalogUnavailableError) as raised:
+        open_catalog(f"{server.dialect}://{USER}:{PASSWORD_IN_URL}@{LOOPBACK}:1/db", tmp_path)
+    assert PASSWORD not in repr(raised.value)
+    assert PASSWORD_IN_URL not in repr(raised.value)
+
+
+def test_a_wrong_password_is_not_authorized_and_not_shown(uri: str, tmp_path: Path) -> None:
+    with pytest.raises(NotAuthorizedError) as raised:
+        open_catalog(uri.replace(PASSWORD_IN_URL, "wr0ng-word"), tmp_path)
+    chain: BaseException | None = raised.value
+    while chain is not None:
+        assert "wr0ng-word" not in f"{chain!r} {chain}"
+        chain = chain.__cause__
+
+
+def test_a_jdbc_url_with_user_and_password_apart(
+    server: DatabaseServer, uri: str, tmp_path: Path
+) -> None:
+    jdbc = server.jdbc_url(uri.rpartition("/")[2])
+    login = {"jdbc.user": USER, "jdbc.password": PASSWORD}
+    catalog = open_catalog(jdbc, tmp_path, **login)
+    catalog.create_namespace(EVENTS.namespace)
+    created = create(catalog, EVENTS)
+    copy = pickle.loads(pickle.dumps(catalog))
+    assert copy.load_table(EVENTS) == created
+    assert PASSWORD not in f"{catalog!r} {catalog.properties!r}"
+
+
+def test_a_v0_database_is_used_as_it_is_and_raised_on_request(uri: str, tmp_path: Path) -> None:
+    engine = sa.create_engine(uri.replace("mysql:", "mysql+pymysql:"))
+    with engine.begin() as connection:
+        for statement in V0_TABLES:
+            connection.execute(sa.text(statement))
+    old = open_catalog(uri, tmp_path)
+    old.create_namespace(EVENTS.namespace)
+    create(old, EVENTS)
+    set_property(old, EVENTS, "a", "1")
+    assert old.list_views(EVENTS.namespace) == []
+    with ThreadPoolExecutor(8) as pool:
+        raised = [
+            pool.submit(open_catalog, uri, tmp_path, **{"jdbc.schema-version": "V1"})
+            for _ in range(8)
+        ]
+        new = [r.result() for r in raised][-1]
+    assert new.list_tables(EVENTS.namespace) == [EVENTS]
+    assert set_property(new, EVENTS, "b", "2").metadata.properties["a"] == "1"
+    with engine.connect() as connection:
+        found = connection.execute(sa.text("SELECT * FROM iceberg_tables")).mappings().one()
+    assert found["iceberg_type"] is None
+    engine.dispose()
+
+
+def test_properties_of_a_namespace_set_by_many_at_once(uri: str, tmp_path: Path) -> None:
+    catalog = open_catalog(uri, tmp_path)
+    catalog.create_namespace(EVENTS.namespace)
+    together = threading.Barrier(6)
+
+    def update(n: int) -> None:
+        together.wait()
+        for i in range(5):
+            catalog.update_namespace_properties(
+                EVENTS.namespace, removals=(), updates={"shared": str(i), f"own-{n}": str(i)}
+            )
+
+    with ThreadPoolExecutor(6) as pool:
+        for running in [pool.submit(update, n) for n in range(6)]:
+            running.result()
+    properties = catalog.load_namespace_properties(EVENTS.namespace)
+    assert properties == {"shared": "4", **{f"own-{n}": "4" for n in range(6)}}
+
+
+def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(IcebergError, match=r"pip install 'iceberg-pyspark\[postgres\]'"):
+        load_catalog("lake", uri="postgresql://host/db").list_namespaces()
+
+
+def test_views_need_schema_v1(uri: str, tmp_path: Path) -> None:
+    engine = sa.create_engine(uri.replace("mysql:", "mysql+pymysql:"))
+    with engine.begin() as connection:
+        for statement in V0_TABLES:
+            connection.execute(sa.text(statement))
+    engine.dispose()
+    catalog = open_catalog(uri, tmp_path)
+    assert not catalog.view_exists(EVENTS)
+    with pytest.raises(UnsupportedFeatureError, match="schema-version"):
+        catalog.create_view(EVENTS, None)  # type: ignore[arg-type]

@@ -1,0 +1,32 @@
+"""Build or download every server that tests use, once: `make services`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+
+from tests.services import azurite, hadoop_aws, mysql, postgres, rest_fixture, s3, toxiproxy
+
+_PROGRAMS: Mapping[str, Callable[[], object]] = {
+    "versitygw": s3.program,
+    "toxiproxy": toxiproxy.program,
+    "Azurite": azurite.program,
+    "hadoop-aws": lambda: hadoop_aws.s3a_jars()[0].parent,
+    "rest-fixture": rest_fixture.program,
+    "postgres": postgres.program,
+    "mariadb": mysql.program,
+}
+
+
+def main() -> None:
+    """Say of each where it is and how long that took."""
+    os.environ["ICEBERG_REQUIRE_SERVICES"] = "1"
+    for name, program in _PROGRAMS.items():
+        started = time.monotonic()
+        path = program()
+        print(f"{name}: {path} ({time.monotonic() - started:.0f} s)")
+
+
+if __name__ == "__main__":
+    main()

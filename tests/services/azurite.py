@@ -1,0 +1,94 @@
+"""A server of Azure's blob storage on loopback: Azurite."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import os
+import shutil
+import subprocess
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.utils import formatdate
+from pathlib import Path
+
+from tests.services.server import LOOPBACK, Server, absent, build_lock, free_port, running
+
+VERSION = "3.35.0"
+ACCOUNT = "icebergtest"
+_API_VERSION = "2021-08-06"
+
+
+@dataclass(frozen=True)
+class AzureServer:
+    """A server that runs, with one account and a key of its own."""
+
+    server: Server
+    key: str
+
+    @property
+    def endpoint(self) -> str:
+        return f"{self.server.endpoint}/{ACCOUNT}"
+
+    def properties(self) -> dict[str, str]:
+        """Iceberg's properties that reach it."""
+        parts = (f"AccountName={ACCOUNT}", f"AccountKey={self.key}")
+        return {"adls.connection-string": ";".join((*parts, f"BlobEndpoint={self.endpoint}"))}
+
+    def new_container(self) -> str:
+        """The name of a new container, made by a request signed with the account's key."""
+        container = f"c-{uuid.uuid4().hex[:12]}"
+        headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _API_VERSION}
+        # Azure's "Shared Key": the method, eleven headers that are empty, those of Azure, the path
+        signed = "PUT" + "\n" * 12 + "".join(f"{k}:{v}\n" for k, v in headers.items())
+        signed += f"/{ACCOUNT}/{ACCOUNT}/{container}\nrestype:container"
+        digest = hmac.new(base64.b64decode(self.key), signed.encode(), hashlib.sha256).digest()
+        headers["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
+        request = urllib.request.Request(
+            f"{self.endpoint}/{container}?restype=container", headers=headers, method="PUT"
+        )
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            reply.read()
+        return container
+
+
+def program() -> Path:
+    """The server's program, from the registry of npm if need be."""
+    with build_lock(f"azurite-{VERSION}") as folder:
+        program = folder / "node_modules" / ".bin" / "azurite-blob"
+        if program.exists():
+            return program
+        npm = shutil.which("npm")
+        if npm is None:
+            absent("Azurite", "it comes by npm, and there is no program 'npm'; install Node 20")
+        installed = subprocess.run(
+            [
+                *(npm, "install", "--no-audit", "--no-fund", "--prefer-offline"),
+                *("--fetch-retries=2", "--fetch-timeout=60000", "--fetch-retry-maxtimeout=5000"),
+                *("--prefix", folder, f"azurite@{VERSION}"),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if installed.returncode:
+            absent("Azurite", f"npm install failed: {installed.stderr.strip()[-500:]}")
+        return program
+
+
+@contextlib.contextmanager
+def azure_server(folder: Path) -> Iterator[AzureServer]:
+    """A server that keeps its blobs in `folder`."""
+    port, key = free_port(), base64.b64encode(os.urandom(32)).decode()
+    command = [
+        *(str(program()), "--blobHost", LOOPBACK, "--blobPort", str(port)),
+        *("--location", str(folder / "blobs"), "--skipApiVersionCheck", "--disableTelemetry"),
+    ]
+    accounts = {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{key}"}
+    log = folder / "azurite.log"
+    with running("azurite", command, port=port, log=log, environment=accounts) as server:
+        yield AzureServer(server, key)

@@ -1,0 +1,86 @@
+"""Hadoop's file system for S3, `s3a`, for the JVM of a test: jars from Maven, kept.
+
+Of the release of Hadoop that pyspark has, with those modules of the AWS SDK that it calls: the
+bundle that it names has half a gigabyte.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.services.server import absent, build_lock
+from tests.support.spark_sessions import SPARK_HOME, spark_environment
+
+_SDK = ("s3", "s3-transfer-manager", "sts", "apache-client", "url-connection-client")
+_POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <parent>
+    <groupId>org.apache.hadoop</groupId>
+    <artifactId>hadoop-project</artifactId>
+    <version>{hadoop}</version>
+    <relativePath/>
+  </parent>
+  <artifactId>iceberg-pyspark-test-s3a</artifactId>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.hadoop</groupId>
+      <artifactId>hadoop-aws</artifactId>
+      <version>{hadoop}</version>
+      <exclusions>
+        <exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>
+      </exclusions>
+    </dependency>
+    <dependency>
+      <groupId>software.amazon.s3.analyticsaccelerator</groupId>
+      <artifactId>analyticsaccelerator-s3</artifactId>
+      <exclusions>
+        <exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>
+      </exclusions>
+    </dependency>
+    {sdk}
+  </dependencies>
+</project>
+"""
+_MODULE = """\
+<dependency>
+      <groupId>software.amazon.awssdk</groupId>
+      <artifactId>{name}</artifactId>
+      <version>${{aws-java-sdk-v2.version}}</version>
+      <exclusions>
+        <exclusion><groupId>org.slf4j</groupId><artifactId>*</artifactId></exclusion>
+      </exclusions>
+    </dependency>"""
+
+
+def s3a_jars() -> list[Path]:
+    """The jars; a test without Maven, or without a way to its registry, skips."""
+    hadoop = next((SPARK_HOME / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
+    with build_lock(f"hadoop-aws-{hadoop}") as folder:
+        done = folder / "done"
+        jars = folder / "jars"
+        if not done.exists():
+            maven = shutil.which("mvn")
+            if maven is None:
+                absent("hadoop-aws", "it comes by Maven, and there is no program 'mvn'")
+            modules = "\n    ".join(_MODULE.format(name=name) for name in _SDK)
+            pom = folder / "pom.xml"
+            pom.write_text(_POM.format(hadoop=hadoop, sdk=modules), encoding="utf-8")
+            fetched = subprocess.run(
+                [
+                    *(maven, "--batch-mode", "--quiet", "--file", str(pom)),
+                    *("dependency:copy-dependencies", "-DincludeScope=runtime"),
+                    f"-DoutputDirectory={jars}",
+                ],
+                env=spark_environment(),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if fetched.returncode:
+                absent("hadoop-aws", f"Maven failed: {fetched.stdout.strip()[-500:]}")
+            done.touch()
+        return sorted(jars.glob("*.jar"))

@@ -1,0 +1,27 @@
+"""Single artifacts of Maven repositories, by coordinates, kept below `.services/`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def bring(artifact: str, folder: Path) -> Path:
+    """The file of `group:name:version[:type[:classifier]]` in a folder; it may be there already.
+
+    Raises `OSError` or `subprocess.SubprocessError` where it cannot be had.
+    """
+    _group, name, version, *rest = artifact.split(":")
+    kind, classifier = (*rest, "jar")[0], rest[1] if len(rest) > 1 else ""
+    file = folder / f"{name}-{version}{'-' + classifier if classifier else ''}.{kind}"
+    if not file.exists():
+        bringing = folder / "bringing"
+        shutil.rmtree(bringing, ignore_errors=True)
+        command = ["mvn", "--quiet", "--batch-mode", "dependency:copy"]
+        command += [f"-Dartifact={artifact}", f"-DoutputDirectory={bringing}"]
+        subprocess.run(command, stdout=sys.stderr, timeout=600, check=True)
+        (bringing / file.name).rename(file)
+        bringing.rmdir()
+    return file

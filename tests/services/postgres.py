@@ -1,0 +1,108 @@
+"""PostgreSQL: the server that the system has, else the one of a Maven artifact.
+
+It refuses to be root's, and is run as another user then. Its databases ask for a password, so that
+the tests have one that could show.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import shutil
+import subprocess
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.services.databases import (
+    PASSWORD,
+    USER,
+    DatabaseServer,
+    server_folder,
+    unprivileged_user,
+)
+from tests.services.maven import bring
+from tests.services.server import LOOPBACK, absent, build_lock, free_port, running
+
+_VERSION = "17.5.0"
+_SETTINGS = {
+    "listen_addresses": LOOPBACK,
+    "max_connections": "200",
+    # the machine is not going to fail while a test runs
+    "fsync": "off",
+    "full_page_writes": "off",
+}
+
+
+@contextlib.contextmanager
+def postgres() -> Iterator[DatabaseServer]:
+    """A server of its own, stopped and removed at the end."""
+    binaries = program().parent
+    try:
+        user = unprivileged_user("postgres", "nobody")
+    except LookupError as e:
+        absent("PostgreSQL", str(e))
+    with server_folder(user) as folder:
+        secret = folder / "password"
+        secret.write_text(PASSWORD)
+        if user is not None:
+            shutil.chown(secret, user)
+        data = folder / "data"
+        command = [str(binaries / "initdb"), "-D", str(data), "-U", USER, "--encoding=UTF8"]
+        command += ["--locale=C", "--auth=scram-sha-256", f"--pwfile={secret}", "--no-sync"]
+        outcome = subprocess.run(command, capture_output=True, text=True, user=user, cwd=folder)
+        if outcome.returncode:
+            absent("PostgreSQL", f"initdb failed: {outcome.stderr[-500:]}")
+        port = free_port()
+        command = [str(binaries / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder)]
+        for name, value in _SETTINGS.items():
+            command += ["-c", f"{name}={value}"]
+        log = folder / "postgres.log"
+        with running("postgres", command, port=port, log=log, user=user) as server:
+            yield DatabaseServer(server, "postgresql", lambda name: _create(port, name))
+
+
+def _create(port: int, name: str) -> None:
+    import psycopg  # noqa: PLC0415 - the driver is an extra of its own
+
+    with psycopg.connect(
+        host=LOOPBACK, port=port, user=USER, password=PASSWORD, dbname="postgres", autocommit=True
+    ) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"'.encode())
+
+
+def program() -> Path:
+    """The server's program; `initdb` lies beside it."""
+    return _binaries() / "postgres"
+
+
+def _binaries() -> Path:
+    # Debian keeps those of each version apart
+    for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    return _brought_binaries()
+
+
+def _brought_binaries() -> Path:
+    machine = {"x86_64": "amd64", "aarch64": "arm64v8"}.get(platform.machine())
+    if platform.system() != "Linux" or machine is None:
+        absent("PostgreSQL", f"no binaries are known for {platform.platform()}")
+    artifact = f"io.zonky.test.postgres:embedded-postgres-binaries-linux-{machine}:{_VERSION}"
+    with build_lock(f"postgres-{_VERSION}") as folder:
+        binaries = folder / "server" / "bin"
+        if not binaries.exists():
+            try:
+                jar = bring(artifact, folder)
+            except (OSError, subprocess.SubprocessError) as e:
+                absent("PostgreSQL", f"{artifact} did not come ({type(e).__name__})")
+            unpacked = folder / "unpacked"
+            shutil.rmtree(unpacked, ignore_errors=True)
+            with zipfile.ZipFile(jar) as files:
+                name = next(n for n in files.namelist() if n.endswith(".txz"))
+                with files.open(name) as packed, tarfile.open(fileobj=packed, mode="r:xz") as tar:
+                    tar.extractall(unpacked, filter="data")
+            unpacked.rename(binaries.parent)
+            jar.unlink()
+    return binaries

@@ -1,0 +1,87 @@
+"""A server of S3 on loopback: versitygw, whose conditional puts let one of many writers win."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyarrow.fs import S3FileSystem
+
+from tests.services.go import go_binary
+from tests.services.server import LOOPBACK, Server, free_port, running
+
+VERSION = "1.8.0"
+REGION = "us-east-1"
+ACCESS_KEY = "AKIAICEBERGTEST"
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A server that runs, with a secret of its own."""
+
+    server: Server
+    secret: str
+    buckets: Path
+    access_log: Path
+
+    @property
+    def endpoint(self) -> str:
+        return self.server.endpoint
+
+    def properties(self, endpoint: str | None = None) -> dict[str, str]:
+        """Iceberg's properties that reach it, by another address where one is given."""
+        return {
+            "s3.endpoint": endpoint or self.endpoint,
+            "s3.region": REGION,
+            "s3.access-key-id": ACCESS_KEY,
+            "s3.secret-access-key": self.secret,
+            "s3.path-style-access": "true",
+        }
+
+    def requests(self) -> Counter[str]:
+        """How many requests there were so far, by their name in S3's access log: `GetObject`."""
+        lines = self.access_log.read_text() if self.access_log.exists() else ""
+        return Counter(re.findall(r" s3_(\w+) ", lines))
+
+    def unfinished_uploads(self, bucket: str) -> list[str]:
+        """Parts of uploads that neither ended nor were given up."""
+        parts = self.buckets / bucket / ".sgwtmp" / "multipart"
+        return [str(p) for p in parts.rglob("*") if p.is_file()]
+
+    def new_bucket(self) -> str:
+        """The name of a new bucket."""
+        bucket = f"b-{uuid.uuid4().hex[:12]}"
+        client = S3FileSystem(
+            access_key=ACCESS_KEY,
+            secret_key=self.secret,
+            endpoint_override=self.endpoint,
+            region=REGION,
+            allow_bucket_creation=True,
+        )
+        client.create_dir(bucket)
+        return bucket
+
+
+def program() -> Path:
+    """The server's program, built if need be."""
+    return go_binary("versitygw", "github.com/versity/versitygw/cmd/versitygw", VERSION)
+
+
+@contextlib.contextmanager
+def s3_server(folder: Path) -> Iterator[S3Server]:
+    """A server whose buckets are folders of `folder`."""
+    port, secret = free_port(), f"secret-{uuid.uuid4().hex}"
+    buckets = folder / "buckets"
+    buckets.mkdir(parents=True)
+    access_log = folder / "requests.log"
+    options = ["--port", f"{LOOPBACK}:{port}", "--quiet", "--access-log", str(access_log)]
+    command = [str(program()), *options, "posix", str(buckets)]
+    keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": secret}
+    log = folder / "versitygw.log"
+    with running("versitygw", command, port=port, log=log, environment=keys) as server:
+        yield S3Server(server, secret, buckets, access_log)

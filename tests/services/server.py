@@ -1,0 +1,146 @@
+"""Processes that serve tests, on a free port of loopback, stopped with the tests that use them.
+
+What a server needs (binaries, jars) is built or downloaded once into `.services/`, by coordinates
+of a package registry. Where that fails, a test skips with the reason; with
+ICEBERG_REQUIRE_SERVICES=1, which CI sets, the test fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import psutil
+import pytest
+
+SERVICES = Path(__file__).resolve().parents[2] / ".services"
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A process that runs; `log` holds what it printed."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+
+def absent(service: str, reason: str) -> NoReturn:
+    """Skip the test, or fail it where services are required."""
+    message = f"{service} cannot be had: {reason}"
+    if os.environ.get("ICEBERG_REQUIRE_SERVICES", "") not in ("", "0"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def build_lock(name: str) -> Iterator[Path]:
+    """Lock a service's folder below `.services`, so that two processes build it once."""
+    folder = SERVICES / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+
+
+@contextlib.contextmanager
+def running(
+    name: str,
+    command: Sequence[str],
+    *,
+    port: int,
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    ready: Callable[[], bool] | None = None,
+    seconds: float = 60,
+    user: str | None = None,
+) -> Iterator[Server]:
+    """Start `command`, wait until it is ready (by default: `port` accepts), stop it at the end.
+
+    The server listens on loopback alone, or the test fails: a service of a test is nobody else's.
+    """
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+            user=user,
+        )
+    server = Server(name, process, port, log)
+    try:
+        _wait(server, ready or (lambda: _accepts(port)), seconds)
+        _check_loopback(server)
+        yield server
+    finally:
+        _stop(process)
+
+
+def _wait(server: Server, ready: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not ready():
+        code = server.process.poll()
+        if code is not None or time.monotonic() > end:
+            outcome = f"ended with {code}" if code is not None else f"was not ready in {seconds} s"
+            tail = server.log.read_text(errors="replace")[-2000:]
+            pytest.fail(f"{server.name} {outcome}; its log ends with:\n{tail}")
+        time.sleep(0.05)
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def _check_loopback(server: Server) -> None:
+    processes = [psutil.Process(server.process.pid)]
+    processes += processes[0].children(recursive=True)
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):  # a child that has ended since
+            _check_loopback_of(server, process)
+
+
+def _check_loopback_of(server: Server, process: psutil.Process) -> None:
+    for connection in process.net_connections(kind="inet"):
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.ip not in (
+            "127.0.0.1",
+            "::1",
+            "::ffff:127.0.0.1",
+        ):
+            pytest.fail(f"{server.name} listens on {connection.laddr}, not on loopback alone")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    # the whole process group: servers have children
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        try:
+            process.wait(timeout=10)
+            return
+        except subprocess.TimeoutExpired:
+            continue

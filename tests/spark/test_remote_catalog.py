@@ -1,0 +1,80 @@
+"""A REST catalog as Spark's own: what statements load of it, and what the command line finds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from iceberg_pyspark import install
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.command_line.application import app
+from tests.services.rest_fixture import rest_server
+
+PREFIX = "spark.sql.catalog.spark_catalog"
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with rest_server(tmp_path_factory.mktemp("rest")) as server:
+        yield server.endpoint
+
+
+@pytest.fixture
+def session(spark: SparkSession, uri: str) -> Iterator[SparkSession]:
+    made = spark.newSession()
+    made.conf.set(PREFIX, "iceberg_pyspark")
+    made.conf.set(f"{PREFIX}.type", "rest")
+    made.conf.set(f"{PREFIX}.uri", uri)
+    installed = install(made)
+    made.sql("CREATE NAMESPACE remote")
+    yield made
+    made.sql("DROP NAMESPACE remote CASCADE")
+    installed.uninstall()
+
+
+def test_a_statement_loads_a_table_once_and_everybody_sees_what_it_did(
+    session: SparkSession, uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    loads: list[str] = []
+    load = RestCatalog.load_table
+
+    def counted(self: RestCatalog, identifier: TableIdentifier) -> LoadedTable:
+        loads.append(str(identifier))
+        return load(self, identifier)
+
+    monkeypatch.setattr(RestCatalog, "load_table", counted)
+    session.sql("CREATE TABLE remote.ice (id INT, v STRING) USING iceberg")
+    session.sql("CREATE TABLE remote.plain (id INT) USING parquet")
+    session.sql("INSERT INTO remote.ice VALUES (1, 'a'), (2, 'b')")
+    session.sql("INSERT INTO remote.plain VALUES (2)")
+    session.sql("REFRESH TABLE remote.ice")
+    loads.clear()
+    joined = (
+        "SELECT a.v FROM remote.ice a JOIN remote.ice b USING (id) JOIN remote.plain USING (id)"
+    )
+    assert [row.v for row in session.sql(joined).collect()] == ["b"]
+    assert loads.count("remote.ice") == 1
+    session.sql("DELETE FROM remote.ice WHERE id = 1")
+    assert session.table("remote.ice").count() == 1
+    assert {row.tableName for row in session.sql("SHOW TABLES IN remote").collect()} == {
+        "ice", "plain"
+    }  # fmt: skip
+
+    def command(*arguments: str) -> object:
+        done = CliRunner().invoke(app, ["--uri", uri, "--json", *arguments])
+        assert done.exit_code == 0, done.stderr
+        return json.loads(done.stdout)
+
+    monkeypatch.chdir(tmp_path)
+    assert command("list", "remote") == [{"name": "remote.ice", "kind": "table"}]
+    assert command("scan", "remote.ice") == [{"id": 2, "v": "b"}]
+    assert command("properties", "set", "table", "remote.ice", "team", "blue")
+    session.sql("REFRESH TABLE remote.ice")
+    properties = {r.key: r.value for r in session.sql("SHOW TBLPROPERTIES remote.ice").collect()}
+    assert properties["team"] == "blue"

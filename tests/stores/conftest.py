@@ -1,0 +1,33 @@
+"""One server of each kind for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.services.s3 import S3Server, s3_server
+from tests.services.toxiproxy import Proxy, Toxiproxy, toxiproxy
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def bucket(s3: S3Server) -> str:
+    return s3.new_bucket()
+
+
+@pytest.fixture(scope="session")
+def toxic_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
+    with toxiproxy(tmp_path_factory.mktemp("toxiproxy")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def proxy(toxic_server: Toxiproxy, s3: S3Server) -> Proxy:
+    """A way to the S3 server that a test can spoil."""
+    return toxic_server.proxy("s3", s3.endpoint)

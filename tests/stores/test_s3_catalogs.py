@@ -1,0 +1,36 @@
+"""The contract of catalogs for those whose warehouse is a bucket of S3."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.sql import SqlCatalog
+from tests.services.s3 import S3Server
+from tests.support.catalog_contract import CatalogContract
+
+
+@pytest.fixture
+def warehouse(bucket: str) -> str:
+    return f"s3://{bucket}/{uuid.uuid4()}"
+
+
+class TestFilesystemCatalogOnS3(CatalogContract):
+    can_rename = False
+    can_register = False
+    has_namespace_properties = False
+
+    @pytest.fixture
+    def catalog(self, s3: S3Server, warehouse: str) -> Catalog:
+        return FilesystemCatalog("hadoop", {"warehouse": warehouse, **s3.properties()})
+
+
+class TestSqlCatalogOnS3(CatalogContract):
+    @pytest.fixture
+    def catalog(self, s3: S3Server, warehouse: str, tmp_path: Path) -> Catalog:
+        uri = f"sqlite:///{tmp_path}/catalog.db"
+        return SqlCatalog("sql", {"uri": uri, "warehouse": warehouse, **s3.properties()})

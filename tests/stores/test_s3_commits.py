@@ -1,0 +1,166 @@
+"""Commits to folder tables in S3: many writers at once, and acknowledgements that are lost."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import Table, TableCatalog
+from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.errors import CommitStateUnknownError, StorageError
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.open_storage import open_storage
+from tests.services.s3 import S3Server
+from tests.services.toxiproxy import Proxy
+from tests.support.catalog_processes import EVENTS, run_together
+from tests.support.hooked_storage import HookedFileIO
+from tests.support.many_writers import SCHEMA, append_rows
+from tests.support.table_integrity import table_problems
+
+WRITERS = 16
+APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3"))
+
+
+def write_rows(properties: Mapping[str, str], worker: int) -> int:
+    """Append in a process of its own; how many appends were acknowledged."""
+    return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
+
+
+def ids(table: Table) -> list[int]:
+    found: list[int] = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    return sorted(found)
+
+
+@pytest.fixture
+def properties(s3: S3Server, bucket: str) -> dict[str, str]:
+    return {"warehouse": f"s3://{bucket}/{uuid.uuid4()}", **s3.properties()}
+
+
+def events(properties: Mapping[str, str], io: FileIO | None = None) -> Table:
+    catalog = FilesystemCatalog("lake", properties, io=io)
+    return Table(catalog, catalog.load_table(EVENTS))
+
+
+@pytest.fixture
+def table(properties: dict[str, str]) -> Table:
+    catalog = FilesystemCatalog("lake", properties)
+    catalog.create_namespace(EVENTS.namespace)
+    soon = {"commit.status-check.min-wait-ms": "50", "commit.status-check.num-retries": "2"}
+    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties=soon)
+    return events(properties)
+
+
+def test_every_acknowledged_append_of_many_processes_is_there_once(
+    properties: dict[str, str], table: Table
+) -> None:
+    arguments = [(properties, worker) for worker in range(WRITERS)]
+    assert run_together(write_rows, arguments) == [APPENDS] * WRITERS
+    after = events(properties)
+    assert ids(after) == [w * 10_000 + n for w in range(WRITERS) for n in range(APPENDS)]
+    assert len(after.snapshots) == WRITERS * APPENDS
+    assert table_problems(after) == []
+
+
+class LossyCreate(HookedFileIO):
+    """Files are created through a proxy that spoils one exchange; all else reaches the store."""
+
+    def __init__(
+        self, io: FileIO, lossy: FileIO, spoil: Callable[[], AbstractContextManager[None]]
+    ):
+        super().__init__(io, self._look)
+        self._lossy = lossy
+        self._spoil = spoil
+        self.blind = False
+        """Whether the store cannot be asked after the create."""
+        self.lost = 0
+
+    def _look(self, name: str, location: str, _moment: str) -> None:
+        if self.blind and self.lost:
+            raise StorageError(f"cannot {name} {location}: the store is gone")
+
+    def create_exclusive(self, location: str, data: bytes) -> None:
+        with self._spoil():
+            try:
+                self._lossy.create_exclusive(location, data)
+            except StorageError:
+                self.lost += 1
+                raise
+
+
+@pytest.fixture
+def lossy(s3: S3Server, proxy: Proxy, properties: dict[str, str], table: Table) -> LossyCreate:
+    through = {**s3.properties(proxy.endpoint), "s3.retry.num-retries": "1"}
+    io = ObjectStoreFileIO(through)
+    # so that the exchange that is spoiled is the commit's, and not the proof of the condition
+    io.create_exclusive(f"{properties['warehouse']}/proof", b"")
+
+    def lose_the_answer() -> AbstractContextManager[None]:
+        return proxy.toxic("limit_data", "downstream", bytes=1)
+
+    return LossyCreate(open_storage(table.location, s3.properties()), io, lose_the_answer)
+
+
+ROW = pa.table({"id": pa.array([7], pa.int64()), "v": ["x"]})
+
+
+def test_a_commit_whose_acknowledgement_is_lost_is_looked_up(
+    properties: dict[str, str], lossy: LossyCreate
+) -> None:
+    table = events(properties, lossy)
+    table.append(ROW)
+    assert lossy.lost == 1
+    assert ids(events(properties)) == [7]
+    assert len(events(properties).snapshots) == 1
+
+
+def test_a_commit_that_cannot_be_looked_up_is_unknown_and_keeps_its_files(
+    properties: dict[str, str], lossy: LossyCreate
+) -> None:
+    lossy.blind = True
+    table = events(properties, lossy)
+    with pytest.raises(CommitStateUnknownError):
+        table.append(ROW)
+    assert lossy.lost == 1
+    assert ids(events(properties)) == [7]
+    assert table_problems(events(properties)) == []
+
+
+def test_a_commit_that_never_arrived_is_unknown_and_keeps_its_files(
+    properties: dict[str, str], lossy: LossyCreate, proxy: Proxy
+) -> None:
+    """The store says that the file is not there, which a request under way may yet change."""
+    lossy._spoil = lambda: proxy.toxic("limit_data", "upstream", bytes=10)
+    table = events(properties, lossy)
+    before = set(data_files(table))
+    with pytest.raises(CommitStateUnknownError):
+        table.append(ROW)
+    assert lossy.lost == 1
+    assert ids(events(properties)) == []
+    assert len(set(data_files(table)) - before) == 1
+    # who tries again on what is there loses nothing
+    events(properties).append(ROW)
+    assert ids(events(properties)) == [7]
+
+
+def data_files(table: Table) -> list[str]:
+    return [f.location for f in table.io.list_files(f"{table.location}/data")]
+
+
+def test_small_files_are_read_by_one_request_each_and_in_order(
+    s3: S3Server, properties: dict[str, str], table: Table
+) -> None:
+    for n in range(12):
+        table.append(pa.table({"id": pa.array([n], pa.int64()), "v": ["x"]}))
+    scan = events(properties).scan()
+    in_order = [id_ for batch in scan.to_batches() for id_ in batch["id"].to_pylist()]
+    before = s3.requests()
+    assert scan.to_arrow()["id"].to_pylist() == in_order
+    # manifests are in the cache by now
+    assert s3.requests() - before == Counter({"GetObject": 12})

@@ -1,0 +1,137 @@
+"""Files in S3: the contract of `FileIO`, requests, uploads, and stores that no table may use."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+import uuid
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from iceberg_pyspark.arrow.formats import parquet_reader
+from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
+from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
+from iceberg_pyspark.storage import object_streams
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.object_store_io import ALLOW_UNSAFE_COMMITS
+from iceberg_pyspark.storage.open_storage import open_storage
+from tests.services.heedless_s3 import heedless_s3
+from tests.services.s3 import ACCESS_KEY, S3Server
+from tests.support.file_io_contract import FileIOContract
+
+
+class TestS3(FileIOContract):
+    refused_names = ("new\nline",)
+
+    @pytest.fixture
+    def store(self, s3: S3Server, bucket: str) -> FileIO:
+        return open_storage(f"s3://{bucket}/t", s3.properties())
+
+    @pytest.fixture
+    def folder(self, bucket: str) -> str:
+        return f"s3://{bucket}/{uuid.uuid4()}"
+
+
+def test_a_file_of_many_parts_is_uploaded_whole(s3: S3Server, bucket: str) -> None:
+    store = open_storage(f"s3://{bucket}", s3.properties())
+    location = f"s3://{bucket}/{uuid.uuid4()}/large"
+    data = bytes(range(256)) * 80_000
+    with store.open_output(location) as stream:
+        for start in range(0, len(data), 1_000_000):
+            stream.write(data[start : start + 1_000_000])
+        assert not store.exists(location)
+    assert store.read_bytes(location) == data
+
+
+@pytest.mark.parametrize("size", [10, 20_000_000])
+def test_an_upload_that_is_given_up_leaves_nothing(s3: S3Server, bucket: str, size: int) -> None:
+    store = open_storage(f"s3://{bucket}", s3.properties())
+    folder = f"s3://{bucket}/{uuid.uuid4()}"
+    before = s3.requests()
+    with (
+        contextlib.suppress(ZeroDivisionError),
+        store.open_output(f"{folder}/f") as stream,
+    ):
+        stream.write(bytes(size))
+        raise ZeroDivisionError
+    asked = s3.requests() - before
+    assert asked["AbortMultipartUpload"] == asked["CreateMultipartUpload"] == (size > 1_000_000)
+    assert list(store.list_files(folder)) == []
+    assert s3.unfinished_uploads(bucket) == []
+
+
+def test_columns_are_read_in_few_requests(s3: S3Server, bucket: str) -> None:
+    """One for the footer, and one for all columns of a row group that lie close to each other."""
+    store = open_storage(f"s3://{bucket}", s3.properties())
+    location = f"s3://{bucket}/{uuid.uuid4()}/f.parquet"
+    rows = pa.table({f"c{n}": np.random.default_rng(n).random(100_000) for n in range(8)})
+    with store.open_output(location) as stream:
+        pq.write_table(rows, stream, row_group_size=50_000, compression="none")
+    before = s3.requests()
+    with ParquetFileReader(store, location) as reader:
+        assert s3.requests() - before == Counter({"GetObject": 1})
+        batches = [batch for _, batch in reader.batches([0, 1, 7])]
+    assert s3.requests() - before <= Counter({"GetObject": 5})
+    assert pa.Table.from_batches(batches).equals(rows.select(["c0", "c1", "c7"]))
+
+
+def test_row_groups_larger_than_what_is_held_are_read_in_slices(
+    s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_streams, "_SLICE_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet_reader, "_WHOLE_CHUNKS_BYTES", 1 << 20)
+    store = open_storage(f"s3://{bucket}", s3.properties())
+    location = f"s3://{bucket}/{uuid.uuid4()}/f.parquet"
+    rows = pa.table({f"c{n}": np.random.default_rng(n).random(400_000) for n in range(3)})
+    with store.open_output(location) as stream:
+        pq.write_table(rows, stream, row_group_size=300_000)
+    with ParquetFileReader(store, location) as reader:
+        held = 0
+        batches = []
+        for _, batch in reader.batches([0, 2]):
+            batches.append(batch)
+            groups = reader._stream._groups  # type: ignore[attr-defined]
+            held = max(held, sum(len(d) for g in groups for d in g.fetched.values()))
+    assert pa.Table.from_batches(batches).equals(rows.select(["c0", "c2"]))
+    assert 0 < held < 3 << 20
+
+
+def test_a_store_that_ignores_the_condition_is_refused_by_name() -> None:
+    with heedless_s3() as (endpoint, objects):
+        properties = {
+            "s3.endpoint": endpoint,
+            "s3.access-key-id": "k",
+            "s3.secret-access-key": "s",
+            "s3.region": "r",
+        }
+        store = open_storage("s3://b", properties)
+        for _ in range(2):
+            with pytest.raises(FileNotWrittenError, match="s3://b ignores the condition"):
+                store.create_exclusive("s3://b/t/v1", b"one")
+        assert objects == {}
+        unsafe = open_storage("s3://b", {**properties, ALLOW_UNSAFE_COMMITS: "true"})
+        unsafe.create_exclusive("s3://b/t/v1", b"one")
+        with pytest.raises(FileAlreadyExistsError):
+            unsafe.create_exclusive("s3://b/t/v1", b"two")
+        assert objects == {"/b/t/v1": b"one"}
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    for scheme, extra in (("s3", "s3"), ("gs", "gcs"), ("az", "azure")):
+        with pytest.raises(StorageError, match=rf"pip install 'iceberg-pyspark\[{extra}\]'"):
+            open_storage(f"{scheme}://no-{extra}/t", {"adls.account-name": "a"})
+
+
+def test_a_wrong_key_is_an_error_without_it(s3: S3Server, bucket: str) -> None:
+    wrong = {**s3.properties(), "s3.secret-access-key": "Zq1-wrong-secret"}
+    with pytest.raises(StorageError, match=f"s3://{bucket}/f") as caught:
+        open_storage(f"s3://{bucket}", wrong).read_bytes(f"s3://{bucket}/f")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "Zq1-wrong-secret" not in shown
+    assert ACCESS_KEY not in str(caught.value)

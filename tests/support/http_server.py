@@ -1,0 +1,109 @@
+"""A server on loopback that answers as a test tells it: wrong, late, twice or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client sent; `path` without its query, percent-encoded as it came."""
+
+    method: str
+    path: str
+    query: Mapping[str, list[str]]
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the server answers; `content` is sent as JSON, bytes as they are."""
+
+    status: int = 200
+    content: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class BreakConnection(Exception):  # noqa: N818 - an order, not an error
+    """Raised by a test's answer: the connection ends without one."""
+
+
+Answering = Callable[[Request], Reply]
+
+
+@dataclass
+class TestServer:
+    """A server that runs; `requests` are what it got, in order."""
+
+    __test__ = False
+    uri: str
+    requests: list[Request] = field(default_factory=list)
+
+    def paths(self, method: str) -> list[str]:
+        return [r.path for r in self.requests if r.method == method]
+
+
+@contextlib.contextmanager
+def http_server(answer: Answering) -> Iterator[TestServer]:
+    """Serve `answer` on a free port of loopback."""
+    server = TestServer("")
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _serve(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            parts = urlsplit(self.path)
+            request = Request(
+                method=self.command,
+                path=parts.path,
+                query=parse_qs(parts.query, keep_blank_values=True),
+                headers={k.lower(): v for k, v in self.headers.items()},
+                body=self.rfile.read(length),
+            )
+            server.requests.append(request)
+            try:
+                reply = answer(request)
+            except BreakConnection:
+                self.close_connection = True
+                return
+            content = reply.content
+            body = content if isinstance(content, bytes) else json.dumps(content).encode()
+            body = b"" if content is None or self.command == "HEAD" else body
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            if reply.status not in (204, 304):
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = do_DELETE = do_HEAD = _serve  # noqa: N815 - the library's names
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    http = ThreadingHTTPServer((LOOPBACK, 0), Handler)
+    http.daemon_threads = True
+    server.uri = f"http://{LOOPBACK}:{http.server_port}"
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join()

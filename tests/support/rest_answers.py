@@ -1,0 +1,48 @@
+"""A small REST catalog of one table for tests of the client, and errors in the server's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_json
+from tests.support.catalog_contract import first_metadata
+from tests.support.http_server import Answering, Reply, Request
+
+EVENTS = TableIdentifier(namespace=("db",), name="events")
+TABLE = "/v1/namespaces/db/tables/events"
+LOCATION = "/warehouse/db/events"
+
+
+def table_reply(
+    metadata: TableMetadata | None = None,
+    *,
+    version: int = 0,
+    headers: Mapping[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> Reply:
+    """An answer that holds a table."""
+    content = {
+        "metadata-location": f"{LOCATION}/metadata/{version:05d}-x.metadata.json",
+        "metadata": metadata_to_json(metadata or first_metadata(LOCATION)),
+        **(more or {}),
+    }
+    return Reply(200, content, headers or {})
+
+
+def error(status: int, type_: str = "", message: str = "no", **headers: str) -> Reply:
+    """An error as a REST catalog's server words it."""
+    content = {"error": {"message": message, "type": type_, "code": status}}
+    return Reply(status, content, headers)
+
+
+def configured(answer: Answering, config: Mapping[str, Any] | None = None) -> Answering:
+    """Answers of a test, after the server's configuration."""
+
+    def both(request: Request) -> Reply:
+        if request.path == "/v1/config":
+            return Reply(200, {"defaults": {}, "overrides": {}, **(config or {})})
+        return answer(request)
+
+    return both

@@ -1,0 +1,119 @@
+"""A Spark application on tables in S3; it writes down all that may be read of it.
+
+A process of its own: its JVM has Hadoop's file system for S3 where jars are given, and its loggers
+are at DEBUG from the start. What the process prints is its caller's to search.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import traceback
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+import iceberg_pyspark
+from tests.support.native_lake import plan_of
+from tests.support.spark_sessions import start_session
+
+_S3A = "org.apache.hadoop.fs.s3a"
+
+
+class Application:
+    """What is shown and what was found, by name."""
+
+    def __init__(self, folder: Path, given: dict[str, Any]) -> None:
+        """`given`: the store's `properties`, a `warehouse` in it, `jars` for the JVM, `hiding`."""
+        self.folder = folder
+        self.properties: dict[str, str] = given["properties"]
+        self.warehouse: str = given["warehouse"]
+        self.shown: dict[str, str] = {}
+        self.found: dict[str, Any] = {}
+        self._log = io.StringIO()
+        logging.getLogger().addHandler(logging.StreamHandler(self._log))
+        (folder / "events").mkdir()
+        settings = {
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.dir": f"file://{folder / 'events'}",
+            "spark.eventLog.compress": "false",
+            "spark.log.level": "INFO",
+            "spark.redaction.regex": given["hiding"],
+        }
+        if given["jars"]:
+            settings["spark.jars"] = ",".join(given["jars"])
+        self.spark = start_session(folder, settings)
+        logging.getLogger().setLevel(logging.DEBUG)
+        logging.getLogger("py4j").setLevel(logging.DEBUG)
+
+    def run(self) -> None:
+        """Write and read by the catalog and by the portable path, then fail."""
+        # first: it hides what py4j logs of the settings
+        iceberg_pyspark.install(self.spark)
+        self.spark.conf.set("spark.sql.catalog.bucket", "iceberg_pyspark")
+        for key, value in {
+            **self.properties,
+            "type": "hadoop",
+            "warehouse": self.warehouse,
+        }.items():
+            self.spark.conf.set(f"spark.sql.catalog.bucket.{key}", value)
+        self.spark.sql("CREATE NAMESPACE bucket.db")
+        self.spark.sql("CREATE TABLE bucket.db.t (id BIGINT, v STRING)")
+        self.spark.sql("INSERT INTO bucket.db.t SELECT id, concat('v', id) FROM range(1000)")
+        self.spark.sql("DELETE FROM bucket.db.t WHERE id % 10 = 3")
+        self.query("catalog", self.spark.table("bucket.db.t").where("id >= 500"))
+        options = {
+            "catalog": "given",
+            "native": "false",
+            "catalog.type": "hadoop",
+            "catalog.warehouse": self.warehouse,
+            **self.properties,
+        }
+        portable = self.spark.read.format("iceberg-py").options(**options).load("db.t")
+        self.query("portable", portable.where("id >= 500"))
+        wrong = {**options, "s3.secret-access-key": f"{self.properties['s3.secret-access-key']}x"}
+        read = self.spark.read.format("iceberg-py").options(**wrong)
+        self.fails("wrong key", lambda: read.load("db.t").collect())
+        path = {k: v for k, v in wrong.items() if not k.startswith("catalog")}
+        table = f"{self.warehouse}/db/t"
+        self.fails("path", lambda: iceberg_pyspark.load_table(table, **path).scan().to_arrow())
+        # whoever reads by a path of his own needs keys of his own; else a cloud would be asked
+        own = ("fs.s3a.aws.credentials.provider", f"{_S3A}.SimpleAWSCredentialsProvider")
+        plain = self.spark.read.schema("id long").option(*own)
+        self.fails("no keys", lambda: plain.parquet(self.found["file"]).collect())
+        self.shown["python log"] = self._log.getvalue()
+        self.spark.stop()
+        files = [f for f in (self.folder / "events").rglob("*") if f.is_file()]
+        self.shown["event log"] = "".join(f.read_text("utf-8", "replace") for f in files)
+
+    def query(self, name: str, frame: DataFrame) -> None:
+        """The rows of a query, its plan, and what is shown of it."""
+        self.found[f"{name} plan"] = plan_of(frame)
+        self.found[f"{name} ids"] = sorted(row.id for row in frame.collect())
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            frame.explain(mode="extended")
+        self.shown[f"{name} explained"] = shown.getvalue() + repr(frame)
+        if name == "catalog":
+            file = str(frame.select("_file").first()[0])  # type: ignore[index]
+            self.found["file"] = file.replace("s3://", "s3a://")
+
+    def fails(self, name: str, action: Any) -> None:
+        """What a person sees of a request that fails."""
+        try:
+            action()
+        except Exception as e:  # noqa: BLE001 - of Spark, py4j and ours: all are shown
+            self.shown[f"error {name}"] = f"{e!r} {''.join(traceback.format_exception(e))}"
+            return
+        raise AssertionError(f"{name} did not fail")
+
+
+def main(folder: Path) -> None:
+    """Run with what `given.json` in a folder says, and write what is shown into `shown.json`."""
+    application = Application(folder, json.loads((folder / "given.json").read_text("utf-8")))
+    application.run()
+    told = {"shown": application.shown, "found": application.found}
+    (folder / "shown.json").write_text(json.dumps(told), encoding="utf-8")

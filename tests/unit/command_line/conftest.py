@@ -1,0 +1,72 @@
+"""The command line in this process, with a warehouse of its own and no configuration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import iceberg_pyspark as ice
+from iceberg_pyspark.command_line.application import app
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command printed and ended with."""
+
+    code: int
+    text: str
+    errors: str
+
+    @property
+    def lines(self) -> list[str]:
+        return [line.rstrip() for line in self.text.splitlines()]
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+Run = Callable[..., Answer]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command with `--warehouse`, in an empty folder."""
+    for variable in ("HOME", "PYICEBERG_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def run_command(*arguments: str, warehouse: str | None = "w") -> Answer:
+        options = () if warehouse is None else ("--warehouse", warehouse)
+        done = CliRunner().invoke(app, [*options, *arguments], prog_name="iceberg-py")
+        assert "Traceback" not in done.output
+        return Answer(done.exit_code, done.stdout, done.stderr)
+
+    return run_command
+
+
+@pytest.fixture
+def table(run: Run) -> ice.Table:
+    """`db.t` of the warehouse: two snapshots, three rows."""
+    catalog = ice.load_catalog("default", warehouse="w")
+    made = catalog.create_table(
+        "db.t",
+        schema="id BIGINT NOT NULL COMMENT 'key', day DATE, v STRING",
+        partitioned_by=["months(day)"],
+        properties={"format-version": "3", "owner": "me"},
+    )
+    schema = pa.schema(
+        [pa.field("id", pa.int64(), nullable=False), ("day", pa.date32()), ("v", pa.string())]
+    )
+    days = pa.array([0, 40, None], pa.date32())
+    rows = pa.table([pa.array([1, 2, 3]), days, pa.array(["a", "b\x1b[2J", None])], schema)
+    made.append(rows.slice(0, 2))
+    made.append(rows.slice(2))
+    return made

@@ -1,0 +1,165 @@
+"""What each command prints, for people and in JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import iceberg_pyspark as ice
+from tests.unit.command_line.conftest import Run
+
+
+def test_names_are_listed_by_level(run: Run, table: ice.Table) -> None:
+    assert run("list").lines == ["name  kind", "db    namespace"]
+    assert run("list", "db").lines == ["name  kind", "db.t  table"]
+    assert run("list", "db", "--json").json == [{"name": "db.t", "kind": "table"}]
+
+
+def test_a_configured_catalog_is_found_by_its_name(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__WAREHOUSE", "w")
+    assert run("create", "table", "lake.db.t", "--schema", "id INT", warehouse=None).code == 0
+    assert "db    namespace" in run("list", "lake", warehouse=None).lines
+    assert "db.t  table" in run("list", "lake.db", warehouse=None).lines
+    assert run("location", "lake.db.t", warehouse=None).lines == [f"{Path.cwd()}/w/db/t"]
+    monkeypatch.setenv("PYICEBERG_CATALOG__OTHER__WAREHOUSE", "w")
+    assert run("rename", "lake.db.t", "other.db.u", warehouse=None).code == 1
+    assert run("rename", "lake.db.t", "lake.db.u", warehouse=None).code == 0
+    assert "db.u  table" in run("list", "lake.db", warehouse=None).lines
+
+
+def test_a_table_is_described(run: Run, table: ice.Table) -> None:
+    lines = run("describe", "db.t").lines
+    assert f"location           {table.location}" in lines
+    assert "partitioned by     months(day)" in lines
+    assert " 1  id    long    true      key" in lines
+    assert "owner                            me" in lines
+    described = run("describe", "db.t", "--output", "json").json
+    assert described["identifier"] == ["db", "t"]
+    assert described["metadata-location"] == table.loaded.metadata_location
+    assert described["metadata"]["table-uuid"] == table.metadata.table_uuid
+
+
+def test_a_namespace_is_described(run: Run, table: ice.Table) -> None:
+    assert run("create", "namespace", "other", "--namespace-property", "owner=me").code == 0
+    assert run("describe", "other", "--json").json["owner"] == "me"
+    assert run("describe", "--entity", "table", "other").code != 0
+    assert run("describe", "nowhere").code == 3
+
+
+def test_parts_of_a_table(run: Run, table: ice.Table) -> None:
+    assert run("schema", "db.t").lines[1] == " 1  id    long    true      key"
+    assert [f["name"] for f in run("schema", "db.t", "--json").json["fields"]] == ["id", "day", "v"]
+    assert run("spec", "db.t").lines[1].split() == ["1000", "day_month", "months(day)"]
+    assert run("spec", "db.t", "--json").json["fields"][0]["transform"] == "month"
+    assert run("uuid", "db.t").lines == [table.metadata.table_uuid]
+    assert run("location", "db.t", "--json").json == {"location": table.location}
+
+
+def test_metadata_tables(run: Run, table: ice.Table) -> None:
+    first, second = table.snapshots
+    assert len(run("files", "db.t").lines) == 4
+    assert {f["content"] for f in run("files", "db.t", "--json").json} == {0}
+    assert len(run("files", "db.t", "--snapshot-id", str(first.snapshot_id)).lines) == 3
+    assert run("files", "db.t", "--history", "--snapshot-id", "1").code == 1
+    snapshots = run("snapshots", "db.t", "--json").json
+    assert [s["snapshot_id"] for s in snapshots] == [first.snapshot_id, second.snapshot_id]
+    assert snapshots[0]["summary"]["added-records"] == "2"
+    assert len(run("history", "db.t").lines) == 3
+    table.manage_snapshots().create_tag("closing").commit()
+    assert [r["name"] for r in run("refs", "db.t", "--type", "tag", "--json").json] == ["closing"]
+    assert len(run("list-refs", "db.t").lines) == 3
+
+
+def test_rows_are_scanned(run: Run, table: ice.Table) -> None:
+    assert run("scan", "db.t", "--filter", "id = 1").lines == [
+        "id  day         v",
+        " 1  1970-01-01  a",
+    ]
+    rows = run("scan", "db.t", "--json").json
+    assert sorted(rows, key=lambda r: r["id"])[1:] == [
+        {"id": 2, "day": "1970-02-10", "v": "b\x1b[2J"},
+        {"id": 3, "day": None, "v": None},
+    ]
+    assert len(run("scan", "db.t", "--limit", "1").lines) == 2
+    assert run("scan", "db.t", "--limit", "0").lines == ["id  day  v"]
+    assert run("scan", "db.t", "--columns", "v, `id`", "--limit", "0").lines == ["v  id"]
+    assert run("scan", "db.t", "--count").lines == ["3"]
+    first = str(table.snapshots[0].snapshot_id)
+    assert run("scan", "db.t", "--snapshot-id", first, "--count", "--json").json == {"count": 2}
+    assert run("scan", "db.t", "--ref", "main", "--count").lines == ["3"]
+    assert run("scan", f"{Path.cwd()}/w/db/t", "--count", warehouse=None).lines == ["3"]
+
+
+def test_metadata_tables_are_scanned(run: Run, table: ice.Table) -> None:
+    assert run("scan", "db.t.partitions", "--count").lines == ["3"]
+    assert run("scan", "w/db/t#files", "--columns", "record_count", warehouse=None).lines == [
+        "record_count",
+        *["           1"] * 3,
+    ]
+    refused = run("scan", "db.t.files", "--filter", "record_count = 1")
+    assert (refused.code, refused.errors.count("\n")) == (1, 1)
+
+
+def test_what_a_terminal_would_act_on_is_escaped(run: Run, table: ice.Table) -> None:
+    assert "b\\x1b[2J" in run("scan", "db.t").text
+    assert "\x1b" not in run("scan", "db.t", "--json").text
+
+
+def test_tables_are_created_changed_and_dropped(run: Run) -> None:
+    made = run(
+        *("create", "table", "db.t", "--schema", "id BIGINT, ts TIMESTAMP"),
+        *("--partitioned-by", "days(ts)", "--partitioned-by", "bucket(4, id)"),
+        *("--sorted-by", "ts DESC", "--table-property", "owner=me"),
+    )
+    assert made.code == 0
+    assert made.lines[0].startswith("created table db.t at ")
+    assert len(run("spec", "db.t").lines) == 3
+    metadata_location = run("describe", "db.t", "--json").json["metadata-location"]
+    assert run("rename", "db.t", "db.u").code == 0
+    assert run("drop", "table", "db.u").lines == ["dropped table db.u"]
+    assert run("register", "db.t", metadata_location).code == 0
+    assert run("properties", "get", "table", "db.t", "owner").lines == ["me"]
+    refused = run("drop", "table", "db.t", "--purge")
+    assert (refused.code, "--yes" in refused.errors) == (1, True)
+    assert run("drop", "table", "db.t", "--purge", "--yes").code == 0
+    assert not Path(metadata_location).exists()
+    assert run("drop", "namespace", "db").code == 0
+    assert run("list").lines == ["name  kind"]
+
+
+def test_properties_of_tables_and_namespaces(run: Run, table: ice.Table) -> None:
+    for kind, name in (("table", "db.t"), ("namespace", "db")):
+        assert run("properties", "set", kind, name, "k", "1=2").code == 0
+        assert run("properties", "get", kind, name, "k").lines == ["1=2"]
+        assert run("properties", "get", kind, name, "--json").json["k"] == "1=2"
+        assert run("properties", "remove", kind, name, "k").code == 0
+        missing = run("properties", "get", kind, name, "k")
+        assert (missing.code, "has no property 'k'" in missing.errors) == (3, True)
+
+
+def test_secrets_are_not_printed(run: Run, table: ice.Table) -> None:
+    table.update_properties().set({"s3.secret-access-key": "hush-hush"}).commit()
+    for command in (
+        ("describe", "db.t"),
+        ("describe", "db.t", "--json"),
+        ("properties", "get", "table", "db.t"),
+        ("properties", "get", "table", "db.t", "s3.secret-access-key"),
+    ):
+        answer = run(*command)
+        assert answer.code == 0
+        assert "***" in answer.text
+        assert "hush-hush" not in answer.text + answer.errors
+
+
+def test_json_has_no_value_that_json_lacks(run: Run) -> None:
+    run("create", "table", "db.f", "--schema", "x DOUBLE, b BINARY, d DECIMAL(5,2)")
+    catalog = ice.load_catalog("default", warehouse="w")
+    loaded = catalog.load_table("db.f")
+    rows = loaded.scan().to_arrow()
+    loaded.append(rows.from_pylist([{"x": float("nan"), "b": b"\x01", "d": None}], rows.schema))
+    (row,) = json.loads(run("scan", "db.f", "--json").text, parse_constant=pytest.fail)
+    assert row == {"x": "nan", "b": "01", "d": None}

@@ -1,0 +1,79 @@
+"""The command as a process of its own: what it imports, and what a shell sees of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = (sys.executable, "-m", "iceberg_pyspark.command_line")
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "HOME": str(tmp_path), "PYICEBERG_HOME": str(tmp_path)}
+
+
+def test_help_and_completion_import_nothing_heavy(environment: dict[str, str]) -> None:
+    code = (
+        "import sys; from iceberg_pyspark.command_line.application import app\n"
+        "app(['scan', '--help'], standalone_mode=False)\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "--snapshot-id" in done.stdout
+    heavy = {"pyspark", "pyarrow", "numpy", "sqlalchemy", "fsspec", "sqlglot", "datafusion"}
+    assert heavy.isdisjoint(done.stderr.split())
+    asked = {**environment, "_ICEBERG_PY_COMPLETE": "complete_bash"}
+    asked.update(COMP_WORDS="iceberg-py prop", COMP_CWORD="1")
+    done = subprocess.run(COMMAND, env=asked, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["properties"]
+
+
+def test_a_pipe_that_closes_early_and_an_absent_typer(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    made = [*COMMAND, "create", "table", "db.t", "--schema", "id INT", "--warehouse", "w"]
+    subprocess.run(made, cwd=tmp_path, env=environment, check=True, stdout=subprocess.DEVNULL)
+    reading = f"{sys.executable} -m iceberg_pyspark.command_line list db --warehouse w"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {reading} | true"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    absent = "import sys; sys.modules['typer'] = None"
+    run = "from iceberg_pyspark.command_line.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{absent}\n{run}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the command line needs the package typer; pip install")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_spark_that_does_not_start_is_one_line(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    pytest.importorskip("pyspark")
+    without_java = {**environment, "JAVA_HOME": f"{tmp_path}/no-java"}
+    done = subprocess.run(
+        [*COMMAND, "sql", "--warehouse", str(tmp_path / "w"), "SELECT 1"],
+        cwd=tmp_path,
+        env=without_java,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: Spark does not start: ")
+    assert "no-java" in done.stderr
+    assert done.stderr.count("\n") == 1

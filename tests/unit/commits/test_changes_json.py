@@ -1,0 +1,147 @@
+"""Updates and requirements as JSON: PyIceberg's models of the same specification read them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pyiceberg.table import CommitTableRequest
+
+from iceberg_pyspark.commits import requirements as r
+from iceberg_pyspark.commits import updates as u
+from iceberg_pyspark.commits.changes_json import requirement_to_json, update_to_json
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
+from iceberg_pyspark.spec.sorting import SortField, SortOrder
+from iceberg_pyspark.spec.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
+from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform
+from iceberg_pyspark.spec.types import LongType, NestedField
+
+SCHEMA = Schema(fields=(NestedField(field_id=1, name="id", type=LongType(), required=True),))
+SPEC = PartitionSpec(
+    spec_id=1,
+    fields=(
+        PartitionField(
+            source_ids=(1,), field_id=1000, name="b", transform=BucketTransform(num_buckets=4)
+        ),
+    ),
+)
+ORDER = SortOrder(
+    order_id=1,
+    fields=(
+        SortField(
+            source_ids=(1,),
+            transform=IdentityTransform(),
+            direction="desc",
+            null_order="nulls-last",
+        ),
+    ),
+)
+SNAPSHOT = Snapshot(
+    snapshot_id=2**62,
+    parent_snapshot_id=7,
+    sequence_number=3,
+    timestamp_ms=1_700_000_000_000,
+    manifest_list="s3://b/t/metadata/snap.avro",
+    summary={"operation": "append"},
+    schema_id=0,
+)
+STATISTICS = StatisticsFile(
+    snapshot_id=2**62,
+    statistics_path="s3://b/t/metadata/x.stats",
+    file_size_in_bytes=10,
+    file_footer_size_in_bytes=5,
+    blob_metadata=(
+        BlobMetadata(
+            type="apache-datasketches-theta-v1", snapshot_id=2**62, sequence_number=3, fields=(1,)
+        ),
+    ),
+)
+UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
+
+UPDATES: list[u.TableUpdate] = [
+    u.AssignUUID(UUID),
+    u.UpgradeFormatVersion(3),
+    u.AddSchema(SCHEMA, 1),
+    u.SetCurrentSchema(u.LAST_ADDED),
+    u.AddPartitionSpec(SPEC),
+    u.SetDefaultSpec(u.LAST_ADDED),
+    u.AddSortOrder(ORDER),
+    u.SetDefaultSortOrder(u.LAST_ADDED),
+    u.AddSnapshot(SNAPSHOT),
+    u.SetSnapshotRef("main", SnapshotRef(snapshot_id=2**62)),
+    u.SetSnapshotRef("t", SnapshotRef(snapshot_id=2**62, type="tag", max_ref_age_ms=5)),
+    u.RemoveSnapshotRef("t"),
+    u.RemoveSnapshots((1, 2**62)),
+    u.SetLocation("s3://b/t"),
+    u.SetProperties({"a": "1"}),
+    u.RemoveProperties(("a", "b")),
+    u.SetStatistics(STATISTICS),
+    u.RemoveStatistics(2**62),
+    u.SetPartitionStatistics(
+        PartitionStatisticsFile(snapshot_id=7, statistics_path="s3://b/p", file_size_in_bytes=1)
+    ),
+    u.RemovePartitionStatistics(7),
+    u.RemoveSchemas((0, 1)),
+    u.RemovePartitionSpecs((0, 1)),
+]
+REQUIREMENTS: list[r.TableRequirement] = [
+    r.AssertCreate(),
+    r.AssertTableUUID(UUID),
+    r.AssertRefSnapshotId("main", 2**62),
+    r.AssertRefSnapshotId("main", None),
+    r.AssertLastAssignedFieldId(3),
+    r.AssertCurrentSchemaId(0),
+    r.AssertLastAssignedPartitionId(1000),
+    r.AssertDefaultSpecId(0),
+    r.AssertDefaultSortOrderId(1),
+]
+
+
+def read_by_pyiceberg(**parts: list[dict[str, Any]]) -> CommitTableRequest:
+    empty = {"identifier": {"namespace": ["db"], "name": "t"}, "requirements": [], "updates": []}
+    # as text: validation adds to the dicts it is given
+    return CommitTableRequest.model_validate_json(json.dumps({**empty, **parts}))
+
+
+def contained(ours: Any, theirs: Any) -> bool:
+    """Whether all that we wrote is in what they read, defaults of theirs aside."""
+    if isinstance(ours, dict):
+        return all(
+            k in theirs and contained(v, theirs[k]) for k, v in ours.items() if v is not None
+        )
+    if isinstance(ours, list):
+        return len(ours) == len(theirs) and all(map(contained, ours, theirs))
+    return bool(ours == theirs)
+
+
+@pytest.mark.parametrize("update", UPDATES, ids=lambda update: type(update).__name__)
+def test_updates_are_read_as_they_were_meant(update: u.TableUpdate) -> None:
+    ours = update_to_json(update)
+    read = read_by_pyiceberg(updates=[ours]).updates[0]
+    theirs = read.model_dump(by_alias=True, mode="json")
+    # deprecated, and not in PyIceberg's model
+    ours = {
+        k: v for k, v in ours.items() if k not in ("snapshot-id", "last-column-id") or k in theirs
+    }
+    assert contained(ours, theirs), (ours, theirs)
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS, ids=repr)
+def test_requirements_are_read_as_they_were_meant(requirement: r.TableRequirement) -> None:
+    ours = requirement_to_json(requirement)
+    read = read_by_pyiceberg(requirements=[ours]).requirements[0]
+    assert contained(ours, read.model_dump(by_alias=True, mode="json"))
+
+
+def test_every_update_and_requirement_is_tried() -> None:
+    assert {type(x) for x in UPDATES} == set(u.TableUpdate.__args__)
+    assert {type(x) for x in REQUIREMENTS} == set(r.TableRequirement.__args__)
+
+
+def test_a_reference_that_must_not_be_there_is_null() -> None:
+    # left out, a server would take it for a request without the requirement's value
+    ours = requirement_to_json(r.AssertRefSnapshotId("new", None))
+    assert ours == {"type": "assert-ref-snapshot-id", "ref": "new", "snapshot-id": None}
