@@ -12,8 +12,8 @@ OLDEST := .venv-oldest/bin/python
 RESULTS := .test-results
 JAVA_SOURCES := $(wildcard iceberg_pyspark/spark/bridge/java/*/*.java)
 NO_SPARK := --ignore=tests/spark --ignore=tests/interop --ignore=tests/bench --ignore=tests/releases
-# tests/spark on 4.1 without what its own reasons say is shown by one run on the newest.
-NOT_TWICE := -m 'not once'
+# What tests/spark has again on 4.1: what hangs on the release of Spark.
+OF_RELEASES := -m 'release and not once'
 # --use-pep517: what newer versions of pip do anyway, and older ones warn about.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --use-pep517
 
@@ -24,7 +24,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 OLDEST_PYTHON ?= python3.10
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench clean distclean unit-oldest
+.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench services clean distclean unit-oldest
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -32,18 +32,19 @@ help:
 	@echo 'make check       the inner loop: lint, and the quick ones of the tests without Spark'
 	@echo 'make lint        ruff, mypy --strict, import-linter, clang-format'
 	@echo 'make unit        tests without Spark, in seconds'
-	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: on 4.1, without tests marked `once`)'
+	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: on 4.1, what is marked `release`)'
 	@echo "make interop     tables of Iceberg's Java runtime and of PyIceberg read by us, and ours by them"
 	@echo 'make older-releases  Java sources against the jars of every release of Spark, and first steps on 4.0.5 and 4.1.0'
 	@echo 'make releases    first steps on every release of Spark, whose table is docs/releases.md (not in make test)'
 	@echo 'make unit-oldest make unit on Python 3.10 and the lowest versions of the dependencies (not in make test)'
-	@echo 'make faults      the fault matrix with every kind of error at every point (make test: a twentieth of it)'
-	@echo 'make fuzz        10,000 mutated inputs for every parser; a tenth is in make test (ARGS="--only filter,schema")'
+	@echo 'make faults      the fault matrix with every kind of error at every point (make test: one of 28)'
+	@echo 'make fuzz        10,000 mutated inputs for every parser; at most a tenth is in make test (ARGS="--only filter,schema")'
 	@echo 'make test-more   what only volume proves: all of faults, fuzz, threads, parameters, releases (some hours)'
 	@echo 'make coverage    lines and branches that `make test` runs in its own processes, by module (not in make test)'
 	@echo 'make bench       figures, printed and never asserted on a clock (ARGS="planning native": these sections)'
 	@echo 'make protocol    Java's side of bridge/protocol/, written from it after a change there'
 	@echo 'make reference   pages of docs/reference and the figures of README.md, written from the code and from RESULTS.md'
+	@echo 'make services    servers for tests (S3, Azure, REST, a proxy that loses answers), built or downloaded once into .services'
 	@echo 'make docs        the documentation as a site in build/site; warnings are errors'
 	@echo 'make env         .venv only (oracle-env: .venv-oracle too)'
 	@echo 'make clean       what tests and demo left behind (distclean: the environments and downloads too)'
@@ -93,8 +94,8 @@ demo: .venv/.stamp-demo
 test: env oracle-env
 	@$(MAKE) --no-print-directory --jobs=2 archives
 	@rm -rf $(RESULTS)
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory --jobs=2 spark interop spark-oldest older-releases unit-and-spec catalogs docs
+	@$(MAKE) --no-print-directory style
+	@$(MAKE) --no-print-directory --jobs=2 spark interop unit-and-spec spark-oldest older-releases types catalogs docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # What only volume proves, by hand or by a schedule (some hours): every point of the fault matrix, ten times the mutated
@@ -105,16 +106,22 @@ test-more: env oracle-env
 	@$(MAKE) --no-print-directory fuzz
 	@ICEBERG_MORE=1 $(MAKE) --no-print-directory spark
 	@ICEBERG_MORE=1 $(MAKE) --no-print-directory interop
-	@ICEBERG_MORE=1 $(MAKE) --no-print-directory spark-oldest NOT_TWICE=
+	@ICEBERG_MORE=1 $(MAKE) --no-print-directory spark-oldest OF_RELEASES=
 	@$(MAKE) --no-print-directory unit-oldest
 	@$(MAKE) --no-print-directory releases
 
-lint: env
+lint: style types
+
+# What takes seconds.
+style: env
 	$(NEWEST) -m ruff check .
 	$(NEWEST) -m ruff format --check .
-	$(NEWEST) -m mypy
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/clang-format --dry-run -Werror $(JAVA_SOURCES)
+
+# A minute and more where nothing is in mypy's cache.
+types: env
+	$(NEWEST) -m mypy
 
 # Without what takes more than half of the time of these folders: the laws, which Hypothesis tries with many examples, and
 # the bounds of memory.
@@ -158,7 +165,7 @@ spark: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark.xml tests/spark $(ARGS)
 
 spark-oldest: oracle-env
-	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/spark-oldest.xml $(NOT_TWICE) tests/spark $(ARGS)
+	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/spark-oldest.xml $(OF_RELEASES) tests/spark $(ARGS)
 
 interop: oracle-env
 	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/interop.xml tests/interop $(ARGS)
@@ -181,7 +188,8 @@ coverage: env oracle-env
 	@mkdir -p $(RESULTS)
 	$(COVERED) $(NEWEST) $(COVER) $(NO_SPARK)
 	$(COVERED) $(NEWEST) $(COVER) tests/spark
-	$(COVERED) $(ORACLE) $(COVER) $(NOT_TWICE) tests/spark tests/interop
+	$(COVERED) $(ORACLE) $(COVER) $(OF_RELEASES) tests/spark
+	$(COVERED) $(ORACLE) $(COVER) tests/interop
 	$(COVERED) $(NEWEST) -m coverage combine $(RESULTS)
 	$(COVERED) $(NEWEST) -m coverage report
 
@@ -191,10 +199,13 @@ bench: oracle-env
 fuzz: env
 	$(NEWEST) -m tests.fuzz $(ARGS)
 
+services: env
+	$(NEWEST) -m tests.services
+
 clean:
 	rm -rf $(RESULTS) .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist \
 		spark-warehouse metastore_db artifacts derby.log
 	find iceberg_pyspark pyspark_iceberg_py jobs tests -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf .venv .venv-oracle .venv-oldest .oracle .releases .tpch
+	rm -rf .venv .venv-oracle .venv-oldest .oracle .releases .services .tpch
