@@ -68,7 +68,8 @@ def program() -> Path:
         installed = subprocess.run(
             [
                 *(npm, "install", "--no-audit", "--no-fund", "--prefer-offline"),
-                *("--fetch-retries=2", "--fetch-timeout=60000", "--fetch-retry-maxtimeout=5000"),
+                *("--fetch-retries=2", "--fetch-timeout=60000"),
+                *("--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"),
                 *("--prefix", folder, f"azurite@{VERSION}"),
             ],
             capture_output=True,
