@@ -95,8 +95,8 @@ def options(
     """
     del version
     logging.basicConfig(level=log_level.value.upper(), format="%(levelname)s %(name)s: %(message)s")
-    given = {"uri": uri, "warehouse": warehouse, "credential": credential}
-    properties_ = {key: value for key, value in given.items() if value is not None}
+    flags = {"uri": uri, "warehouse": warehouse, "credential": credential}
+    properties_ = {key: value for key, value in flags.items() if value is not None}
     properties_.update(map(parse_property, property_ or []))
     as_json = json or output is OutputFormat.JSON
     context.obj = Invocation(

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """The rows by column name; maps are mappings, times are text."""
     columns = [_with_times_as_text(column) for column in batch.columns]
-    shown = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-    rows: list[dict[str, Any]] = shown.to_pylist(maps_as_pydicts="lossy")
+    printable = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    rows: list[dict[str, Any]] = printable.to_pylist(maps_as_pydicts="lossy")
     return rows
 
 

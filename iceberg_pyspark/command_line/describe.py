@@ -56,12 +56,12 @@ def describe(
 def schema(context: typer.Context, table: TableName) -> None:
     """The columns of a table."""
     invocation = invocation_of(context)
-    found = invocation.table(table).schema
+    schema = invocation.table(table).schema
     if invocation.output.as_json:
-        invocation.output.document(schema_to_json(found))
+        invocation.output.document(schema_to_json(schema))
         return
     columns = ("id", "name", "type", "required", "doc")
-    rows = ((f.field_id, f.name, str(f.type), f.required, f.doc or "") for f in found.fields)
+    rows = ((f.field_id, f.name, str(f.type), f.required, f.doc or "") for f in schema.fields)
     invocation.output.rows(columns, rows)
 
 
@@ -95,12 +95,12 @@ def uuid(context: typer.Context, table: TableName) -> None:
 def _describe_table(output: Output, table: Table) -> None:
     metadata = table.metadata
     if output.as_json:
-        shown = metadata_to_json(metadata)
+        document = metadata_to_json(metadata)
         output.document(
             {
                 "identifier": [*table.identifier.namespace, table.identifier.name],
                 "metadata-location": table.loaded.metadata_location,
-                "metadata": {**shown, "properties": redacted(metadata.properties)},
+                "metadata": {**document, "properties": redacted(metadata.properties)},
             }
         )
         return

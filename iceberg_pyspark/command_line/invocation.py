@@ -84,9 +84,9 @@ class Invocation:
 
 def invocation_of(context: typer.Context) -> Invocation:
     """What the options before the command said."""
-    found = context.find_object(Invocation)
-    assert found is not None, "the group's callback runs before its commands"
-    return found
+    invocation = context.find_object(Invocation)
+    assert invocation is not None, "the group's callback runs before its commands"
+    return invocation
 
 
 def _check_default() -> None:

@@ -56,8 +56,8 @@ def refs(
     type_: Annotated[RefType | None, typer.Option("--type", help="Only those.")] = None,
 ) -> None:
     """The branches and tags of a table."""
-    wanted = None if type_ is None else type_.value.upper()
-    _print(context, table, "refs", keep=lambda row: wanted in (None, row["type"]))
+    kind = None if type_ is None else type_.value.upper()
+    _print(context, table, "refs", keep=lambda row: kind in (None, row["type"]))
 
 
 def _print(
@@ -77,12 +77,12 @@ def _print(
 
     invocation = invocation_of(context)
     selector = None if snapshot_id is None else SnapshotSelector(snapshot_id=snapshot_id)
-    found = invocation.table(table).metadata_table(name, selector=selector)
+    metadata_table = invocation.table(table).metadata_table(name, selector=selector)
     if columns is not None and not invocation.output.as_json:
-        found = found.select(found.schema.select(columns))
-    rows = [row for batch in found.to_batches() for row in rows_of(batch) if keep(row)]
+        metadata_table = metadata_table.select(metadata_table.schema.select(columns))
+    rows = [row for batch in metadata_table.to_batches() for row in rows_of(batch) if keep(row)]
     for row in rows:
         if "content" in row and not invocation.output.as_json:
             row["content"] = _CONTENTS.get(row["content"], row["content"])
-    names = [f.name for f in found.schema.fields]
+    names = [f.name for f in metadata_table.schema.fields]
     invocation.output.rows(names, ([row[n] for n in names] for row in rows))

@@ -95,12 +95,12 @@ def remove_of_namespace(
 def _print(
     invocation: Invocation, owner: str, properties: Mapping[str, str], name: str | None
 ) -> None:
-    shown = redacted(properties)
+    printable = redacted(properties)
     if name is None:
-        invocation.output.facts(shown)
+        invocation.output.facts(printable)
         return
     _check_has(owner, properties, name)
-    invocation.output.value(name, shown[name])
+    invocation.output.value(name, printable[name])
 
 
 def _check_has(owner: str, properties: Mapping[str, str], name: str) -> None:

@@ -62,9 +62,9 @@ def spark_errors() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as e:
         text = str(e)
-        found = iceberg_error_in(text)
-        if found is not None:
-            raise getattr(errors, found[0])(found[1]) from e
+        error = iceberg_error_in(text)
+        if error is not None:
+            raise getattr(errors, error[0])(error[1]) from e
         raise IcebergError(_first_line(text)) from e
 
 

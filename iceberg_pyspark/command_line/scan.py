@@ -50,7 +50,7 @@ def scan(
     from iceberg_pyspark.command_line.arrow_rows import rows_of  # noqa: PLC0415 - needs pyarrow
 
     invocation = invocation_of(context)
-    found = _rows(
+    selection = _rows(
         invocation,
         table,
         _selector(snapshot_id, ref, as_of),
@@ -58,10 +58,10 @@ def scan(
         filter_,
     )
     if count:
-        invocation.output.value("count", found.count())
+        invocation.output.value("count", selection.count())
         return
-    rows = (list(row.values()) for batch in found.batches for row in rows_of(batch.slice(0, limit)))
-    invocation.output.rows(found.names, islice(rows, limit))
+    rows = (list(row.values()) for batch in selection.batches for row in rows_of(batch.slice(0, limit)))
+    invocation.output.rows(selection.names, islice(rows, limit))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +105,8 @@ def _rows(
             raise InvalidRequestError(
                 f"{name} is a metadata table, which takes no --filter; `iceberg-py sql` does"
             ) from None
-        found = catalog.load_table(of_table).metadata_table(metadata_name, selector=selector)
-        return _rows_of_metadata_table(found, columns)
+        metadata_table = catalog.load_table(of_table).metadata_table(metadata_name, selector=selector)
+        return _rows_of_metadata_table(metadata_table, columns)
     rows = table.scan(filter=filter_, columns=columns, selector=selector)
     return _Rows(
         names=[f.name for f in rows.context.projection.fields],

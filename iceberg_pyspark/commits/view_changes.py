@@ -172,8 +172,8 @@ class _ViewBuilder:
             case SetProperties(updated):
                 self._view = replace(view, properties={**view.properties, **updated})
             case RemoveProperties(removals):
-                kept = {k: v for k, v in view.properties.items() if k not in removals}
-                self._view = replace(view, properties=kept)
+                properties = {k: v for k, v in view.properties.items() if k not in removals}
+                self._view = replace(view, properties=properties)
             case AddViewVersion(version):
                 self._add_version(version)
             case SetCurrentViewVersion(version_id):
@@ -273,11 +273,11 @@ def _without_old_versions(view: ViewMetadata, size: int) -> ViewMetadata:
     others = sorted(v.version_id for v in view.versions if v.version_id != view.current_version_id)
     if len(others) < size:
         return view
-    kept = {view.current_version_id, *others[len(others) - size + 1 :]}
+    version_ids = {view.current_version_id, *others[len(others) - size + 1 :]}
     log: list[VersionLogEntry] = []
     for entry in reversed(view.version_log):
-        if entry.version_id not in kept:
+        if entry.version_id not in version_ids:
             break
         log.append(entry)
-    versions = tuple(v for v in view.versions if v.version_id in kept)
+    versions = tuple(v for v in view.versions if v.version_id in version_ids)
     return replace(view, versions=versions, version_log=tuple(reversed(log)))

@@ -172,9 +172,9 @@ def view_metadata_from_json(data: Any) -> ViewMetadata:
     versions = tuple(map(view_version_from_json, o.objects("versions")))
     _check_ids(o, "schemas", "schema-id", [s.schema_id for s in schemas])
     _check_ids(o, "versions", "version-id", [v.version_id for v in versions])
-    known = {s.schema_id for s in schemas}
+    schema_ids = {s.schema_id for s in schemas}
     for i, version in enumerate(versions):
-        if version.schema_id not in known:
+        if version.schema_id not in schema_ids:
             raise InvalidMetadataError(f"versions[{i}].schema-id: no schema {version.schema_id}")
     current = o.int32("current-version-id")
     if current not in {v.version_id for v in versions}:

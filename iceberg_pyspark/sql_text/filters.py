@@ -55,17 +55,17 @@ def parse_filter(text: str) -> Predicate:
     >>> parse_filter("5 <= id AND name LIKE 'ab%'").left
     LiteralPredicate(op='gt_eq', column='id', literal=5)
     """
-    shown = repr(text) if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]!r}..."
+    excerpt = repr(text) if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]!r}..."
     try:
         statements = parse_statements(text)
     except SqlTextError as e:
-        raise InvalidRequestError(f"the filter {shown} cannot be parsed: {e}") from e
+        raise InvalidRequestError(f"the filter {excerpt} cannot be parsed: {e}") from e
     if len(statements) != 1 or not isinstance(statements[0], exp.Expression):
-        raise InvalidRequestError(f"the filter {shown} is not one condition; {_ALLOWED}")
+        raise InvalidRequestError(f"the filter {excerpt} is not one condition; {_ALLOWED}")
     try:
         return _predicate(statements[0])
     except _NotUnderstoodError as e:
-        raise InvalidRequestError(f"the filter {shown}: {e}; {_ALLOWED}") from e
+        raise InvalidRequestError(f"the filter {excerpt}: {e}; {_ALLOWED}") from e
     except RecursionError as e:
         raise InvalidRequestError("the filter cannot be read: it is nested too deeply") from e
 
@@ -76,8 +76,8 @@ class _NotUnderstoodError(Exception):
 
 def _not_understood(node: exp.Expression, why: str = "is not understood") -> _NotUnderstoodError:
     text = node.sql(dialect="spark")
-    shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
-    return _NotUnderstoodError(f"`{shown}` {why}")
+    excerpt = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+    return _NotUnderstoodError(f"`{excerpt}` {why}")
 
 
 def _predicate(node: exp.Expression) -> Predicate:

@@ -136,14 +136,14 @@ class ObjectInput(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Up to `size` bytes, fewer only at the end of the file."""
-        left = max(self._size - self._position, 0)
-        wanted = left if size is None or size < 0 else min(size, left)
+        remaining = max(self._size - self._position, 0)
+        length = remaining if size is None or size < 0 else min(size, remaining)
         pieces: list[memoryview] = []
-        while wanted > 0:
-            piece = self._piece(self._position, wanted)
+        while length > 0:
+            piece = self._piece(self._position, length)
             pieces.append(piece)
             self._position += len(piece)
-            wanted -= len(piece)
+            length -= len(piece)
         return bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
 
     def readall(self) -> bytes:
@@ -157,22 +157,22 @@ class ObjectInput(io.RawIOBase):
         view[: len(data)] = data
         return len(data)
 
-    def _piece(self, position: int, wanted: int) -> memoryview:
-        """At least one byte from a position, and at most `wanted`."""
+    def _piece(self, position: int, size: int) -> memoryview:
+        """At least one byte from a position, and at most `size`."""
         tail_start = self._size - len(self._tail)
         if position >= tail_start:
-            return self._tail[position - tail_start :][:wanted]
+            return self._tail[position - tail_start :][:size]
         for number, group in enumerate(self._groups):
             if (place := group.place(position)) is not None:
                 # what was read of the groups before is not read again
                 del self._groups[:number]
-                return self._of_group(group, place, position)[:wanted]
+                return self._of_group(group, place, position)[:size]
         offset = position - self._ahead_start
         if not 0 <= offset < len(self._ahead):
-            end = min(position + max(wanted, _READ_AHEAD_BYTES), tail_start)
+            end = min(position + max(size, _READ_AHEAD_BYTES), tail_start)
             self._ahead, self._ahead_start = self._fetch([(position, end)])[0], position
             offset = 0
-        return self._ahead[offset:][:wanted]
+        return self._ahead[offset:][:size]
 
     def _of_group(self, group: _Group, place: tuple[int, int], position: int) -> memoryview:
         number, part = place
@@ -184,8 +184,8 @@ class ObjectInput(io.RawIOBase):
                 for n in range(len(group.starts))
                 if (n, part) not in group.fetched
             }
-            wanted = [(n, b) for n, b in bounds.items() if b[0] < b[1]]
-            for (n, _), data in zip(wanted, self._fetch([b for _, b in wanted]), strict=True):
+            ranges = [(n, b) for n, b in bounds.items() if b[0] < b[1]]
+            for (n, _), data in zip(ranges, self._fetch([b for _, b in ranges]), strict=True):
                 group.fetched[(n, part)] = data
         return group.fetched[place][position - group.bounds(number, part)[0] :]
 

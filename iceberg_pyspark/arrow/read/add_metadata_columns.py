@@ -92,9 +92,9 @@ class MetadataColumns:
             inherited = pc.add(facts.positions, task.first_row_id)
         else:
             inherited = pa.scalar(task.data_sequence_number, pa.int64())
-        stored = facts.lineage.get(field_id)
-        if stored is not None:
-            return pc.coalesce(stored, inherited)
+        file_values = facts.lineage.get(field_id)
+        if file_values is not None:
+            return pc.coalesce(file_values, inherited)
         if isinstance(inherited, pa.Scalar):
             return constant_array(inherited, len(facts.positions))
         return inherited

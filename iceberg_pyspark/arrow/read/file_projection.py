@@ -232,11 +232,11 @@ def _child_converter(match: Match, selected: Collection[int]) -> Converter:
 
 
 def _compile_struct(match: FileColumn, target: pa.DataType, selected: Collection[int]) -> Converter:
-    read = [c for c in match.source.children if any(leaf in selected for leaf in c.leaves)]
+    children = [c for c in match.source.children if any(leaf in selected for leaf in c.leaves)]
     sources: list[int | None] = []
     converters: list[Converter] = []
     for child in match.children:
-        sources.append(read.index(child.source) if isinstance(child, FileColumn) else None)
+        sources.append(children.index(child.source) if isinstance(child, FileColumn) else None)
         converters.append(_child_converter(child, selected))
     fields = [target.field(i) for i in range(target.num_fields)]
 
@@ -332,20 +332,20 @@ class FileProjection:
 
     def compile(self, selected: Collection[int]) -> ColumnsConverter:
         """A function from the columns of a batch of the selected leaves to the fields' arrays."""
-        read = self._file_fields.read_columns(selected)
+        columns = self._file_fields.read_columns(selected)
         makers: list[_Maker] = []
         for match in self.matches:
             if isinstance(match, ConstantField):
                 makers.append(_constant_maker(match.scalar))
             else:
                 convert = compile_column(match, selected)
-                makers.append(_column_maker(read.index(match.source), convert))
+                makers.append(_column_maker(columns.index(match.source), convert))
         return lambda columns, rows: [make(columns, rows) for make in makers]
 
     def read_positions(self, selected: Collection[int]) -> set[int]:
         """Which columns of a batch of the selected leaves `compile`'s function looks at."""
-        read = self._file_fields.read_columns(selected)
-        return {i for i, c in enumerate(read) if any(leaf in self.leaves for leaf in c.leaves)}
+        columns = self._file_fields.read_columns(selected)
+        return {i for i, c in enumerate(columns) if any(leaf in self.leaves for leaf in c.leaves)}
 
 
 def _column_maker(position: int, convert: Converter) -> _Maker:

@@ -49,8 +49,8 @@ class KeySet:
         codes = self._lookups[0].codes(columns[0])
         for lookup, level, column in zip(self._lookups[1:], self._levels, columns[1:], strict=True):
             own = lookup.codes(column)
-            known = (codes >= 0) & (own >= 0)
-            codes = _find(level, np.where(known, codes * lookup.size + own, -1))
+            is_known = (codes >= 0) & (own >= 0)
+            codes = _find(level, np.where(is_known, codes * lookup.size + own, -1))
         is_in: npt.NDArray[np.bool_] = codes >= 0
         return is_in
 

@@ -167,10 +167,10 @@ def is_only_of(
 
 
 def _read_vector(io: FileIO, vector: DeletionVector, table: str) -> BitMap64:
-    read = partial(read_deletion_vector, io, *vector, f"table {table}")
+    read_vector = partial(read_deletion_vector, io, *vector, f"table {table}")
     if not is_written_once(vector.file_path.rpartition("/")[2]):
-        return read()
-    return _VECTORS_CACHE.get_or_read(io, vector, read)
+        return read_vector()
+    return _VECTORS_CACHE.get_or_read(io, vector, read_vector)
 
 
 def _positions_of(

@@ -226,15 +226,15 @@ class _TaskWriter:
             key=lambda item: item[1].waiting_bytes,
             reverse=True,
         )
-        left = sum(p.waiting_bytes for _, p in waiting)
+        waiting_bytes = sum(p.waiting_bytes for _, p in waiting)
         for key, partition in waiting:
-            if left <= self._context.buffer_bytes // 4:
+            if waiting_bytes <= self._context.buffer_bytes // 4:
                 compact = pa.Table.from_batches(partition.waiting).combine_chunks()
                 partition.waiting = compact.to_batches()
             else:
-                left -= partition.waiting_bytes
+                waiting_bytes -= partition.waiting_bytes
                 self._flush(key, partition)
-        self._held_bytes = left
+        self._held_bytes = waiting_bytes
 
     def _open_file(self, key: Hashable, partition: _Partition) -> DataFileWriter:
         while len(self._open) >= self._max_open_files:

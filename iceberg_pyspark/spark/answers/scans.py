@@ -191,9 +191,9 @@ def _request(q: ScanQuestion, scan: TableScan) -> ScanRequest:
 
 def _key(q: ScanQuestion) -> str:
     """Equal for equal scans, whichever session they are of."""
-    read = q.table.handle or sha256(str(q.table.source).encode()).hexdigest()
+    source = q.table.handle or sha256(str(q.table.source).encode()).hexdigest()
     any_session = ScannedTable(session="", handle=None, source=None, locations={})
-    return read + text_of(msgspec.structs.replace(q, table=any_session))
+    return source + text_of(msgspec.structs.replace(q, table=any_session))
 
 
 def _all_of(q: ScanQuestion) -> Expression | None:

@@ -34,7 +34,7 @@ class MetadataTableReadJob:
     """One read of a metadata table, of the table as it was when the DataFrame was made."""
 
     table: TableOptions
-    read: ReadOptions
+    options: ReadOptions
     loaded_table: LoadedTable
     name: str
 
@@ -59,25 +59,25 @@ class MetadataTableReadJob:
             self.loaded_table,
             table_io(self.loaded_table),
             self.name,
-            selector=self.read.selector,
+            selector=self.options.selector,
         )
-        if self.read.filter is not None:
+        if self.options.filter is not None:
             raise InvalidRequestError(
                 f"the option filter is not for metadata tables like {table.name}; "
                 "use .filter(...) on the DataFrame"
             )
-        if self.read.columns is None:
+        if self.options.columns is None:
             return table
-        return table.select(_with_columns(table, self.read))
+        return table.select(_with_columns(table, self.options))
 
 
-def _with_columns(table: MetadataTable, read: ReadOptions) -> Schema:
+def _with_columns(table: MetadataTable, options: ReadOptions) -> Schema:
     projection = []
-    for name in read.columns or ():
+    for name in options.columns or ():
         fields = [
             f
             for f in table.schema.fields
-            if f.name == name or (not read.case_sensitive and f.name.lower() == name.lower())
+            if f.name == name or (not options.case_sensitive and f.name.lower() == name.lower())
         ]
         if not fields:
             names = ", ".join(f.name for f in table.schema.fields)
@@ -143,14 +143,14 @@ def metadata_table_frame(
         projection = replace(projection, fields=table.schema.fields[:1])
     schema = to_spark_schema(projection)
     tasks = table.plan()
-    read = ReadTasks(reader=table.reader, io=table.io, projection=projection)
+    read_tasks = ReadTasks(reader=table.reader, io=table.io, projection=projection)
     if isinstance(table.reader, KnownRows):
-        batches = [batch for task in tasks for batch in read.rows(task)]
+        batches = [batch for task in tasks for batch in read_tasks.rows(task)]
         if batches:
             return bridge.spark.createDataFrame(pa.Table.from_batches(batches), schema)
     cores = bridge.spark.sparkContext.defaultParallelism
     partitions = min(max(len(tasks) // _TASKS_OF_A_PARTITION, cores), _MOST_PARTITIONS)
-    return python_tasks(bridge, tasks, read.rows, schema, most_partitions=partitions)
+    return python_tasks(bridge, tasks, read_tasks.rows, schema, most_partitions=partitions)
 
 
 # A task of Spark's takes a tenth of a second in Python before it reads, a small manifest 5 ms.

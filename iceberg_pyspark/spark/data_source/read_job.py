@@ -37,7 +37,7 @@ class ReadJob:
     """One read of a table as it was when the DataFrame was made; from `open_read_job`."""
 
     table: TableOptions
-    read: ReadOptions
+    options: ReadOptions
     loaded_table: LoadedTable
 
     @property
@@ -78,12 +78,12 @@ class ReadJob:
             self.table.table,
             self.loaded_table.metadata,
             table_io(self.loaded_table),
-            selector=self.read.selector,
-            columns=self.read.columns,
+            selector=self.options.selector,
+            columns=self.options.columns,
             projection=projection,
-            filter=self.read.filter,
-            case_sensitive=self.read.case_sensitive,
-            overrides=self.read.read_properties,
+            filter=self.options.filter,
+            case_sensitive=self.options.case_sensitive,
+            overrides=self.options.read_properties,
         )
 
 
@@ -98,7 +98,7 @@ def open_read_job(
 ) -> ReadJob | MetadataTableReadJob:
     """Load the table that options name, or, where an earlier step pinned it, that state of it."""
     table = parse_table_options(options)
-    read = parse_read_options(options)
+    read_options = parse_read_options(options)
     if pinned_table is not None:
         loaded_table, metadata_name = _load_pinned(pinned_table), pinned_table.metadata_table
     else:
@@ -110,9 +110,9 @@ def open_read_job(
         )
 
         return MetadataTableReadJob(
-            table=table, read=read, loaded_table=loaded_table, name=metadata_name
+            table=table, options=read_options, loaded_table=loaded_table, name=metadata_name
         )
-    return ReadJob(table=table, read=read, loaded_table=loaded_table)
+    return ReadJob(table=table, options=read_options, loaded_table=loaded_table)
 
 
 def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:

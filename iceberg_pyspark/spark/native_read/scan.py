@@ -336,8 +336,8 @@ class NativeScan:
         context = self._scan.context
         schema = to_spark_schema(context.projection)
         groups = pack_tasks(tasks, self._scan.split)
-        read = _GroupRows(context, self._scan.io)
-        plan = self._bridge.analyse(python_tasks(self._bridge, groups, read, schema))
+        rows = _GroupRows(context, self._scan.io)
+        plan = self._bridge.analyse(python_tasks(self._bridge, groups, rows, schema))
         return Part(plan=self._bridge.scans.with_statistics(plan, row_count(tasks)))
 
 

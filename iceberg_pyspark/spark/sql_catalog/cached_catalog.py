@@ -96,8 +96,8 @@ class CachedCatalog:
 
     def load_cached(self, identifier: TableIdentifier) -> LoadedTable:
         """The table as it was loaded within the interval."""
-        found = self._tables.get(identifier)
-        return self.load_table(identifier) if found is None else found
+        table = self._tables.get(identifier)
+        return self.load_table(identifier) if table is None else table
 
     def forget(self, identifier: TableIdentifier) -> None:
         """Load the table when it is next asked for."""
@@ -165,13 +165,13 @@ def _class_over(below: type) -> type[CachedCatalog]:
 
 def _of_below(name: str) -> property:
     def value(self: CachedCatalog) -> Any:
-        found = getattr(self._catalog, name)
-        if name in _WITHOUT_CHANGE or not callable(found):
-            return found
+        attribute = getattr(self._catalog, name)
+        if name in _WITHOUT_CHANGE or not callable(attribute):
+            return attribute
 
         def run(*args: Any, **named: Any) -> Any:
             try:
-                return found(*args, **named)
+                return attribute(*args, **named)
             finally:
                 self._tables.forget_all()
 

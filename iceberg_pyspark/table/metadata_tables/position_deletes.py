@@ -159,10 +159,10 @@ class PositionDeleteRows:
             rows = self._of_file(io, task, projection)
         partition = self._partition(task)
 
-        for count, read in rows:
+        for count, columns in rows:
 
-            def column(f: NestedField, read: Mapping[int, pa.Array] = read, n: int = count) -> Any:
-                return read[f.field_id] if f.field_id in read else _repeated(f, task, partition, n)
+            def column(f: NestedField, columns: Mapping[int, pa.Array] = columns, n: int = count) -> Any:
+                return columns[f.field_id] if f.field_id in columns else _repeated(f, task, partition, n)
 
             yield batch_of(projection, count, column)
 
@@ -192,19 +192,19 @@ class PositionDeleteRows:
         while len(read_now := np.fromiter(islice(positions, _POSITIONS_AT_ONCE), np.int64)):
             part = pa.array(read_now)
             path = pa.scalar(task.referenced_data_file, pa.string())
-            read = {
+            columns = {
                 DELETE_FILE_PATH.field_id: pa.repeat(path, len(part)),
                 DELETE_FILE_POS.field_id: part,
             }
             if row is not None:
                 # a vector keeps positions alone
-                read[row.field_id] = pa.nulls(len(part), arrow_type(row.type))
-            yield len(part), read
+                columns[row.field_id] = pa.nulls(len(part), arrow_type(row.type))
+            yield len(part), columns
 
     def _of_file(
-        self, io: FileIO, task: PositionDeleteFile, wanted: Schema
+        self, io: FileIO, task: PositionDeleteFile, schema: Schema
     ) -> Iterator[tuple[int, Mapping[int, pa.Array]]]:
-        field = wanted.as_struct.field(DELETE_FILE_ROW_ID)
+        field = schema.as_struct.field(DELETE_FILE_ROW_ID)
         fields = (DELETE_FILE_PATH, DELETE_FILE_POS, *(() if field is None else (field,)))
         with open_data_file(io, task.file_path, task.file_format) as file:
             projection = FileProjection(
@@ -216,8 +216,8 @@ class PositionDeleteRows:
             convert = projection.compile(projection.leaves)
             for _, batch in file.batches(projection.leaves):
                 arrays = convert(batch.columns, batch.num_rows)
-                read = {f.field_id: a for f, a in zip(fields, arrays, strict=True)}
-                yield batch.num_rows, read
+                columns = {f.field_id: a for f, a in zip(fields, arrays, strict=True)}
+                yield batch.num_rows, columns
 
 
 def _repeated(
