@@ -60,7 +60,9 @@ def scan(
     if count:
         invocation.output.value("count", selection.count())
         return
-    rows = (list(row.values()) for batch in selection.batches for row in rows_of(batch.slice(0, limit)))
+    rows = (
+        list(row.values()) for batch in selection.batches for row in rows_of(batch.slice(0, limit))
+    )
     invocation.output.rows(selection.names, islice(rows, limit))
 
 
@@ -105,7 +107,9 @@ def _rows(
             raise InvalidRequestError(
                 f"{name} is a metadata table, which takes no --filter; `iceberg-py sql` does"
             ) from None
-        metadata_table = catalog.load_table(of_table).metadata_table(metadata_name, selector=selector)
+        metadata_table = catalog.load_table(of_table).metadata_table(
+            metadata_name, selector=selector
+        )
         return _rows_of_metadata_table(metadata_table, columns)
     rows = table.scan(filter=filter_, columns=columns, selector=selector)
     return _Rows(

@@ -161,8 +161,14 @@ class PositionDeleteRows:
 
         for count, columns in rows:
 
-            def column(f: NestedField, columns: Mapping[int, pa.Array] = columns, n: int = count) -> Any:
-                return columns[f.field_id] if f.field_id in columns else _repeated(f, task, partition, n)
+            def column(
+                f: NestedField, columns: Mapping[int, pa.Array] = columns, n: int = count
+            ) -> Any:
+                return (
+                    columns[f.field_id]
+                    if f.field_id in columns
+                    else _repeated(f, task, partition, n)
+                )
 
             yield batch_of(projection, count, column)
 
