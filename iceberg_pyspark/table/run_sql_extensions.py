@@ -90,9 +90,9 @@ def _drop_identifier_fields(table: Table, names: list[str]) -> None:
     for name in names:
         schema.find(name)
         if name not in remaining:
-            choices = ", ".join(sorted(remaining)) or "none"
+            others = ", ".join(sorted(remaining)) or "none"
             raise InvalidRequestError(
-                f"column '{name}' of {table.identifier} is no identifier field; there are: {choices}"
+                f"column '{name}' of {table.identifier} is no identifier field; there are: {others}"
             )
         remaining.discard(name)
     table.update_schema().set_identifier_fields(*sorted(remaining)).commit()
