@@ -158,13 +158,14 @@ def _wider(one: ice.Type, other: ice.Type) -> ice.Type | None:
 def partition_path(spec: PartitionSpec, schemas: Sequence[Schema], values: Sequence[Any]) -> str:
     """The folder of a partition, `name=value/name=value`, URL-encoded as Java does."""
     return "/".join(
-        f"{_java_url_encode(f.name)}="
-        f"{_java_url_encode(human_value(f.transform, source_type(f, schemas), value))}"
+        f"{java_url_encode(f.name)}="
+        f"{java_url_encode(human_value(f.transform, source_type(f, schemas), value))}"
         for f, value in zip(spec.fields, values, strict=True)
     )
 
 
-def _java_url_encode(text: str) -> str:
+def java_url_encode(text: str) -> str:
+    """A name or value as folders have it."""
     # Java's URLEncoder keeps letters, digits and ".-*_", and writes a space as "+"
     return quote_plus(text, safe="*").replace("~", "%7E")
 

@@ -7,7 +7,7 @@ for one location serves all others too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from iceberg_pyspark.storage.cache import MetadataCache, metadata_cache
@@ -17,6 +17,7 @@ from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.local import LocalFileIO, is_local, local_path
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.object_stores import is_object
+from iceberg_pyspark.storage.store_secrets import properties_of_store
 
 
 def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
@@ -53,6 +54,20 @@ class RoutingFileIO:
     objects: FileIO
     remote: FileIO
     remote_cache: MetadataCache | None = None
+
+    def within(self, location: str) -> RoutingFileIO:
+        """One that has the properties of a location's store alone, and no secret of others."""
+        objects, remote = self.objects, self.remote
+        if isinstance(objects, ObjectStoreFileIO):
+            objects = replace(objects, properties=properties_of_store(location, objects.properties))
+        if isinstance(remote, FsspecFileIO):
+            remote = replace(remote, properties=properties_of_store(location, remote.properties))
+        return replace(self, objects=objects, remote=remote)
+
+    @property
+    def object_properties(self) -> Mapping[str, str]:
+        """What objects are reached with, for another program that is to reach them."""
+        return self.objects.properties if isinstance(self.objects, ObjectStoreFileIO) else {}
 
     def _store(self, location: str) -> FileIO:
         if is_local(location):

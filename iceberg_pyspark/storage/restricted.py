@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError, StorageError
 from iceberg_pyspark.spec.properties import bool_property
@@ -54,6 +54,15 @@ def read_rule(options: Mapping[str, str]) -> ReadRule:
     return ReadRule.OWN_FOLDERS if restricted else ReadRule.OWN_STORE
 
 
+@runtime_checkable
+class NarrowedFileIO(Protocol):
+    """A store of several that can do with the properties of one."""
+
+    def within(self, location: str) -> FileIO:
+        """One that reaches the store of a location."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestrictedFileIO:
     """Passes on to `io` what the table may do and refuses the rest.
@@ -69,6 +78,16 @@ class RestrictedFileIO:
     hint: str
     rule: ReadRule = ReadRule.OWN_STORE
     own: OwnFolders = field(default_factory=OwnFolders)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What goes to tasks in other processes has no secret of stores that it may not reach."""
+        io = self.io
+        if self.rule is not ReadRule.ANY_STORE and isinstance(io, NarrowedFileIO):
+            io = io.within(self.known_location)
+        return _restricted, (
+            *(io, self.known_location, self.folders),
+            *(self.hint, self.rule, self.own),
+        )
 
     def check_read(self, location: str) -> None:
         """Raise `LocationRefusedError` if the table may not read the location."""
@@ -174,6 +193,24 @@ class RestrictedFileIO:
         """All files below a folder, recursively."""
         self.check_read(prefix)
         return self.io.list_files(prefix)
+
+
+def _restricted(
+    io: FileIO,
+    known_location: str,
+    folders: tuple[str, ...],
+    hint: str,
+    rule: ReadRule,
+    own: OwnFolders,
+) -> RestrictedFileIO:
+    return RestrictedFileIO(
+        io=io, known_location=known_location, folders=folders, hint=hint, rule=rule, own=own
+    )
+
+
+def unrestricted(io: FileIO) -> FileIO:
+    """What a confined store passes on to; for what no location is asked of."""
+    return io.io if isinstance(io, RestrictedFileIO) else io
 
 
 def check_read(io: FileIO, location: str) -> None:

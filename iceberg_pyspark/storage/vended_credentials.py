@@ -32,7 +32,7 @@ def properties_at(location: str, properties: Mapping[str, str]) -> Mapping[str, 
     if text is None:
         return properties
     own = {k: v for k, v in properties.items() if k != VENDED_CREDENTIALS}
-    for prefix, config in _vended(text):
+    for prefix, config in vended_entries(text):
         if _is_for(prefix, location):
             return {**own, **dict(config)}
     return own
@@ -47,8 +47,8 @@ def _is_for(prefix: str, location: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _vended(text: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    """Prefixes with their properties, the longest first."""
+def vended_entries(text: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Prefixes with their properties, the longest first; raises `InvalidMetadataError`."""
     try:
         entries = [
             (str(e["prefix"]), tuple((str(k), str(v)) for k, v in e["config"].items()))

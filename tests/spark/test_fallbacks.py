@@ -89,10 +89,11 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
         'native scans of format("iceberg-py")',
         "sizes of rows that Python reads",
         "native Parquet writer",
+        "native Parquet writer in object stores",
         "secrets hidden in the event log",
     ]
     release = found["release"]
-    assert len(found["logged"]) == 9
+    assert len(found["logged"]) == 10
     for line, (name, why) in zip(found["logged"], found["missing"].items(), strict=True):
         assert line.startswith(f"{name}: not on Spark {release} ({why}); ")
         assert f"({why})" in found["described"]
@@ -120,9 +121,10 @@ def test_statements_that_change_rows_are_refused_in_our_words(tmp_path: Path) ->
     assert list(found["missing"]) == [
         "distribution of writes",
         "native Parquet writer",
+        "native Parquet writer in object stores",
         "DELETE, UPDATE and MERGE",
     ]
-    assert len(found["logged"]) == 3
+    assert len(found["logged"]) == 4
 
 
 def test_without_the_core_format_iceberg_py_serves(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
     # what Python reads has a size too, so that Spark broadcasts what is small
     assert frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes() < 2**20
     assert [r.getMessage() for r in caplog.records] == [
-        "the JVM has no file system for local://; Python reads what is there"
+        "the JVM has no file system for local://; Python reads and writes there"
     ]
 
 

@@ -7,6 +7,7 @@ import logging
 import sys
 import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install
 from iceberg_pyspark.spark.native_read import storage
+from iceberg_pyspark.storage.locations import location_provider
 from tests.services.hadoop_aws import s3a_jars
 from tests.services.s3 import ACCESS_KEY, S3Server, s3_server
 from tests.spark.test_secrets import ROOT, setting_of_documentation
@@ -90,7 +92,8 @@ def test_sql_on_a_catalog_whose_warehouse_is_a_bucket(
             str(file).startswith(f"{properties['warehouse']}/db/t/data/") for (file,) in files
         )
         lines = [r.getMessage() for r in caplog.records if "file system" in r.getMessage()]
-        assert len(lines) <= 1
+        assert len(lines) == 1
+        assert "--packages org.apache.hadoop:hadoop-aws" in lines[0]
     finally:
         session.uninstall()
         for key in settings:
@@ -137,10 +140,10 @@ main(Path(sys.argv[2]))
 
 
 @pytest.mark.cluster
-def test_the_jvm_reads_by_s3a_and_no_credential_is_shown(
+def test_the_jvm_reads_and_writes_by_s3a_and_no_credential_is_shown(
     s3: S3Server, bucket: str, tmp_path: Path
 ) -> None:
-    """Hadoop's file system gets the catalog's keys for that scan, and nobody sees them."""
+    """Hadoop's file system gets the catalog's keys for that scan or write, and nobody sees them."""
     given = {
         "properties": s3.properties(),
         "warehouse": f"s3://{bucket}/{uuid.uuid4()}",
@@ -159,6 +162,32 @@ def test_the_jvm_reads_by_s3a_and_no_credential_is_shown(
     assert "IcebergPyParquetScan" in found["catalog plan"]
     assert "MapInArrow" not in found["catalog plan"]
     assert "NoAwsCredentialsException" in told["shown"]["error no keys"]
+
+    for layout in ("folders", "hashed", "flat"):
+        native, python = (found[f"{layout} {writer}"] for writer in ("native", "python"))
+        assert native["writers"] == ["parquet-mr"]
+        assert python["writers"] == ["parquet-cpp-arrow"]
+        assert native["rows"] == python["rows"]
+        assert native["known"] == python["known"]
+        folders, hidden = (
+            {p.rpartition("/")[0].partition("/data/")[2] for p in of["paths"]}
+            for of in (native, python)
+        )
+        assert len(native["paths"]) == len(python["paths"])
+        if layout == "folders":
+            assert folders == hidden
+            assert {f.partition("/")[0] for f in folders} >= {"v=null", "v=%C3%A9+%2F%3D%2B1"}
+        else:
+            provider = location_provider("s3://b/t", {"write.object-storage.enabled": "true"})
+            provider = replace(provider, partitioned_paths=layout == "hashed")
+            for path in native["paths"]:
+                below = path.partition("/data/")[2]
+                # 4/4/4/8 digits of a hash, then folders and the name, or the name alone
+                rest = below[len("0000/0000/0000/00000000") + 1 :]
+                folder, _, name = rest.rpartition("/")
+                assert provider.new_data_location(name, folder) == f"s3://b/t/data/{below}"
+    assert found["left by a failed job"] == []
+    assert "bad row" in told["shown"]["error bad row"]
 
     shown = {**told["shown"], "printed": printed}
     secrets = {"key": ACCESS_KEY, "secret": s3.secret}

@@ -69,6 +69,8 @@ def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
     assert "spark.sql.catalog.lake.token" in shown["SET"]
     assert "nonsense" in shown["error unknown option"]
     assert len(shown) > 100
+    for name in ("reader", "tasks", "writer"):
+        assert "iceberg_pyspark" in shown[f"shipped {name}"]
 
 
 SETTINGS = ("spark.sql.redaction.options.regex", "spark.sql.redaction.string.regex")

@@ -14,12 +14,37 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 import iceberg_pyspark
+from iceberg_pyspark.storage.open_storage import open_storage
 from tests.support.native_lake import plan_of
 from tests.support.spark_sessions import start_session
 
+LAYOUTS = {
+    "folders": "'a' = 'b'",
+    "hashed": "'write.object-storage.enabled' = 'true'",
+    "flat": "'write.object-storage.enabled' = 'true', "
+    "'write.object-storage.partitioned-paths' = 'false'",
+}
+WRITERS = ("native", "python")
+NATIVE = "spark.sql.iceberg.native-writer-enabled"
+COLUMNS = (
+    "(id BIGINT, v STRING, ts TIMESTAMP, at TIMESTAMP, plain TIMESTAMP_NTZ, bin BINARY, "
+    "day DATE, born DATE, seen TIMESTAMP, flag BOOLEAN)"
+)
+PARTITIONING = (
+    "v, hours(ts), at, plain, bin, months(day), years(born), days(seen), flag, bucket(2, id)"
+)
+ROWS = """
+    SELECT id, if(k = 0, null, concat('é /=+', k)) v, timestamp_seconds(k * 3000000 - 3600) ts,
+    timestamp_micros(k * 1500000 - 1000000) at,
+    cast(timestamp_micros(k * 1500000) as timestamp_ntz) plain, encode(concat('b', k), 'utf-8') bin,
+    date_add(DATE'1969-12-01', k * 300) day, date_add(DATE'1969-12-01', k * 300) born,
+    timestamp_seconds(k * 3000000 - 3600) seen, k = 1 flag
+    FROM (SELECT id, int(id % 5) k FROM range(0, 1000, 1, 2))
+"""
 _S3A = "org.apache.hadoop.fs.s3a"
 
 
@@ -74,6 +99,7 @@ class Application:
         }
         portable = self.spark.read.format("iceberg-py").options(**options).load("db.t")
         self.query("portable", portable.where("id >= 500"))
+        self.writes()
         wrong = {**options, "s3.secret-access-key": f"{self.properties['s3.secret-access-key']}x"}
         read = self.spark.read.format("iceberg-py").options(**wrong)
         self.fails("wrong key", lambda: read.load("db.t").collect())
@@ -88,6 +114,59 @@ class Application:
         self.spark.stop()
         files = [f for f in (self.folder / "events").rglob("*") if f.is_file()]
         self.shown["event log"] = "".join(f.read_text("utf-8", "replace") for f in files)
+
+    def writes(self) -> None:
+        """The same rows by Spark's own writer and by Python, in tables of every layout."""
+        for layout, properties in LAYOUTS.items():
+            for writer in WRITERS:
+                name = f"bucket.db.{layout}_{writer}"
+                self.spark.sql(
+                    f"CREATE TABLE {name} {COLUMNS} PARTITIONED BY ({PARTITIONING}) "
+                    f"TBLPROPERTIES ({properties})"
+                )
+                self.spark.conf.set(NATIVE, str(writer == "native").lower())
+                self.spark.sql(f"INSERT INTO {name} {ROWS}")
+                self.spark.sql(f"INSERT INTO {name} {ROWS} WHERE id < 0")
+                self.found[f"{layout} {writer}"] = self.written(name)
+        self.spark.conf.set(NATIVE, "true")
+        failing = "bucket.db.folders_native"
+        before = self.objects(failing)
+        bad = "if(id = 999, cast(raise_error('bad row') as bigint), id)"
+        self.fails(
+            "bad row",
+            lambda: self.spark.sql(
+                f"INSERT INTO {failing} SELECT {bad} id, * EXCEPT (id) FROM ({ROWS})"
+            ),
+        )
+        self.found["left by a failed job"] = sorted(set(self.objects(failing)) - set(before))
+
+    def written(self, name: str) -> dict[str, Any]:
+        """The rows of a table, and of its files the places, the writers and what is known."""
+        entries = self.spark.table(f"{name}.files").collect()
+        places = {e.file_path: e.partition.asDict() if "partition" in e else {} for e in entries}
+        loaded = iceberg_pyspark.load_table(
+            f"{self.warehouse}/db/{name.rpartition('.')[2]}", **self.properties
+        )
+        writers = set()
+        for path in places:
+            with loaded.io.open_input(path) as file:
+                writers.add(pq.read_metadata(file).created_by.split()[0])
+        known = [
+            (str(e.partition) if "partition" in e else "", e.record_count, e.lower_bounds,
+             e.upper_bounds, e.null_value_counts) for e in entries
+        ]  # fmt: skip
+        return {
+            "rows": sorted(str(row) for row in self.spark.table(name).collect()),
+            "paths": sorted(places),
+            "known": sorted(str(k) for k in known),
+            "writers": sorted(writers),
+        }
+
+    def objects(self, name: str) -> list[str]:
+        """All that lies in a table's data folder."""
+        location = f"{self.warehouse}/db/{name.rpartition('.')[2]}"
+        io = open_storage(location, self.properties)
+        return sorted(f.location for f in io.list_files(f"{location}/data"))
 
     def query(self, name: str, frame: DataFrame) -> None:
         """The rows of a query, its plan, and what is shown of it."""

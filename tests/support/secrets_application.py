@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
 import iceberg_pyspark
@@ -182,6 +183,13 @@ class Application:
         assert isinstance(reader, IcebergReader)
         assert isinstance(writer, IcebergWriter)
         partitions = reader.partitions()
+        # as Spark does: with the function of the tasks, and then by itself for the commit
+        pickled: Any = cloudpickle.dumps
+        for name, sent in {"reader": reader, "tasks": partitions, "writer": writer}.items():
+            shipped = pickled((lambda sent=sent: sent, schema))
+            self.shown[f"shipped {name}"] = shipped.decode("latin-1")
+        committing = pickle.loads(pickled(writer))
+        assert committing._prepared.table == writer._prepared.table
         public = iceberg_pyspark.load_catalog("x", **_of_catalog(options))
         for held in (
             *(source, source._pinned_table, reader, reader._io, reader._context, partitions),

@@ -7,6 +7,9 @@ first row, whatever the folder it lies in is called.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from io import SEEK_END
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -16,19 +19,29 @@ from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partit
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.storage.local import local_path
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.local import is_local, local_path
 from iceberg_pyspark.storage.local_moves import sync_file
 
 _BUFFER_BYTES = 65_536
 
 
-def written_file(context: WriteContext, location: str) -> DataFile:
-    """A local file where it lies, synced to disk; one without rows is in no partition."""
-    size = sync_file(location)
-    metrics = written_metrics(context, location)
-    partition: PartitionTuple = ()
-    if metrics["record_count"] and context.spec.fields:
-        partition = written_partition(context, location)
+def written_file(context: WriteContext, io: FileIO, location: str) -> DataFile:
+    """A file where it lies, a local one synced to disk; one without rows is in no partition."""
+    with ExitStack() as opened:
+        if is_local(location):
+            size = sync_file(location)
+            file = opened.enter_context(
+                pq.ParquetFile(local_path(location), buffer_size=_BUFFER_BYTES, pre_buffer=False)
+            )
+        else:
+            stream = opened.enter_context(io.open_input(location))
+            size = stream.seek(0, SEEK_END)
+            file = opened.enter_context(pq.ParquetFile(stream, pre_buffer=False))
+        metrics = written_metrics(context, file.metadata)
+        partition: PartitionTuple = ()
+        if metrics["record_count"] and context.spec.fields:
+            partition = written_partition(context, file)
     return DataFile(
         file_path=location,
         file_format=context.file_format,
@@ -40,22 +53,20 @@ def written_file(context: WriteContext, location: str) -> DataFile:
     )
 
 
-def written_metrics(context: WriteContext, location: str) -> FileMetrics:
-    """The metrics of a local file with the columns of the table's current schema, in its order."""
-    footer = pq.read_metadata(local_path(location))
+def written_metrics(context: WriteContext, footer: pq.FileMetaData) -> FileMetrics:
+    """The metrics of a file with the columns of the table's current schema, in its order."""
     collector = MetricsCollector(context.schema, context.properties, sees_rows=False)
     return collector.finish(footer)
 
 
-def written_partition(context: WriteContext, location: str) -> PartitionTuple:
-    """The partition tuple of a local file that has rows, all of one partition."""
+def written_partition(context: WriteContext, file: pq.ParquetFile) -> PartitionTuple:
+    """The partition tuple of a file that has rows, all of one partition."""
     names = _source_columns(context)
-    with pq.ParquetFile(local_path(location), buffer_size=_BUFFER_BYTES, pre_buffer=False) as file:
-        if names:
-            batch = next(file.iter_batches(batch_size=1, columns=names))
-        else:
-            # nothing but void fields
-            batch = pa.RecordBatch.from_pydict({"": [None]})
+    if names:
+        batch = next(file.iter_batches(batch_size=1, columns=names))
+    else:
+        # nothing but void fields
+        batch = pa.RecordBatch.from_pydict({"": [None]})
     file_columns = stored_arrow_schema(context.schema)
     rows = pa.RecordBatch.from_arrays(
         [batch.column(name).cast(file_columns.field(name).type) for name in names]

@@ -20,6 +20,32 @@ from iceberg_pyspark.spec.manifests import FileFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DirectFiles:
+    """Where the files of one write lie whose tasks put them where they stay."""
+
+    folder: str
+    """The table's data folder as the JVM reaches it."""
+
+    write: str
+    """What is in every file's name."""
+
+    fields: Sequence[str]
+    """The partition fields' names as folders have them; empty without partitions."""
+
+    kinds: Sequence[str]
+    """Of each field how its value is shown (`IcebergPyDirectNames`)."""
+
+    hashed: bool
+    """Whether folders of a hash come first."""
+
+    has_parts: bool
+    """Whether folders show partitions."""
+
+    context: str | None
+    """What stands between hash and name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenColumn:
     """A column that Spark's own Parquet writer writes (`IcebergPyParquetWrites.columns`)."""
 

@@ -28,6 +28,7 @@ from iceberg_pyspark.spark.bridge.class_jar import class_jar
 from iceberg_pyspark.spark.bridge.lots import (
     BUILDS_ON,
     CORE,
+    FILES_THAT_LAST,
     FORMATS,
     classes_of,
     source_of,
@@ -111,7 +112,7 @@ class _Compiler:
         for parent in (user_folder("iceberg-pyspark-bridge"), None):
             try:
                 with class_jar(parent, made_of, lambda: self._classes(lot)) as jar:
-                    path = _lasting_copy(jar) if lot in FORMATS else jar
+                    path = _lasting_copy(jar) if lot in FILES_THAT_LAST else jar
                     self._loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
                     if self.knows(lot):
                         return None
@@ -154,7 +155,8 @@ def new_instance(gateway: Any, loader: Any, name: str) -> Any:
 def _lasting_copy(jar: Path) -> Path:
     """A copy that stays while this process runs.
 
-    Spark opens the file again whenever it looks for a format, of any name; others are open already.
+    Spark opens the file again whenever it looks for a format, of any name, or whenever an executor
+    asks for it; others are open already.
     """
     folder = Path(tempfile.mkdtemp(prefix="iceberg-pyspark-formats-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

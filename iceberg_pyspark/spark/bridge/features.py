@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from iceberg_pyspark.spark.bridge.lots import (
     DELETION_VECTORS,
+    DIRECT_WRITE,
     EXTENSIONS,
     FORMAT_NAME,
     ICEBERG_NAME,
@@ -82,6 +83,12 @@ NATIVE_WRITE = Feature(
     internals=("parquet_writer",),
     otherwise="pyarrow writes the files",
 )
+STORE_WRITE = Feature(
+    name="native Parquet writer in object stores",
+    lots=(PARQUET_WRITE, LAYOUT, DIRECT_WRITE),
+    internals=("parquet_writer",),
+    otherwise="pyarrow writes the files there",
+)
 ROW_CHANGES = Feature(
     name="DELETE, UPDATE and MERGE",
     lots=(ROW_LEVEL, LAYOUT),
@@ -146,6 +153,7 @@ FEATURES = (
     SIZED_ROWS,
     WRITE_LAYOUT,
     NATIVE_WRITE,
+    STORE_WRITE,
     ROW_CHANGES,
     COLUMN_DEFAULTS,
     SCHEMA_EVOLUTION,

@@ -33,6 +33,9 @@ LAYOUT = "layout"
 PARQUET_WRITE = "parquet_write"
 """Data files written by Spark's own Parquet writer."""
 
+DIRECT_WRITE = "direct_write"
+"""The same in object stores, where files stay where tasks put them: executors get its jar."""
+
 ROW_LEVEL = "row_level"
 """DELETE, UPDATE and MERGE: statements taken apart, and joins."""
 
@@ -52,12 +55,16 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     POSITION_DELETES: (CORE, PARQUET_SCAN, DELETION_VECTORS),
     LAYOUT: (CORE,),
     PARQUET_WRITE: (CORE,),
+    DIRECT_WRITE: (CORE,),
     ROW_LEVEL: (CORE,),
     EXTENSIONS: (CORE,),
     FORMAT_NAME: (CORE,),
     ICEBERG_NAME: (CORE, FORMAT_NAME),
 }
 """Every lot, and those whose classes it knows; these stand before it."""
+
+FILES_THAT_LAST = frozenset((DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME))
+"""Lots whose jar is opened again while Spark runs, by the driver or for executors."""
 
 FORMATS: Mapping[str, tuple[str, str]] = {
     FORMAT_NAME: ("IcebergPyFormat", "iceberg-py"),

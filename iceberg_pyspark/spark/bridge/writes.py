@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
-from iceberg_pyspark.spark.bridge.calls import WrittenColumn, to_json
+from iceberg_pyspark.spark.bridge.calls import DirectFiles, WrittenColumn, to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 
 
@@ -26,6 +26,10 @@ class Writes:
     @property
     def _parquet(self) -> Any:
         return self._java.instance("IcebergPyParquetWrites")
+
+    @property
+    def _direct(self) -> Any:
+        return self._java.instance("IcebergPyDirectWrites")
 
     def rebalance(self, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
         """The rows in partitions of about that many bytes: by range if `by` is ordered, by hash."""
@@ -52,10 +56,12 @@ class Writes:
         partitioned_by: Sequence[str],
         settings: Mapping[str, str],
         options: Mapping[str, str],
+        commit: Any = None,
     ) -> None:
         """Have Spark's own writer write the rows below a folder that nobody else writes to.
 
-        `settings` are the session's and `options` Hadoop's and the format's, for this write alone.
+        `settings` are the session's and `options` Hadoop's and the format's, for this write alone;
+        `commit` is a `direct_commit`, else files are moved into the folder once all are written.
         """
         self._parquet.write(
             frame._jdf,
@@ -64,4 +70,14 @@ class Writes:
             json.dumps(partitioned_by),
             json.dumps(dict(settings)),
             json.dumps(dict(options)),
+            commit,
         )
+
+    def direct_commit(self, files: DirectFiles) -> Any:
+        """What tasks are told of a write whose files stay where they put them."""
+        return self._direct.commit(self._java.session, to_json(files))
+
+    def direct_files(self, commit: Any) -> list[str]:
+        """Where the files of tasks lie that are done, below the folder of such a write."""
+        files: list[str] = json.loads(self._direct.files(commit))
+        return files

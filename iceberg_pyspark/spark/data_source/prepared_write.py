@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
@@ -33,3 +33,8 @@ class PreparedWrite:
     table_uuid: str | None
     new_table: TableMetadata | None = field(repr=False)
     sort_order: SortOrder = UNSORTED
+
+    def for_tasks(self) -> PreparedWrite:
+        """The same without what the commit alone needs: the catalog, its secrets, the new table."""
+        table = replace(self.table, catalog_properties={}, storage_properties={})
+        return replace(self, table=table, new_table=None)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -19,6 +20,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.commits.outcomes import NeverSent
+from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.data_source.prepared_write import PreparedWrite
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.spec.manifests import DataFile
@@ -37,6 +39,18 @@ class IcebergWriter(DataSourceArrowWriter):
 
     def __init__(self, prepared_write: PreparedWrite) -> None:
         self._prepared = prepared_write
+        self._is_for_tasks = False
+        self._tasks_have_it = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For tasks what they need, and no secret of a catalog's; for the commit all.
+
+        Spark pickles a writer with the function of its tasks, and then by itself for its commit.
+        """
+        if self._is_for_tasks or self._tasks_have_it:
+            return self.__dict__
+        self._tasks_have_it = True
+        return {**self.__dict__, "_is_for_tasks": True, "_prepared": self._prepared.for_tasks()}
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task, on an executor; a failure leaves none of its files."""
@@ -55,6 +69,11 @@ class IcebergWriter(DataSourceArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit all files as one snapshot; a refused commit leaves none of them."""
         with worker_step():
+            if self._is_for_tasks:
+                raise UnsupportedFeatureError(
+                    "this release of Spark asks what it gave to tasks to commit the write, and "
+                    "nothing was committed; write in a session that has Iceberg installed"
+                )
             from iceberg_pyspark.spark.data_source.write_job import commit_write  # noqa: PLC0415
 
             commit_write(self._prepared, _files_of(messages))

@@ -1,7 +1,7 @@
-"""Iceberg's storage properties as options of Hadoop's file systems, for one relation alone.
+"""Iceberg's storage properties as options of Hadoop's file systems, for one scan or write alone.
 
-Spark copies a relation's options into the Hadoop configuration of its scan and no further, so what
-a catalog vends for a table serves that table's files only. Hadoop keeps one open file system per
+Spark copies such options into the Hadoop configuration of the one job and no further, so what a
+catalog vends for a table serves that table's files only. Hadoop keeps one open file system per
 bucket, whatever it was opened with, so a relation with options of its own does without that cache.
 """
 
@@ -19,6 +19,16 @@ _UNTOLD = {
         *("adls.token", "adls.blob-storage-"),
     ),
 }
+_S3_ENCRYPTION = {
+    "s3": "AES256",
+    "aes256": "AES256",
+    "kms": "SSE-KMS",
+    "aws:kms": "SSE-KMS",
+    "dsse-kms": "DSSE-KMS",
+    "aws:kms:dsse": "DSSE-KMS",
+}
+"""S3A's names for the kinds of `s3.sse.type` and for those of S3 itself."""
+
 _STORES = {
     "s3": "s3",
     "s3a": "s3",
@@ -30,8 +40,12 @@ _STORES = {
 }
 
 
-def hadoop_options(location: str, properties: Mapping[str, str]) -> dict[str, str] | None:
+def hadoop_options(
+    location: str, properties: Mapping[str, str], *, writes: bool = False
+) -> dict[str, str] | None:
     """The options for a location's store; None where a property has no option that means it.
+
+    Those of files that are written say too how the store encrypts them.
 
     >>> hadoop_options("s3://b/k", {"s3.endpoint": "http://h:9000"})["fs.s3a.endpoint"]
     'http://h:9000'
@@ -45,6 +59,11 @@ def hadoop_options(location: str, properties: Mapping[str, str]) -> dict[str, st
     match store:
         case "s3":
             options = _s3(properties)
+            if writes:
+                encryption = _s3_encryption(properties)
+                if encryption is None:
+                    return None
+                options |= encryption
         case "gs":
             options = _gcs(properties)
         case _:
@@ -53,6 +72,9 @@ def hadoop_options(location: str, properties: Mapping[str, str]) -> dict[str, st
     if options:
         schemes = [s for s, kind in _STORES.items() if kind == store]
         options |= {f"fs.{s}.impl.disable.cache": "true" for s in schemes}
+        if writes and store == "s3":
+            # a file's name is its write's alone, so nobody need look whether one is there
+            options["fs.s3a.create.performance"] = "true"
     return options
 
 
@@ -77,6 +99,22 @@ def _s3(properties: Mapping[str, str]) -> dict[str, str]:
     elif "access.key" in options:
         kind = "Simple" if token is None else "Temporary"
         options["aws.credentials.provider"] = f"{_S3A}.{kind}AWSCredentialsProvider"
+    return {f"fs.s3a.{name}": value for name, value in options.items()}
+
+
+def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str] | None:
+    """How files are encrypted that are written; None where that cannot be said."""
+    given = properties.get("s3.sse.type", "none").lower()
+    kind = properties.get("s3.server-side-encryption") if given == "none" else given
+    algorithm = None if kind is None else _S3_ENCRYPTION.get(kind.lower())
+    if kind is not None and algorithm is None:
+        return None
+    options = _present(
+        {
+            "encryption.algorithm": algorithm,
+            "encryption.key": _first(properties, "s3.sse-kms-key-id", "s3.sse.key"),
+        }
+    )
     return {f"fs.s3a.{name}": value for name, value in options.items()}
 
 

@@ -1,7 +1,7 @@
 """Whether the JVM reaches a table's files, by which location and with which options.
 
 Where it has no file system for a scheme (hadoop-aws, for one, does not come with pyspark), or a
-storage property has no option of Hadoop's, the files are read portably.
+storage property has no option of Hadoop's, Python reads and writes the files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.places import REMOTE_SCHEMES
 from iceberg_pyspark.storage.vended_credentials import properties_at
 
-_PYTHON_READS = "Python reads what is there"
+_PYTHON_SERVES = "Python reads and writes there"
 _NOT_ALL = "the JVM cannot be given all storage properties for"
 # of the release of Hadoop that Spark has
 _HADOOP_PACKAGES = {
@@ -33,10 +33,20 @@ _warnings: set[str] = set()
 class NativeStorage:
     """The stores of one table's files as the JVM sees them."""
 
-    def __init__(self, has_file_system: Callable[[str], bool], properties: Mapping[str, str]):
-        """`has_file_system` answers for a scheme; `properties` are Iceberg's."""
+    def __init__(
+        self,
+        has_file_system: Callable[[str], bool],
+        properties: Mapping[str, str],
+        *,
+        writes: bool = False,
+    ):
+        """`has_file_system` answers for a scheme; `properties` are Iceberg's.
+
+        `writes`: options are those of files that are written, encryption among them.
+        """
         self._has_file_system = has_file_system
         self._properties = properties
+        self._writes = writes
         self._roots: dict[str, tuple[str | None, Mapping[str, str]]] = {}
         self._options: dict[str, str] = {}
 
@@ -59,7 +69,7 @@ class NativeStorage:
         if jvm_scheme is None:
             return None
         if used is not known and used != known:
-            _warn_once(f"{_NOT_ALL} {scheme}://: its folders have different ones; {_PYTHON_READS}")
+            _warn_once(f"{_NOT_ALL} {scheme}://: its folders have different ones; {_PYTHON_SERVES}")
             return None
         return f"{jvm_scheme}://{rest}"
 
@@ -67,18 +77,18 @@ class NativeStorage:
         # Hadoop opens some, `ftp` for one, that no table may name; Python refuses those
         may_be = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
         jvm_scheme = next((s for s in may_be if self._has_file_system(s)), None)
-        options = hadoop_options(root, properties)
+        options = hadoop_options(root, properties, writes=self._writes)
         if jvm_scheme is None:
             _warn_once(
-                f"the JVM has no file system for {scheme}://{_remedy(scheme)}; {_PYTHON_READS}"
+                f"the JVM has no file system for {scheme}://{_remedy(scheme)}; {_PYTHON_SERVES}"
             )
             return None
         if options is None:
-            _warn_once(f"{_NOT_ALL} {scheme}://; {_PYTHON_READS}")
+            _warn_once(f"{_NOT_ALL} {scheme}://; {_PYTHON_SERVES}")
             return None
         if any(self._options.get(name, value) != value for name, value in options.items()):
             # Hadoop has one set of keys for all buckets
-            _warn_once(f"{_NOT_ALL} {scheme}://: its buckets have different ones; {_PYTHON_READS}")
+            _warn_once(f"{_NOT_ALL} {scheme}://: its buckets have different ones; {_PYTHON_SERVES}")
             return None
         self._options |= options
         return jvm_scheme

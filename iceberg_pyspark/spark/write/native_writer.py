@@ -1,8 +1,8 @@
 """The rows of a DataFrame as data files of a table, written by Spark's own Parquet writer.
 
 Where the files come out as those of `spark/write/job.py` do, no task need hand its rows
-to Python. Spark writes below a folder of this write's own, next to the table's files; from there
-they are moved, so this serves where a file can be given another name: on local file systems.
+to Python. On a local file system Spark writes below a folder of this write's own, next to the
+table's files, and from there they are moved; in an object store they stay where tasks put them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.written_parquet import written_file
 from iceberg_pyspark.commits.outcomes import NeverSent
+from iceberg_pyspark.spark.bridge.features import STORE_WRITE
 from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.write.direct_files import direct_files, reach_store
 from iceberg_pyspark.spark.write.distribution import (
     WriteDistribution,
     distribute,
@@ -54,9 +56,10 @@ def write_natively(
     io: FileIO,
 ) -> list[DataFile] | None:
     """Write all rows; None where Spark's writer would not write the same files."""
-    data = location_provider(context.table_location, context.properties).data_location
+    locations = location_provider(context.table_location, context.properties)
+    data = locations.data_location
     # a JVM that was started without a locale has no other letters for names
-    if not is_local(data) or not data.isascii():
+    if not data.isascii():
         return None
     check_write(io, data)
     options = parquet_options(context)
@@ -64,6 +67,11 @@ def write_natively(
     parts = partition_columns(bridge, context.schema, context.spec)
     if options is None or columns is None or parts is None:
         return None
+    store = None
+    if not is_local(data):
+        store = reach_store(bridge, data, io) if bridge.has(STORE_WRITE) else None
+        if store is None:
+            return None
     rows = bridge.writes.written_columns(frame, columns)
     if parts and distribution.mode == "hash" and are_numeric_transforms(context.spec):
         # computed once: a number more costs less in a shuffle than computing it again
@@ -74,29 +82,73 @@ def write_natively(
     # rows of a shuffle have no order to keep, and sorted by partition they are written in half the
     # time that many open files take
     keeps_order = distribution.mode == "none" and not distribution.sorts_rows
-    # no other write has it: Spark removes what is in it when one fails
-    folder = f"{data}/writing-{uuid.uuid4()}"
+    job = partial(
+        bridge.writes.write_parquet,
+        rows,
+        job=context.write_id,
+        partitioned_by=list(parts),
+        settings=session_settings(context.max_open_files if keeps_order else 0),
+    )
+    spark = frame.sparkSession
+    if store is None:
+        return _write_and_move(spark, context, f"{data}/writing-{uuid.uuid4()}", io, job, options)
+    folder, store_options = store
+    commit = bridge.writes.direct_commit(direct_files(context, locations, folder))
+    job = partial(job, folder, options={**options, **store_options}, commit=commit)
+    return _write_in_place(
+        spark, context, io, job, lambda: [f"{data}/{f}" for f in bridge.writes.direct_files(commit)]
+    )
+
+
+def _write_and_move(
+    spark: SparkSession,
+    context: WriteContext,
+    folder: str,
+    io: FileIO,
+    job: Callable[..., None],
+    options: Mapping[str, str],
+) -> list[DataFile]:
+    """Write below a folder that no other write has: Spark removes what is in it when one fails."""
     try:
-        bridge.writes.write_parquet(
-            rows,
-            folder,
-            job=context.write_id,
-            partitioned_by=list(parts),
-            settings=session_settings(context.max_open_files if keeps_order else 0),
-            options=options,
-        )
-        files = _describe(frame.sparkSession, context, folder)
+        job(folder, options=options)
+        locations = [
+            f"{folder}/{below}/{name}"
+            for below, name in files_below(folder)
+            if _FILE.fullmatch(name)
+        ]
+        files = _describe(spark, context, locations, io)
         return _publish(context, [f for f in files if f.record_count], io)
     finally:
         remove_folder(folder)
 
 
-def _describe(spark: SparkSession, context: WriteContext, folder: str) -> list[DataFile]:
+def _write_in_place(
+    spark: SparkSession,
+    context: WriteContext,
+    io: FileIO,
+    job: Callable[[], None],
+    written: Callable[[], list[str]],
+) -> list[DataFile]:
+    """Write where files stay; `written` are those of finished tasks, removed if the job fails."""
+    try:
+        job()
+        locations = written()
+        for location in locations:
+            check_write(io, location)
+        files = _describe(spark, context, locations, io)
+    except BaseException:
+        remove_files(io, written(), NeverSent())
+        raise
+    # a job without rows has a file all the same
+    remove_files(io, [f.file_path for f in files if not f.record_count], NeverSent())
+    return [f for f in files if f.record_count]
+
+
+def _describe(
+    spark: SparkSession, context: WriteContext, locations: Sequence[str], io: FileIO
+) -> list[DataFile]:
     """The data files that all tasks wrote, from their footers; many are read in a job."""
-    locations = [
-        f"{folder}/{below}/{name}" for below, name in files_below(folder) if _FILE.fullmatch(name)
-    ]
-    describe = partial(written_file, context)
+    describe = partial(written_file, context, io)
     if len(locations) > _MOST_BY_THREADS:
         tasks = min(len(locations) // _MOST_BY_THREADS, spark.sparkContext.defaultParallelism)
         return spark.sparkContext.parallelize(locations, max(tasks, 1)).map(describe).collect()

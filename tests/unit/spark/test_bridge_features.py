@@ -15,6 +15,7 @@ from iceberg_pyspark.spark.bridge.features import (
     ORC_ZONES,
     ROW_CHANGES,
     SIZED_ROWS,
+    STORE_WRITE,
     WRITE_LAYOUT,
     missing_features,
 )
@@ -39,15 +40,15 @@ def test_a_lot_takes_only_its_own_features_along() -> None:
         ORC_ZONES: "java/parquet_scan does not compile: no class X",
     }
     missing = missing_features({"layout": "no class Y"}, EVERY_INTERNAL)
-    assert set(missing) == {WRITE_LAYOUT, NATIVE_WRITE, ROW_CHANGES}
+    assert set(missing) == {WRITE_LAYOUT, NATIVE_WRITE, STORE_WRITE, ROW_CHANGES}
 
 
 def test_every_reason_is_said() -> None:
     lacking = {**EVERY_INTERNAL, "parquet_writer": "it takes 3 arguments", "sized_rows": "two"}
+    why = "java/parquet_write does not compile: no class X; parquet_writer: it takes 3 arguments"
     assert missing_features({"parquet_write": "no class X"}, lacking) == {
-        NATIVE_WRITE: (
-            "java/parquet_write does not compile: no class X; parquet_writer: it takes 3 arguments"
-        ),
+        NATIVE_WRITE: why,
+        STORE_WRITE: why,
         SIZED_ROWS: "sized_rows: two",
     }
 

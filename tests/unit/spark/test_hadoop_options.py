@@ -71,6 +71,28 @@ def test_keys_without_a_token_and_without_any() -> None:
     assert hadoop_options("hdfs://h/x", keys) == {}
 
 
+@pytest.mark.parametrize(
+    ("properties", "algorithm", "key"),
+    [
+        ({}, None, None),
+        ({"s3.sse.type": "none"}, None, None),
+        ({"s3.sse.type": "S3"}, "AES256", None),
+        ({"s3.server-side-encryption": "AES256"}, "AES256", None),
+        ({"s3.sse.type": "kms", "s3.sse.key": "k"}, "SSE-KMS", "k"),
+        ({"s3.sse.type": "dsse-kms", "s3.sse-kms-key-id": "k"}, "DSSE-KMS", "k"),
+    ],
+)
+def test_written_files_are_encrypted_as_properties_say(
+    properties: dict[str, str], algorithm: str | None, key: str | None
+) -> None:
+    options = hadoop_options("s3://b/x", properties, writes=True)
+    assert options is not None
+    assert options.get("fs.s3a.encryption.algorithm") == algorithm
+    assert options.get("fs.s3a.encryption.key") == key
+    assert hadoop_options("s3://b/x", {"s3.sse.type": "custom"}, writes=True) is None
+    assert hadoop_options("s3://b/x", {"s3.sse.type": "custom"}) == {}
+
+
 def test_sas_tokens_and_keys_are_of_an_account() -> None:
     location = "abfss://c@a.dfs.core.windows.net"
     host = "a.dfs.core.windows.net"

@@ -249,3 +249,12 @@ def test_files_of_a_new_table_are_written_with_the_credentials_of_its_catalog(
     monkeypatch.setattr("iceberg_pyspark.table.table_storage.open_storage", watch)
     prepared_sql(sql_options(tmp_path, **{"catalog.s3.endpoint": "e", "s3.region": "r"}))
     assert (seen["s3.endpoint"], seen["s3.region"]) == ("e", "r")
+
+
+def test_what_tasks_get_has_no_catalog_and_commits_nothing(tmp_path: Path) -> None:
+    writer = IcebergWriter(prepared(tmp_path / "t"))
+    for_tasks, for_commit = (pickle.loads(pickle.dumps(writer)) for _ in range(2))
+    with pytest.raises(UnsupportedFeatureError, match="nothing was committed"):
+        for_tasks.commit([task(for_tasks._prepared, 1)])
+    for_commit.commit([task(for_tasks._prepared, 1, task_id=1)])
+    assert ids_of(tmp_path / "t") == [1]

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.internal.io.HadoopMapReduceCommitProtocol;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -19,14 +20,16 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
   private final String folder;
   private final Set partitionedBy;
   private final Map options;
+  private final FileCommitProtocol commit;
   IcebergPyParquetWrite(org.apache.spark.sql.classic.SparkSession session, QueryExecution execution,
-      String job, String folder, Set partitionedBy, Map options) {
+      String job, String folder, Set partitionedBy, Map options, FileCommitProtocol commit) {
     this.session = session;
     this.execution = execution;
     this.job = job;
     this.folder = folder;
     this.partitionedBy = partitionedBy;
     this.options = options;
+    this.commit = commit;
   }
 
   public Object apply() {
@@ -42,7 +45,9 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
     Configuration hadoop = session.sessionState().newHadoopConfWithOptions(optionMap);
     // Spark's committer, whichever the session names: one that does without a rename may show files
     // of failed tasks
-    HadoopMapReduceCommitProtocol committer = new HadoopMapReduceCommitProtocol(job, folder, false);
+    FileCommitProtocol committer = commit != null
+        ? commit
+        : (FileCommitProtocol) new HadoopMapReduceCommitProtocol(job, folder, false);
     org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec target =
         new org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec(
             folder, none, IcebergPyBridge.seq(output));

@@ -3,6 +3,7 @@ import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.expressions.KnownNullable;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -34,10 +35,11 @@ public class IcebergPyParquetWrites {
 
   /**
    * Write the rows below a folder; `settings` are the session's for this write alone, `options`
-   * Hadoop's and the format's.
+   * Hadoop's and the format's. Without a `commit` of another kind files are moved there once all
+   * are written.
    */
   public void write(Object frame, String job, String folder, String partitionedBy, String settings,
-      String options) throws java.io.IOException {
+      String options, Object commit) throws java.io.IOException {
     org.apache.spark.sql.classic.Dataset rows = (org.apache.spark.sql.classic.Dataset) frame;
     QueryExecution execution = rows.queryExecution();
     org.apache.spark.sql.classic.SparkSession session =
@@ -52,7 +54,7 @@ public class IcebergPyParquetWrites {
     Map hadoopOptions = (Map) IcebergPyBridge.JSON.readValue(options, Map.class);
     scala.Function0 body = new IcebergPyParquetWrite(session, execution, job, folder,
         new HashSet((List) IcebergPyBridge.JSON.readValue(partitionedBy, List.class)),
-        hadoopOptions);
+        hadoopOptions, (FileCommitProtocol) commit);
     SQLExecution$.MODULE$.withNewExecutionId(execution,
         scala.Option.apply("iceberg-py: Parquet files"), new IcebergPyWithSettings(session, body));
   }

@@ -1,0 +1,34 @@
+import java.util.List;
+import java.util.Map;
+
+/** Writes whose files stay where tasks put them. */
+public class IcebergPyDirectWrites {
+  private static String knowing;
+
+  /** What tasks are told of one write; `described` is a `DirectFiles` of calls.py. */
+  public Object commit(Object session, String described) throws java.io.IOException {
+    ship((org.apache.spark.sql.classic.SparkSession) session);
+    Map files = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
+    IcebergPyDirectNames names = new IcebergPyDirectNames(texts(files.get("fields")),
+        texts(files.get("kinds")), Boolean.TRUE.equals(files.get("hashed")),
+        Boolean.TRUE.equals(files.get("has_parts")), (String) files.get("context"));
+    return new IcebergPyDirectCommit(
+        (String) files.get("folder"), (String) files.get("write"), names);
+  }
+  /** The files of the attempts that count, as JSON. */
+  public String files(Object commit) throws java.io.IOException {
+    return IcebergPyBridge.JSON.writeValueAsString(((IcebergPyDirectCommit) commit).files());
+  }
+
+  /** Have executors know the classes, once for an application. */
+  private static synchronized void ship(org.apache.spark.sql.classic.SparkSession session) {
+    String application = session.sparkContext().applicationId();
+    if (application.equals(knowing)) return;
+    session.sparkContext().addJar(
+        IcebergPyDirectCommit.class.getProtectionDomain().getCodeSource().getLocation().toString());
+    knowing = application;
+  }
+  private static String[] texts(Object list) {
+    return (String[]) ((List) list).toArray(new String[0]);
+  }
+}

@@ -1,0 +1,87 @@
+"""How the files of a write lie in an object store, for tasks of Spark's own Parquet writer.
+
+They stay where tasks put them: to rename a file there is to copy it, and a file that is not whole
+is not seen. The JVM names them (`IcebergPyDirectNames`) as `storage/locations.py` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.spark.bridge.calls import DirectFiles
+from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.spec import types as ice
+from iceberg_pyspark.spec.partitioning import PartitionField, java_url_encode
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.transforms import (
+    DayTransform,
+    HourTransform,
+    MonthTransform,
+    VoidTransform,
+    YearTransform,
+)
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.locations import LocationProvider
+from iceberg_pyspark.storage.object_stores import is_object
+from iceberg_pyspark.storage.open_storage import RoutingFileIO
+from iceberg_pyspark.storage.restricted import unrestricted
+
+_BY_TIME = {
+    YearTransform: "year",
+    MonthTransform: "month",
+    DayTransform: "day",
+    HourTransform: "hour",
+}
+
+
+def reach_store(bridge: Bridge, folder: str, io: FileIO) -> tuple[str, Mapping[str, str]] | None:
+    """A folder of an object store as the JVM reaches it, and Hadoop's options for that.
+
+    None where it does not; where a package is missing, one log line says which.
+    """
+    if not is_object(folder):
+        return None
+    store = unrestricted(io)
+    if not isinstance(store, RoutingFileIO):
+        return None
+    storage = NativeStorage(bridge.has_file_system, store.object_properties, writes=True)
+    location = storage.location(folder)
+    return None if location is None else (location, storage.options)
+
+
+def direct_files(context: WriteContext, locations: LocationProvider, folder: str) -> DirectFiles:
+    """What tasks must know to name files; `folder` is the data folder as the JVM reaches it."""
+    spec = context.spec
+    fields = () if spec.is_unpartitioned else spec.fields
+    return DirectFiles(
+        folder=folder,
+        write=context.write_id,
+        fields=[java_url_encode(f.name) for f in fields],
+        kinds=[_kind(f, context.schema) for f in fields],
+        hashed=locations.object_storage,
+        has_parts=not locations.object_storage or locations.partitioned_paths,
+        context=locations.context,
+    )
+
+
+def _kind(field: PartitionField, schema: Schema) -> str:
+    """How a value is shown that `spark/write/native_columns.py` has put into a folder's name."""
+    if isinstance(field.transform, VoidTransform):
+        return "void"
+    if (kind := _BY_TIME.get(type(field.transform))) is not None:
+        return kind
+    match schema.field_by_id[field.source_id].type:
+        case ice.DateType():
+            return "day"
+        case ice.TimestampType():
+            return "time"
+        case ice.TimestamptzType():
+            return "utc"
+        case ice.StringType():
+            return "text"
+        case ice.BinaryType():
+            return "bytes"
+        case _:
+            return "plain"
