@@ -28,6 +28,7 @@ OLDEST_PYTHON ?= python3.10
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
+	@echo '                 (CATALOG=rest: on an Iceberg REST catalog and S3)'
 	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop, older-releases, docs'
 	@echo 'make check       the inner loop: lint, and the quick ones of the tests without Spark'
 	@echo 'make lint        ruff, mypy --strict, import-linter, clang-format'
@@ -85,9 +86,9 @@ oracle-env: .venv-oracle/.stamp-dev
 # --- what a person runs ----------------------------------------------------------------------------------------------
 
 # Without PYSPARK_PYTHON Spark runs its Python workers with the `python3` of PATH, which has no iceberg-pyspark.
-demo: .venv/.stamp-demo
+demo: .venv/.stamp-$(if $(filter rest,$(CATALOG)),dev,demo)
 	@JAVA_HOME=$$($(NEWEST) jobs/find_java.py) && export JAVA_HOME && \
-		PYSPARK_PYTHON=$(CURDIR)/$(NEWEST) $(NEWEST) jobs/demo.py $(ARGS)
+		PYSPARK_PYTHON=$(CURDIR)/$(NEWEST) $(NEWEST) jobs/demo.py $(if $(CATALOG),--catalog $(CATALOG)) $(ARGS)
 
 # Two at a time, since a Spark session leaves half of two cores idle, and the long ones first, so that both rows end
 # together; the last line adds up the tests of all.

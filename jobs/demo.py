@@ -1,9 +1,10 @@
 """The main job on real input: TPC-H tables written, read with files skipped, appended to,
 travelled in time, queried by Spark SQL, merged into and deleted from, on an SQLite catalog and a
-local warehouse.
+local warehouse, or on a REST catalog and S3.
 
     make demo                     scale factor 0.1
     make demo ARGS='--scale 1'    ten times the rows
+    make demo CATALOG=rest        the services of docker-compose.yml, or those of `make services`
 
 Everything it makes lies in one folder (`.demo` here, or --folder); a second run starts over.
 """
@@ -40,6 +41,11 @@ from iceberg_pyspark.spark.progress import run_with_progress
 from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import load_catalog
+
+if __package__ in (None, ""):
+    # a script has its own folder on the path, and not the one above
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+from jobs.demo_services import Services, rest_services
 
 T = TypeVar("T")
 
@@ -109,8 +115,9 @@ WHERE o_orderdate BETWEEN '1992-01-01' AND '1992-12-31'""",
 class Demo:
     """The steps, sharing a session, a console and a folder."""
 
-    def __init__(self, folder: Path, scale: str, console: Console) -> None:
+    def __init__(self, folder: Path, scale: str, services: Services, console: Console) -> None:
         self.folder = folder
+        self.services = services
         self.scale = scale
         self.console = console
         self.spark = self._session()
@@ -132,27 +139,27 @@ class Demo:
                 .config("spark.sql.session.timeZone", "UTC")
                 .config("spark.driver.host", "127.0.0.1")
                 .config("spark.driver.bindAddress", "127.0.0.1")
+                .config("spark.jars", ",".join(self.services.jars))
                 .getOrCreate()
             )
         self._say(f"Spark {spark.version}, Python {sys.version.split()[0]}, no Iceberg jar")
         self._say(f"Spark's own messages are in {shown_path(log)}")
         return spark
 
-    def run(self) -> None:
-        self._chapter(f"1. Real input: TPC-H at scale factor {self.scale}, by tpchgen-cli")
-        self._generate()
-        self._chapter("2. Write: partitioned tables, created by the first write")
-        self._write()
-        self._chapter("3. Read: a filter skips files before a byte of them is read")
-        self._read()
-        self._chapter("4. Append, and travel back in time")
-        self._append()
-        self._chapter("5. Spark SQL: Spark's own reader, beside the portable one")
-        self._sql()
-        self._chapter("6. MERGE and DELETE, and back in time across them")
-        self._change()
-        self._chapter("7. Where it lies, and what to type next")
-        self._closing()
+    def run(self, chapters: int) -> None:
+        """Go through the first chapters, or all."""
+        told = (
+            (f"Real input: TPC-H at scale factor {self.scale}, by tpchgen-cli", self._generate),
+            ("Write: partitioned tables, created by the first write", self._write),
+            ("Read: a filter skips files before a byte of them is read", self._read),
+            ("Append, and travel back in time", self._append),
+            ("Spark SQL: Spark's own reader, beside the portable one", self._sql),
+            ("MERGE and DELETE, and back in time across them", self._change),
+            ("Where it lies, and what to type next", self._closing),
+        )
+        for number, (title, tell) in enumerate(told[:chapters], 1):
+            self._chapter(f"{number}. {title}")
+            tell()
         self.spark.stop()
 
     def _generate(self) -> None:
@@ -309,9 +316,17 @@ class Demo:
             self._say(f"  a file of {files} vectors, which mark {rows:,} rows in {size:,} bytes")
 
     def _closing(self) -> None:
-        self._say(f"  tables         {shown_path(self.folder / 'warehouse')}")
-        self._say(f"  catalog        {shown_path(self.folder / 'catalog.db')}")
+        places = {n: self.services.properties[n] for n in ("warehouse", "uri")}
+        places = {n: p.removeprefix("sqlite:///") for n, p in places.items()}
+        tables, catalog = (
+            p if "://" in p else shown_path(Path(p)) for p in (places["warehouse"], places["uri"])
+        )
+        self._say(f"  tables         {tables}")
+        self._say(f"  catalog        {catalog}")
         self._say(f"  configuration  {shown_path(self.folder / CONFIGURATION)}")
+        if not self.services.lasting:
+            self._say("\nThe servers stop now; those of docker compose stay, to go on with.")
+            return
         self._say("\nA shell for Spark, with the catalog of the demo:")
         self._code(*shell_setup(self.folder), "pyspark")
         self._say("There, `spark` is the session:")
@@ -389,20 +404,42 @@ def generate_tpch(scale: str, folder: Path) -> None:
 
 
 def prepare_folder(folder: Path) -> None:
-    """An empty folder with the catalog's configuration; what an earlier demo left is removed."""
+    """An empty folder with a configuration; what an earlier demo left is removed."""
     configuration = folder / CONFIGURATION
     if folder.exists() and any(folder.iterdir()):
         if not (configuration.exists() and f"  {CATALOG}:\n" in configuration.read_text("utf-8")):
             raise SystemExit(f"{folder} holds files of something else; name another --folder")
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    configure(folder, local_services(folder))
+
+
+def configure(folder: Path, services: Services) -> None:
+    """Write the configuration of the demo's catalog, for nobody else to read."""
+    text = yaml.safe_dump({"catalog": {CATALOG: dict(services.properties)}}, sort_keys=False)
+    configuration = folder / CONFIGURATION
+    configuration.touch(mode=0o600)
+    configuration.write_text(text, encoding="utf-8")
+
+
+def local_services(folder: Path) -> Services:
+    """An SQLite database and a folder."""
     properties = {
         "type": "sql",
         "uri": f"sqlite:///{folder}/catalog.db",
         "warehouse": f"{folder}/warehouse",
     }
-    text = yaml.safe_dump({"catalog": {CATALOG: properties}}, sort_keys=False)
-    configuration.write_text(text, encoding="utf-8")
+    return Services(properties=properties, lasting=True)
+
+
+@contextmanager
+def services_of(catalog: str, folder: Path) -> Iterator[Services]:
+    """The catalog of the demo, for as long as it runs."""
+    if catalog == "rest":
+        with rest_services(folder) as services:
+            yield services
+    else:
+        yield local_services(folder)
 
 
 @contextmanager
@@ -445,13 +482,22 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--folder", type=Path, default=Path(".demo"), help="where everything goes (.demo)"
     )
+    parser.add_argument(
+        "--catalog",
+        choices=("sql", "rest"),
+        default="sql",
+        help="SQLite and a folder, or a REST catalog and S3 (sql)",
+    )
+    parser.add_argument("--chapters", type=int, default=7, help="stop after so many (7)")
     arguments = parser.parse_args(argv)
     folder = arguments.folder.resolve()
     prepare_folder(folder)
     started = time.monotonic()
     console = Console()
     try:
-        Demo(folder, arguments.scale, console).run()
+        with services_of(arguments.catalog, folder) as services:
+            configure(folder, services)
+            Demo(folder, arguments.scale, services, console).run(arguments.chapters)
     except (IcebergError, PySparkException) as e:
         error, message = iceberg_error_in(str(e)) or (type(e).__name__, str(e).splitlines()[0])
         console.print(f"[red]{error}[/red] {escape(message)}", highlight=False)

@@ -6,7 +6,16 @@ import os
 import time
 from collections.abc import Callable, Mapping
 
-from tests.services import azurite, hadoop_aws, mysql, postgres, rest_fixture, s3, toxiproxy
+from tests.services import (
+    azurite,
+    hadoop_aws,
+    iceberg_aws,
+    mysql,
+    postgres,
+    rest_fixture,
+    s3,
+    toxiproxy,
+)
 
 _PROGRAMS: Mapping[str, Callable[[], object]] = {
     "versitygw": s3.program,
@@ -14,6 +23,7 @@ _PROGRAMS: Mapping[str, Callable[[], object]] = {
     "Azurite": azurite.program,
     "hadoop-aws": lambda: hadoop_aws.s3a_jars()[0].parent,
     "rest-fixture": rest_fixture.program,
+    "S3FileIO": lambda: iceberg_aws.s3_file_io_jars(rest_fixture.VERSION)[0].parent,
     "postgres": postgres.program,
     "mariadb": mysql.program,
 }

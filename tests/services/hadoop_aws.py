@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.services.server import absent, build_lock
+from tests.services.server import SERVICES, absent, build_lock
 from tests.support.spark_sessions import SPARK_HOME, spark_environment
 
 _SDK = ("s3", "s3-transfer-manager", "sts", "apache-client", "url-connection-client")
@@ -56,9 +56,20 @@ _MODULE = """\
     </dependency>"""
 
 
+def _hadoop() -> str:
+    """The release of Hadoop that pyspark has."""
+    return next((SPARK_HOME / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
+
+
+def made_jars() -> list[Path]:
+    """The jars, if they are there already."""
+    folder = SERVICES / f"hadoop-aws-{_hadoop()}"
+    return sorted((folder / "jars").glob("*.jar")) if (folder / "done").exists() else []
+
+
 def s3a_jars() -> list[Path]:
     """The jars; a test without Maven, or without a way to its registry, skips."""
-    hadoop = next((SPARK_HOME / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
+    hadoop = _hadoop()
     with build_lock(f"hadoop-aws-{hadoop}") as folder:
         done = folder / "done"
         jars = folder / "jars"

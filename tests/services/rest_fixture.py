@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -37,9 +37,14 @@ _ARTIFACTS = (
 
 
 @contextlib.contextmanager
-def rest_server(folder: Path, properties: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """Serve a catalog whose database and warehouse are in `folder`, unless properties say else."""
-    jars = program()
+def rest_server(
+    folder: Path, properties: Mapping[str, str] | None = None, jars: Sequence[Path] = ()
+) -> Iterator[Server]:
+    """Serve a catalog whose database and warehouse are in `folder`, unless properties say else.
+
+    `jars` are for classes that properties name.
+    """
+    class_path = os.pathsep.join((f"{program()}/*", *map(str, jars)))
     port = free_port()
     settings = {
         "uri": f"jdbc:sqlite:{folder}/rest.db",
@@ -52,7 +57,7 @@ def rest_server(folder: Path, properties: Mapping[str, str] | None = None) -> It
     if not Path(java).with_name("javac").exists():
         absent("Iceberg's REST fixture", "it needs a JDK, and this Java has no compiler")
     # C1 alone starts sooner, and no test lives long enough for C2
-    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(_SOURCE)]
+    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", class_path, str(_SOURCE)]
     command += [str(port), *(f"{key}={value}" for key, value in settings.items())]
     with running(
         "rest-fixture",

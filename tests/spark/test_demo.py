@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from jobs import demo
+from tests.services import rest_fixture
+from tests.services.iceberg_aws import s3_file_io_jars
 from tests.support.spark_sessions import spark_environment
 
 DEMO = demo.__file__
@@ -37,6 +39,20 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(tmp_path: Path) -> None:
     assert "--from parquet 'demo folder/input/orders.parquet' \\\n" in shown
     assert [line for line in shown.splitlines() if len(line) > 80 and "export" not in line] == []
     assert run_python(tmp_path, "-c", no_spark_block(shown)) == "1431\n"  # 1346 + 79 + 6 merged
+
+
+@pytest.mark.cluster
+def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(tmp_path: Path) -> None:
+    s3_file_io_jars(rest_fixture.VERSION)  # what is missing skips this
+    arguments = ("--scale", "0.01", "--folder", "demo", "--catalog", "rest", "--chapters", "5")
+    shown = run_python(tmp_path, DEMO, *arguments)
+    assert "60,175 rows by months(l_shipdate) in 83 files" in shown
+    assert re.search(r"reads 3 of 83 files, 0\.\d of \d\.\d MB", shown)
+    assert "15,000 rows then, 16,000 rows now" in shown
+    assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", shown)) == 3
+    configuration = (tmp_path / "demo/.pyiceberg.yaml").read_text("utf-8")
+    assert "type: rest" in configuration
+    assert "warehouse: s3://" in configuration
 
 
 def run_python(folder: Path, *arguments: str) -> str:
