@@ -23,6 +23,9 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 
 OLDEST_PYTHON ?= python3.10
 
+# Where it is set, each of the many Python processes of a test run would compile the package's source again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench services clean distclean unit-oldest
 

@@ -28,6 +28,9 @@ START_TIMEOUT_SECONDS = 120
 # for compiled code is the default's: with one tier it is a fifth, which many queries fill up.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
+WORKER_START = Path(__file__).parent / "worker_start"
+"""The folder of what Spark's Python daemons import before they fork."""
+
 CLASS_ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 """What `class_archive` makes; not there, or of other jars, it changes nothing but the time."""
 
@@ -41,8 +44,12 @@ def quick_jvm() -> str:
 
 def spark_environment() -> dict[str, str]:
     """Return the environment for every Spark process of a test, the pytest process included."""
+    modules = [str(WORKER_START), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return {
         **os.environ,
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(modules)),
+        # Every worker would compile the package's source again.
+        "PYTHONDONTWRITEBYTECODE": "",
         "JAVA_HOME": str(find_java_home()),
         # A SPARK_HOME of the person at the machine would mix two releases of Spark.
         "SPARK_HOME": str(SPARK_HOME),
