@@ -222,8 +222,9 @@ class GlueCatalog(MetastoreCatalog):
             return self._outcome_of(identifier, location, e, refusal=refusal)
         return Done(None)
 
-    def _swap_table(self, expected: str, committed: LoadedTable) -> Outcome[None]:
+    def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
         identifier, new = committed.identifier, committed.metadata_location
+        expected = base.metadata_location
         conflict = self._conflict(identifier)
         try:
             table = self._table(identifier)

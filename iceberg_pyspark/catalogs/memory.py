@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_namespace
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
+from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused
 from iceberg_pyspark.errors import (
     InvalidRequestError,
@@ -120,8 +121,9 @@ class MemoryCatalog(MetastoreViewCatalog):
             self._locations[identifier] = location
             return Done(None)
 
-    def _swap_table(self, expected: str, committed: LoadedTable) -> Outcome[None]:
-        return self._swap(committed.identifier, expected, committed.metadata_location)
+    def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
+        expected, new = base.metadata_location, committed.metadata_location
+        return self._swap(committed.identifier, expected, new)
 
     def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
         with self._lock:
@@ -153,18 +155,20 @@ class MemoryCatalog(MetastoreViewCatalog):
     def _view_pointer(self, identifier: TableIdentifier) -> str | None:
         return self._view_locations.get(identifier)
 
-    def _publish_view(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
+    def _publish_view(self, created: LoadedView) -> Outcome[None]:
+        identifier = created.identifier
         with self._lock:
             if identifier in self._locations or identifier in self._view_locations:
                 return Refused(self._view_already_exists(identifier))
-            self._view_locations[identifier] = location
+            self._view_locations[identifier] = created.metadata_location
             return Done(None)
 
-    def _swap_view(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
+    def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:
+        identifier = committed.identifier
         with self._lock:
-            if self._view_locations.get(identifier) != expected:
+            if self._view_locations.get(identifier) != base.metadata_location:
                 return Refused(self._view_conflict(identifier))
-            self._view_locations[identifier] = new
+            self._view_locations[identifier] = committed.metadata_location
             return Done(None)
 
     def _delete_view_pointer(self, identifier: TableIdentifier) -> bool:

@@ -50,8 +50,8 @@ class MetastoreCatalog(CommittingCatalog):
         """Give a table its first pointer; refused where there is one."""
 
     @abstractmethod
-    def _swap_table(self, expected: str, committed: LoadedTable) -> Outcome[None]:
-        """Replace a pointer; refused with `self._conflict` where it is not `expected`."""
+    def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
+        """Replace a pointer; refused with `self._conflict` where it is not `base`'s."""
 
     @abstractmethod
     def _delete_pointer(self, identifier: TableIdentifier) -> bool:

@@ -48,12 +48,12 @@ class MetastoreViewCatalog(MetastoreCatalog):
         """The location of a view's current metadata file; None: there is no such view."""
 
     @abstractmethod
-    def _publish_view(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
+    def _publish_view(self, created: LoadedView) -> Outcome[None]:
         """Give a view its first pointer; refused where the name has one, be it a table's."""
 
     @abstractmethod
-    def _swap_view(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
-        """Replace a pointer; refused with `self._view_conflict` where it is not `expected`."""
+    def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:
+        """Replace a pointer; refused with `self._view_conflict` where it is not `base`'s."""
 
     def _view_outcome(
         self, identifier: TableIdentifier, new: str, cause: BaseException
@@ -109,7 +109,7 @@ class MetastoreViewCatalog(MetastoreCatalog):
             metadata_location=location,
             config=self._config,
         )
-        return swap_pointer(io, created, lambda: self._publish_view(identifier, location)).result()
+        return swap_pointer(io, created, lambda: self._publish_view(created)).result()
 
     def commit_view(
         self,
@@ -137,8 +137,7 @@ class MetastoreViewCatalog(MetastoreCatalog):
             metadata_location=location,
             config=current.config,
         )
-        expected = current.metadata_location
-        return swap_pointer(io, committed, lambda: self._swap_view(identifier, expected, location))
+        return swap_pointer(io, committed, lambda: self._swap_view(current, committed))
 
     def drop_view(self, identifier: TableIdentifier) -> None:
         """Forget the view; its files stay. Raises `NoSuchViewError`."""

@@ -144,12 +144,12 @@ def commit_by_swap(
     current: LoadedTable,
     requirements: Sequence[TableRequirement],
     updates: Sequence[TableUpdate],
-    swap: Callable[[str, LoadedTable], Outcome[None]],
+    swap: Callable[[LoadedTable, LoadedTable], Outcome[None]],
 ) -> Outcome[LoadedTable]:
     """Check, apply, write, and swap the pointer from the current location to the new one.
 
-    `own` are the folders in which files of the table may be deleted. `swap(expected, committed)` is
-    `Refused` with a `CommitConflictError` if the pointer is not at `expected` any more.
+    `own` are the folders in which files of the table may be deleted. `swap(current, committed)` is
+    `Refused` with a `CommitConflictError` if the pointer is not at `current`'s any more.
     """
     base = current.metadata
     try:
@@ -166,7 +166,7 @@ def commit_by_swap(
         metadata_location=location,
         config=current.config,
     )
-    outcome = swap_pointer(io, committed, lambda: swap(current.metadata_location, committed))
+    outcome = swap_pointer(io, committed, lambda: swap(current, committed))
     if isinstance(outcome, Done):
         delete_trimmed_metadata(io, own, base, metadata)
     return outcome

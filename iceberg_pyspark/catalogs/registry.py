@@ -20,6 +20,7 @@ from iceberg_pyspark.catalogs.configuration import (
 )
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.catalogs.glue import GlueCatalog
+from iceberg_pyspark.catalogs.hive import HiveCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_uri
@@ -34,6 +35,7 @@ _TYPES = {
     "in-memory": "memory",
     "rest": "rest",
     "glue": "glue",
+    "hive": "hive",
 }
 _TYPE_OF_SCHEME = {
     "http": "rest",
@@ -86,13 +88,10 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
             return MemoryCatalog(catalog_name, merged)
         case "glue":
             return GlueCatalog(catalog_name, merged)
-        case "rest":
+        case "hive":
+            return HiveCatalog(catalog_name, merged)
+        case _:
             return _rest_catalog(catalog_name, merged)
-        case other:
-            raise UnsupportedFeatureError(
-                f"catalog '{catalog_name}': type '{other}' is not supported yet; there are "
-                "sql, hadoop, memory, rest, glue"
-            )
 
 
 def _rest_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
@@ -121,11 +120,11 @@ def _as_text(properties: Mapping[str, object]) -> dict[str, str]:
 def _type_of(name: str, properties: Mapping[str, str]) -> str:
     if type_name := properties.get("type"):
         lowered = type_name.lower()
-        if lowered not in _TYPES and lowered != "hive":
+        if lowered not in _TYPES:
             raise UnsupportedFeatureError(
                 f"catalog '{name}': type '{type_name}' is not known; there are {', '.join(_TYPES)}"
             )
-        return _TYPES.get(lowered, lowered)
+        return _TYPES[lowered]
     for key in ("catalog-impl", "py-catalog-impl"):
         if class_name := properties.get(key):
             if class_name not in _TYPE_OF_JAVA_CLASS:

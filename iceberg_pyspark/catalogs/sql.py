@@ -115,8 +115,9 @@ class SqlCatalog(MetastoreViewCatalog):
             return Refused(e)
         return Done(None)
 
-    def _swap_table(self, expected: str, committed: LoadedTable) -> Outcome[None]:
-        return self._swap(committed.identifier, expected, committed.metadata_location)
+    def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
+        expected, new = base.metadata_location, committed.metadata_location
+        return self._swap(committed.identifier, expected, new)
 
     def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
         conflict = self._conflict(identifier)
@@ -162,7 +163,8 @@ class SqlCatalog(MetastoreViewCatalog):
     def _view_pointer(self, identifier: TableIdentifier) -> str | None:
         return self._views.location(identifier)
 
-    def _publish_view(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
+    def _publish_view(self, created: LoadedView) -> Outcome[None]:
+        identifier, location = created.identifier, created.metadata_location
         refusal: IcebergError = self._view_already_exists(identifier)
         try:
             self._views.insert(identifier, location)
@@ -174,9 +176,10 @@ class SqlCatalog(MetastoreViewCatalog):
             return Refused(e)
         return Done(None)
 
-    def _swap_view(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
+    def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:
+        identifier, new = committed.identifier, committed.metadata_location
         try:
-            swapped = self._views.swap(identifier, expected, new)
+            swapped = self._views.swap(identifier, base.metadata_location, new)
         except CommitStateUnknownError as e:
             return self._view_outcome(identifier, new, e)
         except CatalogError as e:

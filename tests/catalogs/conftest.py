@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.services.databases import DatabaseServer, new_database
+from tests.services.hive import hive_metastore, thrift_uri
 from tests.services.mysql import mariadb
 from tests.services.postgres import postgres
+from tests.services.server import Server
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +35,15 @@ def postgres_uri(postgres_server: DatabaseServer) -> str:
 def mariadb_uri(mariadb_server: DatabaseServer) -> str:
     """The same."""
     return new_database(mariadb_server)
+
+
+@pytest.fixture(scope="session")
+def hive_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with hive_metastore(tmp_path_factory.mktemp("hive")) as server:
+        yield server
+
+
+@pytest.fixture
+def hive_uri(hive_server: Server) -> str:
+    """A metastore that many tests use."""
+    return thrift_uri(hive_server)

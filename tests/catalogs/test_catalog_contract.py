@@ -10,6 +10,7 @@ import pytest
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.catalogs.glue import GlueCatalog
+from iceberg_pyspark.catalogs.hive import HiveCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.sql import SqlCatalog
 from tests.services.glue import glue_server
@@ -84,3 +85,12 @@ class TestGlueCatalog(CatalogContract):
                 "glue.secret-access-key": "of tests",
             }
             yield GlueCatalog("glue", properties)
+
+
+class TestHiveCatalog(ViewContract):
+    has_nested_namespaces = False
+    has_odd_names = False
+
+    @pytest.fixture
+    def catalog(self, hive_uri: str, tmp_path: Path) -> Catalog:
+        return HiveCatalog("hive", {"uri": hive_uri, "warehouse": str(tmp_path)})

@@ -20,6 +20,7 @@ WRITERS = 16
 APPENDS = int(os.environ.get("ICEBERG_COMMITS", "4"))
 
 
+HIVE = pytest.mark.more("as in test_hive_catalog.py, with more commits")
 THREADS_OF_POSTGRES = pytest.mark.more("processes on PostgreSQL, and threads on SQLite")
 
 
@@ -32,6 +33,8 @@ THREADS_OF_POSTGRES = pytest.mark.more("processes on PostgreSQL, and threads on 
         ("hadoop", "processes"),
         ("postgres", "processes"),
         pytest.param("postgres", "threads", marks=THREADS_OF_POSTGRES),
+        pytest.param("hive", "processes", marks=HIVE),
+        pytest.param("hive", "threads", marks=HIVE),
     ],
 )
 def test_no_writer_among_many_gives_up(
@@ -41,6 +44,8 @@ def test_no_writer_among_many_gives_up(
     if kind == "postgres":
         server = request.getfixturevalue("postgres_server")
         (tmp_path / SERVED).write_text(new_database(server))
+    elif kind == "hive":
+        (tmp_path / SERVED).write_text(request.getfixturevalue("hive_uri"))
     catalog = open_catalog(kind, folder)
     catalog.create_namespace(EVENTS.namespace)
     TableCatalog(catalog).create_table(str(EVENTS), SCHEMA)

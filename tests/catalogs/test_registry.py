@@ -14,6 +14,7 @@ from iceberg_pyspark.catalogs.configuration import (
 )
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.catalogs.glue import GlueCatalog
+from iceberg_pyspark.catalogs.hive import HiveCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
@@ -59,6 +60,12 @@ def write_file(folder: Path, text: str) -> None:
         ),
         ({"type": "rest", "uri": "http://localhost"}, RestCatalog),
         ({"uri": "https://localhost"}, RestCatalog),
+        ({"type": "hive", "uri": "thrift://localhost"}, HiveCatalog),
+        ({"uri": "thrift://one:9083,thrift://two:9083"}, HiveCatalog),
+        (
+            {"catalog-impl": "org.apache.iceberg.hive.HiveCatalog", "uri": "thrift://localhost"},
+            HiveCatalog,
+        ),
         ({"type": "glue"}, GlueCatalog),
         ({"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}, GlueCatalog),
         (
@@ -76,10 +83,8 @@ def test_the_type_is_given_or_told_from_the_uri(properties: dict[str, str], expe
 @pytest.mark.parametrize(
     "properties",
     [
-        {"type": "hive", "uri": "thrift://localhost"},
-        {"uri": "thrift://localhost"},
         {"type": "nessie"},
-        {"catalog-impl": "org.apache.iceberg.hive.HiveCatalog"},
+        {"catalog-impl": "org.apache.iceberg.nessie.NessieCatalog"},
     ],
 )
 def test_types_that_are_not_there_yet_name_those_that_are(properties: dict[str, str]) -> None:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.hive import HiveCatalog
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.catalogs.sql import SqlCatalog
 from iceberg_pyspark.catalogs.sql_database import Database
@@ -43,6 +44,9 @@ def open_catalog(kind: str, folder: str, io: FileIO | None = None) -> Catalog:
         return RestCatalog("lake", {"uri": folder})
     if kind == "hadoop":
         return FilesystemCatalog("lake", {"warehouse": f"{folder}/warehouse"}, io=io)
+    if kind == "hive":
+        properties = {"uri": Path(folder, SERVED).read_text(), "warehouse": f"{folder}/warehouse"}
+        return HiveCatalog("lake", {**properties, "lock-check-max-wait-time": "0.5"}, io=io)
     # a database that is served elsewhere is the one that the folder names
     served = Path(folder, SERVED)
     uri = f"sqlite:///{folder}/catalog.db" if kind == "sql" else served.read_text()

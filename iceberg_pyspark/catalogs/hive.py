@@ -1,0 +1,578 @@
+"""A catalog in a Hive metastore, in the tables of Java's HiveCatalog and PyIceberg's.
+
+A commit changes the parameter `metadata_location` of a table under the metastore's lock of it
+(`hive_locks.py`), or, with `engine.hive.lock-enabled=false`, by a request that says which location
+it replaces, which not every metastore checks. Names have one namespace level, which is a database.
+What tables look like there is `hive_tables.py`, calls and their errors `hive_client.py`.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.hive_client import (
+    UNKNOWN_CALL,
+    HiveAnswerError,
+    HiveClient,
+    hive_property,
+    user_name,
+)
+from iceberg_pyspark.catalogs.hive_locks import LockSettings, TableLock
+from iceberg_pyspark.catalogs.hive_tables import (
+    METADATA_LOCATION,
+    changed_database,
+    changed_table,
+    changed_view,
+    check_name,
+    is_database_name,
+    is_iceberg,
+    is_iceberg_view,
+    is_table_name,
+    namespace_properties,
+    new_table,
+    new_view,
+    pointer_of,
+    renamed,
+)
+from iceberg_pyspark.catalogs.hive_thrift import Struct
+from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
+from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
+from iceberg_pyspark.catalogs.view_catalog import LoadedView
+from iceberg_pyspark.catalogs.warehouse import (
+    LOCATION,
+    WAREHOUSE,
+    absolute_location,
+    default_location,
+)
+from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, Unknown, caused_by
+from iceberg_pyspark.errors import (
+    CatalogError,
+    CatalogUnavailableError,
+    IcebergError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchTableError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spec.property_types import BoolProperty, IntProperty
+from iceberg_pyspark.storage.file_io import FileIO
+
+_LOCK_ENABLED = "engine.hive.lock-enabled"
+_HIVE_ENABLED = "engine.hive.enabled"
+_MAX_PROPERTY = IntProperty("iceberg.hive.table-property-max-size", 32_672)
+_TABLES_AT_ONCE = 200
+_MISSING, _EXISTS = "NoSuchObjectException", "AlreadyExistsException"
+_CERTAIN = ("InvalidOperationException", "InvalidObjectException", _MISSING)
+"""Errors that a metastore raises while it looks at a request."""
+_MODIFIED = "The table has been modified"
+
+
+class _Guard(Protocol):
+    """What keeps other writers away while a table is changed."""
+
+    def acquire(self, while_waiting: Callable[[], None]) -> None: ...
+    def check(self) -> None: ...
+    def release(self) -> None: ...
+
+
+class _NoLock:
+    def acquire(self, while_waiting: Callable[[], None]) -> None:
+        """There is nothing to wait for."""
+
+    def check(self) -> None:
+        """There is nothing to lose."""
+
+    def release(self) -> None:
+        """There is nothing to give back."""
+
+
+class HiveCatalog(MetastoreViewCatalog):
+    """Tables and views of a Hive metastore; `io` None: storage is chosen by location."""
+
+    def __init__(
+        self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
+    ) -> None:
+        warehouse = properties.get(WAREHOUSE)
+        if warehouse:
+            properties = {**properties, WAREHOUSE: absolute_location(warehouse)}
+        super().__init__(name, properties, io)
+        self._hive = HiveClient(name, self._properties)
+        self._locks = LockSettings.of(properties)
+        self._limit = _MAX_PROPERTY.of(_of_hive(properties, _MAX_PROPERTY.name))
+        self._compares: bool | None = None
+
+    def __repr__(self) -> str:
+        return f"HiveCatalog({self._name!r}, {self._hive.address!r})"
+
+    # namespaces
+
+    def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        """The databases; one of them has no children."""
+        if parent:
+            self._require_namespace(parent)
+            return []
+        return sorted((name,) for name in self._hive.call("get_all_databases"))
+
+    def create_namespace(
+        self, namespace: Namespace, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Raises `NamespaceAlreadyExistsError`."""
+        check_namespace(namespace)
+        if len(namespace) > 1:
+            raise UnsupportedFeatureError(
+                f"namespace {'.'.join(namespace)}: a Hive metastore has databases, and no levels "
+                "below them"
+            )
+        check_name(namespace[0])
+        given = dict(properties or {})
+        if WAREHOUSE in self._properties:
+            given.setdefault(LOCATION, f"{self._properties[WAREHOUSE]}/{namespace[0]}.db")
+        try:
+            self._hive.call(
+                "create_database", database=changed_database({"name": namespace[0]}, given)
+            )
+        except HiveAnswerError as e:
+            if e.code != _EXISTS:
+                raise
+            raise NamespaceAlreadyExistsError(
+                f"namespace {namespace[0]} is already in catalog '{self._name}'"
+            ) from e
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        check_namespace(namespace)
+        self._require_namespace(namespace)
+        full = NamespaceNotEmptyError(
+            f"namespace {namespace[0]} still holds tables, views or functions, of Iceberg or of "
+            "others; drop them first"
+        )
+        if self._hive.call("get_all_tables", db_name=namespace[0]):
+            raise full
+        try:
+            self._hive.call("drop_database", name=namespace[0], deleteData=False, cascade=False)
+        except HiveAnswerError as e:
+            if e.code == _MISSING:
+                raise no_such_namespace(namespace, self._name) from e
+            if e.code == "InvalidOperationException":
+                raise full from e
+            raise
+
+    def namespace_exists(self, namespace: Namespace) -> bool:
+        """Whether there is such a database; the empty namespace is the catalog itself."""
+        return not namespace or self._database(namespace) is not None
+
+    def _namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        return namespace_properties(self._database(namespace) or {})
+
+    def update_namespace_properties(
+        self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        """Remove and set namespace properties; of two clients at once the later one wins."""
+        check_namespace(namespace)
+        database = self._database(namespace)
+        if database is None:
+            raise no_such_namespace(namespace, self._name)
+        kept = {k: v for k, v in namespace_properties(database).items() if k not in removals}
+        changed = changed_database(database, {**kept, **updates})
+        self._hive.call("alter_database", dbname=namespace[0], db=changed)
+
+    def _database(self, namespace: Namespace) -> Struct | None:
+        if not is_database_name(namespace):
+            return None
+        try:
+            database: Struct = self._hive.call("get_database", name=namespace[0])
+        except HiveAnswerError as e:
+            if e.code == _MISSING:
+                return None
+            raise
+        return database
+
+    # tables
+
+    def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Iceberg's tables in a database; raises `NoSuchNamespaceError`."""
+        return self._list(namespace, is_iceberg)
+
+    def list_views(self, namespace: Namespace) -> list[TableIdentifier]:
+        """Iceberg's views in a database; raises `NoSuchNamespaceError`."""
+        return self._list(namespace, is_iceberg_view)
+
+    def _list(
+        self, namespace: Namespace, is_wanted: Callable[[Struct], bool]
+    ) -> list[TableIdentifier]:
+        if not namespace:
+            return []
+        self._require_namespace(namespace)
+        names = self._hive.call("get_all_tables", db_name=namespace[0])
+        found = []
+        for start in range(0, len(names), _TABLES_AT_ONCE):
+            tables = self._tables(namespace[0], names[start : start + _TABLES_AT_ONCE])
+            found += [table["tableName"] for table in tables if is_wanted(table)]
+        return [TableIdentifier(namespace=namespace, name=name) for name in sorted(found)]
+
+    def _tables(self, database: str, names: Sequence[str]) -> list[Struct]:
+        request = {"dbName": database, "tblNames": list(names)}
+        try:
+            tables = self._hive.call("get_table_objects_by_name_req", req=request).get("tables")
+        except HiveAnswerError as e:
+            if e.code != UNKNOWN_CALL:
+                raise
+            tables = self._hive.call(
+                "get_table_objects_by_name", dbname=database, tbl_names=list(names)
+            )
+        return list(tables or ())
+
+    def table_exists(self, identifier: TableIdentifier) -> bool:
+        """Whether the table is there, and is Iceberg's."""
+        table = self._table(identifier)
+        return table is not None and is_iceberg(table)
+
+    def default_table_location(self, identifier: TableIdentifier) -> str:
+        """Where a new table of that name goes when no location is given."""
+        return default_location(
+            self._name,
+            self._properties,
+            self._namespace_properties(identifier.namespace),
+            identifier,
+            namespace_suffix=".db",
+        )
+
+    def _table(self, identifier: TableIdentifier) -> Struct | None:
+        """A table or view of the metastore, Iceberg's or another's."""
+        if not is_table_name(identifier):
+            return None
+        database, name = identifier.namespace[0], identifier.name
+        try:
+            try:
+                request = {"dbName": database, "tblName": name}
+                answer = self._hive.call("get_table_req", req=request).get("table")
+            except HiveAnswerError as e:
+                if e.code != UNKNOWN_CALL:
+                    raise
+                answer = self._hive.call("get_table", dbname=database, tbl_name=name)
+        except HiveAnswerError as e:
+            if e.code == _MISSING:
+                return None
+            raise
+        table: Struct | None = answer
+        return table
+
+    def _pointer(self, identifier: TableIdentifier) -> str | None:
+        table = self._table(identifier)
+        if table is None or is_iceberg_view(table):
+            return None
+        if not is_iceberg(table):
+            raise NoSuchTableError(
+                f"{identifier} is in catalog '{self._name}' and is no Iceberg table"
+            )
+        return self._pointer_in(identifier, table)
+
+    def _pointer_in(self, identifier: TableIdentifier, table: Struct) -> str:
+        pointer = pointer_of(table)
+        if pointer is None:
+            raise CatalogError(
+                f"table or view {identifier} of catalog '{self._name}' has no {METADATA_LOCATION} "
+                "in the Hive metastore; it is damaged"
+            )
+        return pointer
+
+    def _require_free(self, identifier: TableIdentifier) -> None:
+        super()._require_free(identifier)
+        check_name(identifier.name)
+        if self._table(identifier) is not None:
+            # another tool's
+            raise self._already_exists(identifier)
+
+    def _publish_table(self, created: LoadedTable) -> Outcome[None]:
+        identifier, location = created.identifier, created.metadata_location
+        refusal = self._already_exists(identifier)
+
+        def look(e: BaseException) -> Outcome[None]:
+            return self._outcome_of(identifier, location, e, refusal=refusal)
+
+        try:
+            for_hive = self._is_enabled(_HIVE_ENABLED, created.metadata.properties, False)
+            table = new_table(created, self._user, int(time.time()), self._limit, for_hive)
+        except IcebergError as e:
+            return Refused(e)
+        return self._publish(identifier, table, look, refusal)
+
+    def _publish(
+        self,
+        identifier: TableIdentifier,
+        table: Struct,
+        look: Callable[[BaseException], Outcome[None]],
+        refusal: IcebergError,
+    ) -> Outcome[None]:
+        try:
+            self._hive.call("create_table", tbl=table)
+        except HiveAnswerError as e:
+            outcome = look(e)
+            if not isinstance(outcome, Unknown):
+                return outcome
+            if e.code == _EXISTS:
+                return Refused(caused_by(refusal, e))
+            if e.code in _CERTAIN:
+                return Refused(caused_by(CatalogError(f"table or view {identifier}: {e}"), e))
+            return outcome
+        except CatalogUnavailableError as e:
+            return look(e)
+        return Done(None)
+
+    def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
+        identifier, expected = committed.identifier, base.metadata_location
+        conflict = self._conflict(identifier)
+
+        def look(e: BaseException) -> Outcome[None]:
+            new = committed.metadata_location
+            return self._outcome_of(identifier, new, e, expected=expected, refusal=conflict)
+
+        def change(table: Struct) -> Struct:
+            for_hive = self._is_enabled(_HIVE_ENABLED, committed.metadata.properties, False)
+            return changed_table(table, base, committed, self._limit, for_hive)
+
+        properties = base.metadata.properties
+        return self._swap(identifier, expected, properties, change, look, conflict)
+
+    def _swap(
+        self,
+        identifier: TableIdentifier,
+        expected: str,
+        properties: Mapping[str, str],
+        change: Callable[[Struct], Struct],
+        look: Callable[[BaseException], Outcome[None]],
+        conflict: IcebergError,
+    ) -> Outcome[None]:
+        def require_expected() -> None:
+            # to wait for a lock is in vain where another has committed meanwhile
+            table = self._table(identifier)
+            if table is None or pointer_of(table) != expected:
+                raise conflict
+
+        try:
+            guard = self._guard(identifier, properties)
+            guard.acquire(require_expected)
+        except IcebergError as e:
+            return Refused(e)
+        try:
+            return self._swap_guarded(guard, identifier, expected, change, look, conflict)
+        finally:
+            guard.release()
+
+    def _swap_guarded(
+        self,
+        guard: _Guard,
+        identifier: TableIdentifier,
+        expected: str,
+        change: Callable[[Struct], Struct],
+        look: Callable[[BaseException], Outcome[None]],
+        conflict: IcebergError,
+    ) -> Outcome[None]:
+        try:
+            table = self._table(identifier)
+            if table is None or pointer_of(table) != expected:
+                return Refused(conflict)
+            changed = change(table)
+            guard.check()
+        except IcebergError as e:
+            return Refused(e)
+        try:
+            self._alter(identifier, changed, expected if isinstance(guard, _NoLock) else None)
+            guard.check()
+        except HiveAnswerError as e:
+            return self._after_answer(e, identifier, expected, look(e), conflict)
+        except CatalogError as e:
+            # no answer, or a lock that was lost while the request was on its way
+            return look(e)
+        return Done(None)
+
+    def _after_answer(
+        self,
+        e: HiveAnswerError,
+        identifier: TableIdentifier,
+        expected: str,
+        seen: Outcome[None],
+        conflict: IcebergError,
+    ) -> Outcome[None]:
+        """The outcome of a request that the metastore said no to; `seen` is what the table says.
+
+        Nothing is on its way any more, so that a table which has not moved never will.
+        """
+        if e.code == UNKNOWN_CALL:
+            return Refused(e)
+        if not isinstance(seen, Unknown) or not (e.code in _CERTAIN or _MODIFIED in str(e)):
+            return seen
+        try:
+            table = self._table(identifier)
+        except IcebergError:
+            return seen
+        if table is None or (_MODIFIED in str(e) and pointer_of(table) == expected):
+            return Refused(caused_by(conflict, e))
+        if pointer_of(table) == expected:
+            return Refused(caused_by(CatalogError(f"table or view {identifier}: {e}"), e))
+        return seen
+
+    def _alter(self, identifier: TableIdentifier, changed: Struct, expected: str | None) -> None:
+        settings = {"DO_NOT_UPDATE_STATS": "true"}
+        if expected is not None:
+            settings["expected_parameter_key"] = METADATA_LOCATION
+            settings["expected_parameter_value"] = expected
+        self._hive.call(
+            "alter_table_with_environment_context",
+            dbname=identifier.namespace[0],
+            tbl_name=identifier.name,
+            new_tbl=changed,
+            environment_context={"properties": settings},
+        )
+
+    def _guard(self, identifier: TableIdentifier, properties: Mapping[str, str]) -> _Guard:
+        if self._is_enabled(_LOCK_ENABLED, properties, True):
+            return TableLock(self._hive, self._properties, self._locks, identifier)
+        if self._compares is None:
+            self._compares = self._probe(identifier.namespace[0])
+        if not self._compares:
+            raise UnsupportedFeatureError(
+                f"table or view {identifier}: the Hive metastore at {self._hive.address} does not "
+                "check which metadata_location a change replaces (Hive does from 2.3.10 and 4.0 "
+                f"on), so that a commit without locks could overwrite another; remove "
+                f"{_LOCK_ENABLED}=false"
+            )
+        return _NoLock()
+
+    def _probe(self, database: str) -> bool:
+        """Whether the metastore checks what a change says it replaces, on a view made for that."""
+        name = TableIdentifier(namespace=(database,), name=f"iceberg_probe_{uuid.uuid4().hex}")
+        table: dict[str | int, Any] = {
+            "tableName": name.name,
+            "dbName": database,
+            "owner": self._user,
+            "sd": {"cols": [], "serdeInfo": {"parameters": {}}},
+            "partitionKeys": [],
+            "parameters": {METADATA_LOCATION: "here"},
+            "viewOriginalText": "SELECT 1",
+            "viewExpandedText": "SELECT 1",
+            "tableType": "VIRTUAL_VIEW",
+        }
+        self._hive.call("create_table", tbl=table)
+        try:
+            self._alter(name, table, "elsewhere")
+        except HiveAnswerError as e:
+            if _MODIFIED not in str(e):
+                raise
+            return True
+        finally:
+            self._hive.call("drop_table", dbname=database, name=name.name, deleteData=False)
+        return False
+
+    def _is_enabled(self, name: str, properties: Mapping[str, str], default: bool) -> bool:
+        """A setting of a table, or of the catalog for all tables."""
+        if name in properties:
+            return BoolProperty(name, default).of(properties)
+        of_catalog = _of_hive(self._properties, f"iceberg.{name}")
+        if not of_catalog and name in self._properties:
+            of_catalog = {f"iceberg.{name}": self._properties[name]}
+        return BoolProperty(f"iceberg.{name}", default).of(of_catalog)
+
+    @property
+    def _user(self) -> str:
+        return user_name(self._properties)
+
+    def _delete_pointer(self, identifier: TableIdentifier) -> bool:
+        return self._drop(identifier, is_iceberg)
+
+    def _drop(self, identifier: TableIdentifier, is_wanted: Callable[[Struct], bool]) -> bool:
+        table = self._table(identifier)
+        if table is None or not is_wanted(table):
+            return False
+        try:
+            self._hive.call(
+                "drop_table",
+                dbname=identifier.namespace[0],
+                name=identifier.name,
+                deleteData=False,
+            )
+        except HiveAnswerError as e:
+            if e.code == _MISSING:
+                return False
+            raise
+        return True
+
+    def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
+        return self._rename(source, target, is_iceberg)
+
+    def _rename(
+        self,
+        source: TableIdentifier,
+        target: TableIdentifier,
+        is_wanted: Callable[[Struct], bool],
+    ) -> bool:
+        check_name(target.name)
+        guard = self._guard(source, {})
+        guard.acquire(lambda: None)
+        try:
+            table = self._table(source)
+            if table is None or not is_wanted(table):
+                return False
+            guard.check()
+            # a commit that comes between would be lost with the table as it was read
+            expected = pointer_of(table) if isinstance(guard, _NoLock) else None
+            self._alter(source, renamed(table, target), expected)
+        except HiveAnswerError as e:
+            if self._table(target) is not None:
+                raise self._already_exists(target) from e
+            if not self.namespace_exists(target.namespace):
+                raise no_such_namespace(target.namespace, self._name) from e
+            raise
+        finally:
+            guard.release()
+        return True
+
+    # views
+
+    def _view_pointer(self, identifier: TableIdentifier) -> str | None:
+        table = self._table(identifier)
+        if table is None or not is_iceberg_view(table):
+            return None
+        return self._pointer_in(identifier, table)
+
+    def _require_free_for_view(self, identifier: TableIdentifier) -> None:
+        super()._require_free_for_view(identifier)
+        check_name(identifier.name)
+        if self._table(identifier) is not None:
+            raise self._view_already_exists(identifier)
+
+    def _publish_view(self, created: LoadedView) -> Outcome[None]:
+        identifier = created.identifier
+
+        def look(e: BaseException) -> Outcome[None]:
+            return self._view_outcome(identifier, created.metadata_location, e)
+
+        view = new_view(created, self._user, int(time.time()), self._limit)
+        return self._publish(identifier, view, look, self._view_already_exists(identifier))
+
+    def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:
+        identifier = committed.identifier
+
+        def look(e: BaseException) -> Outcome[None]:
+            return self._view_outcome(identifier, committed.metadata_location, e)
+
+        def change(view: Struct) -> Struct:
+            return changed_view(view, base, committed, self._limit)
+
+        conflict = self._view_conflict(identifier)
+        return self._swap(identifier, base.metadata_location, {}, change, look, conflict)
+
+    def _delete_view_pointer(self, identifier: TableIdentifier) -> bool:
+        return self._drop(identifier, is_iceberg_view)
+
+    def _rename_view_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
+        return self._rename(source, target, is_iceberg_view)
+
+
+def _of_hive(properties: Mapping[str, str], name: str) -> dict[str, str]:
+    value = hive_property(properties, name)
+    return {} if value is None else {name: value}

@@ -1,0 +1,278 @@
+"""Calls of a Hive metastore: connections, which settings, and what its errors mean.
+
+A change is sent once. What the metastore answers, be it an error, ends it; where the connection
+breaks after the request was sent, nobody knows.
+"""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+import re
+import threading
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from iceberg_pyspark.catalogs.hive_thrift import (
+    CALLS,
+    ERROR,
+    StructOf,
+    read_value,
+    write_value,
+)
+from iceberg_pyspark.catalogs.properties import required_property
+from iceberg_pyspark.errors import (
+    CatalogError,
+    CatalogUnavailableError,
+    InvalidRequestError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.redaction import redact_uri
+from iceberg_pyspark.spec.property_types import IntProperty
+
+_log = logging.getLogger(__name__)
+
+_DEFAULT_PORT = 9083
+_IDLE_CONNECTIONS = IntProperty("clients", 2, 1)
+_TIMEOUT = "hive.metastore.client.socket.timeout"
+_DURATION = re.compile(r"(\d{1,9})(ms|s|sec|m|min|h)?")
+_SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
+_MAX_MESSAGE = 256 * 1024 * 1024
+_KERBEROS = (
+    "hive.kerberos-authentication",
+    "hive.metastore.sasl.enabled",
+    "hive.metastore.use.SSL",
+)
+"""Ways to reach a metastore that there are not; the first is PyIceberg's word."""
+
+
+class HiveAnswerError(CatalogError):
+    """The metastore said no: `code` is the name of its error."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.code)
+
+
+def hive_property(properties: Mapping[str, str], name: str) -> str | None:
+    """A setting of Hive's clients, which users of Spark give as `hadoop.<name>`."""
+    value = properties.get(name)
+    return properties.get(f"hadoop.{name}") if value is None else value
+
+
+def user_name(properties: Mapping[str, str]) -> str:
+    """Who we say we are: `ugi`, HADOOP_USER_NAME, or the user of the operating system."""
+    given = properties.get("ugi", "").partition(":")[0] or os.environ.get("HADOOP_USER_NAME")
+    if given:
+        return given
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in containers
+        return str(os.getuid())
+
+
+class HiveClient:
+    """A metastore as a catalog's properties reach it; plain data until the first call.
+
+    Threads share it: each call has a connection of its own, and some are kept.
+    """
+
+    def __init__(self, catalog: str, properties: Mapping[str, str]) -> None:
+        self._catalog = catalog
+        self._properties = properties
+        self._addresses = _addresses(catalog, properties)
+        self._timeout = _timeout(catalog, properties)
+        self._kept = _IDLE_CONNECTIONS.of(properties)
+        for name in _KERBEROS:
+            if (hive_property(properties, name) or "").lower() == "true":
+                raise UnsupportedFeatureError(
+                    f"catalog '{catalog}': {name} is not supported; a Hive metastore is reached "
+                    "by plain Thrift, without Kerberos or TLS"
+                )
+        self._reset()
+
+    def _reset(self) -> None:
+        self._idle: list[Any] = []
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("_catalog", "_properties", "_addresses", "_timeout", "_kept")
+        return {name: self.__dict__[name] for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reset()
+
+    def __repr__(self) -> str:
+        return f"HiveClient({self._catalog!r}, {self.address!r})"
+
+    @property
+    def address(self) -> str:
+        """The metastores' hosts and ports."""
+        return ",".join(f"{host}:{port}" for host, port in self._addresses)
+
+    def call(self, operation: str, **arguments: Any) -> Any:
+        """The answer of a call of `hive_thrift.CALLS`.
+
+        Raises `HiveAnswerError`, `CatalogUnavailableError` where no answer came.
+        """
+        from thrift.Thrift import TException  # noqa: PLC0415 - an extra
+
+        protocol = self._connection()
+        try:
+            answer = _exchange(protocol, operation, arguments)
+        except HiveAnswerError as e:
+            self._keep(protocol)
+            raise HiveAnswerError(f"catalog '{self._catalog}': {e}", e.code) from e.__cause__
+        except (TException, OSError, ValueError, EOFError) as e:
+            protocol.trans.close()
+            raise CatalogUnavailableError(
+                f"catalog '{self._catalog}': the Hive metastore at {self.address} gave no answer "
+                f"to {operation}: {e}"
+            ) from e
+        except BaseException:
+            # half of an answer may be left in it
+            protocol.trans.close()
+            raise
+        self._keep(protocol)
+        return answer
+
+    def _connection(self) -> Any:
+        if self._pid != os.getpid():
+            # the connections are the parent's
+            self._reset()
+        while True:
+            with self._lock:
+                if not self._idle:
+                    break
+                protocol = self._idle.pop()
+            if protocol.trans.isOpen():
+                return protocol
+        return self._connect()
+
+    def _keep(self, protocol: Any) -> None:
+        with self._lock:
+            if len(self._idle) < self._kept:
+                self._idle.append(protocol)
+                return
+        protocol.trans.close()
+
+    def _connect(self) -> Any:
+        try:
+            from thrift.protocol.TBinaryProtocol import TBinaryProtocol  # noqa: PLC0415
+            from thrift.transport.TSocket import TSocket  # noqa: PLC0415
+            from thrift.transport.TTransport import (  # noqa: PLC0415
+                TBufferedTransport,
+                TTransportException,
+            )
+        except ImportError as e:
+            raise InvalidRequestError(
+                f"catalog '{self._catalog}': type 'hive' needs thrift; run "
+                "pip install 'iceberg-pyspark[hive]'"
+            ) from e
+        # the library says at the level of errors what is raised here
+        logging.getLogger("thrift.transport.TSocket").setLevel(logging.CRITICAL)
+        failures = []
+        for host, port in self._addresses:
+            socket = TSocket(host, port)
+            socket.setTimeout(self._timeout * 1000)
+            transport = TBufferedTransport(socket)
+            try:
+                transport.open()
+            except TTransportException as e:
+                failures.append(f"{host}:{port} ({e})")
+                continue
+            protocol = TBinaryProtocol(
+                transport, string_length_limit=_MAX_MESSAGE, container_length_limit=_MAX_MESSAGE
+            )
+            self._introduce(protocol)
+            return protocol
+        raise CatalogUnavailableError(
+            f"catalog '{self._catalog}': no Hive metastore can be reached: {', '.join(failures)}; "
+            "check the property 'uri'"
+        )
+
+    def _introduce(self, protocol: Any) -> None:
+        """Say who we are, which a metastore without Kerberos believes."""
+        groups = self._properties.get("ugi", "").split(":")[1:]
+        arguments = {"user_name": user_name(self._properties), "group_names": groups}
+        try:
+            _exchange(protocol, "set_ugi", arguments)
+        except HiveAnswerError as e:
+            _log.info("the Hive metastore at %s does not ask for users: %s", self.address, e)
+        except Exception:  # noqa: BLE001 - the call that comes next says what is wrong
+            protocol.trans.close()
+
+
+def _exchange(protocol: Any, operation: str, arguments: Mapping[str, Any]) -> Any:
+    from thrift.Thrift import TApplicationException, TMessageType  # noqa: PLC0415
+
+    call = CALLS[operation]
+    protocol.writeMessageBegin(operation, TMessageType.CALL, 0)
+    write_value(protocol, call.arguments, arguments)
+    protocol.writeMessageEnd()
+    protocol.trans.flush()
+    _name, kind, _number = protocol.readMessageBegin()
+    if kind == TMessageType.EXCEPTION:
+        error = TApplicationException()
+        error.read(protocol)
+        protocol.readMessageEnd()
+        is_unknown = error.type == TApplicationException.UNKNOWN_METHOD
+        code = UNKNOWN_CALL if is_unknown else "TApplicationException"
+        raise HiveAnswerError(f"the Hive metastore failed at {operation}: {error}", code)
+    fields = {name: (n, ERROR) for n, name in enumerate(call.errors, 1)}
+    answer = StructOf({**fields, **({} if call.answer is None else {"success": (0, call.answer)})})
+    result = read_value(protocol, answer)
+    protocol.readMessageEnd()
+    for code in call.errors:
+        if code in result:
+            text = result[code].get("message") or "no message"
+            raise HiveAnswerError(
+                f"the Hive metastore answered {operation} with {code}: {text}", code
+            )
+    if call.answer is None:
+        return None
+    if "success" not in result:
+        raise HiveAnswerError(
+            f"the Hive metastore's answer to {operation} has nothing in it", "TApplicationException"
+        )
+    return result["success"]
+
+
+UNKNOWN_CALL = "unknown method"
+"""The code of an error for a call that this metastore does not have."""
+
+
+def _addresses(catalog: str, properties: Mapping[str, str]) -> list[tuple[str, int]]:
+    uris = required_property(catalog, properties, "uri", "as thrift://host:9083")
+    addresses = []
+    for uri in uris.split(","):
+        try:
+            parts = urlsplit(uri.strip())
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port, parts = None, None, urlsplit("")
+        if parts.scheme.lower() != "thrift" or not host or parts.username is not None:
+            raise InvalidRequestError(
+                f"catalog '{catalog}': uri '{redact_uri(uri.strip())}' is no address of a Hive "
+                "metastore; write thrift://host:port, several with commas between them"
+            )
+        addresses.append((host, port or _DEFAULT_PORT))
+    return addresses
+
+
+def _timeout(catalog: str, properties: Mapping[str, str]) -> float:
+    """Seconds."""
+    text = hive_property(properties, _TIMEOUT) or "600s"
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None or not int(match[1]):
+        raise InvalidRequestError(
+            f"catalog '{catalog}': {_TIMEOUT} is '{text}'; write a time as 600s or 500ms"
+        )
+    return int(match[1]) * _SECONDS[match[2] or "s"]

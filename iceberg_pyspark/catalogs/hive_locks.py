@@ -1,0 +1,243 @@
+"""Locks of the Hive metastore: one writer of a table at a time, Java's and PyIceberg's included.
+
+A lock that nobody keeps alive ends by itself, so that a heartbeat runs while it is held. Giving it
+back is always tried, and fails nothing. The threads of a process wait for each other first, and ask
+the metastore one after the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.hive_client import (
+    HiveAnswerError,
+    HiveClient,
+    hive_property,
+    user_name,
+)
+from iceberg_pyspark.errors import (
+    CatalogError,
+    CatalogUnavailableError,
+    CommitConflictError,
+    IcebergError,
+    InvalidRequestError,
+)
+from iceberg_pyspark.spec.property_types import LONG_MAX, whole_number
+
+_log = logging.getLogger(__name__)
+
+_EXCLUSIVE, _OF_TABLE = 3, 2
+_ACQUIRED, _WAITING = 1, 2
+_BACK_OFF = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockSettings:
+    """Times in seconds; the properties and their defaults are Java's."""
+
+    timeout: float
+    min_wait: float
+    max_wait: float
+    heartbeat_interval: float
+
+    @staticmethod
+    def of(properties: Mapping[str, str]) -> LockSettings:
+        """The settings of a catalog; PyIceberg's two words for waiting are known too."""
+        seconds = _seconds(properties, "lock-check-min-wait-time")
+        longest = _seconds(properties, "lock-check-max-wait-time")
+        return LockSettings(
+            timeout=_milliseconds(properties, "lock-timeout-ms", 180_000),
+            min_wait=seconds or _milliseconds(properties, "lock-check-min-wait-ms", 50),
+            max_wait=longest or _milliseconds(properties, "lock-check-max-wait-ms", 5_000),
+            heartbeat_interval=_milliseconds(properties, "lock-heartbeat-interval-ms", 240_000),
+        )
+
+
+class TableLock:
+    """The lock of one table or view, taken once and given back once."""
+
+    def __init__(
+        self,
+        client: HiveClient,
+        properties: Mapping[str, str],
+        settings: LockSettings,
+        identifier: TableIdentifier,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._user = user_name(properties)
+        self._name = identifier
+        self._agent = f"Iceberg-{uuid.uuid4()}"
+        self._local = _local_lock(client.address, str(identifier))
+        self._id: int | None = None
+        self._ended = threading.Event()
+        self._lost: IcebergError | None = None
+
+    def acquire(self, while_waiting: Callable[[], None]) -> None:
+        """Wait for the lock; `while_waiting` is called now and then, and may end it by an error.
+
+        Raises `CommitConflictError` where it is not free in time, and other `CatalogError`s; then
+        nothing is held.
+        """
+        end = time.monotonic() + self._settings.timeout
+        if not self._local.acquire(timeout=self._settings.timeout):
+            raise self._too_late()
+        try:
+            while_waiting()
+            self._take(end, while_waiting)
+        except BaseException:
+            self.release()
+            raise
+        threading.Thread(target=self._heartbeat, name=f"lock of {self._name}", daemon=True).start()
+
+    def check(self) -> None:
+        """Raise where the lock was lost since it was taken."""
+        if self._lost is not None:
+            raise CatalogError(
+                f"the lock of {self._name} in the Hive metastore was lost: {self._lost}; try again"
+                ", with a smaller iceberg.hive.lock-heartbeat-interval-ms if it happens often"
+            ) from self._lost
+
+    def release(self) -> None:
+        """Give the lock back; an error is logged and no more: the lock ends by itself."""
+        self._ended.set()
+        try:
+            if self._id is not None:
+                self._client.call("unlock", rqst={"lockid": self._id})
+        except Exception as e:  # noqa: BLE001 - what was done under the lock is done
+            _log.warning("lock %s of %s was not given back: %s", self._id, self._name, e)
+        finally:
+            self._id = None
+            self._local.release()
+
+    def _take(self, end: float, while_waiting: Callable[[], None]) -> None:
+        state = self._request()
+        wait = self._settings.min_wait
+        while state == _WAITING:
+            if time.monotonic() + wait > end:
+                raise self._too_late()
+            time.sleep(wait)
+            wait = min(wait * _BACK_OFF, self._settings.max_wait)
+            while_waiting()
+            answer = self._client.call("check_lock", rqst={"lockid": self._id})
+            state = answer.get("state")
+        if state != _ACQUIRED:
+            raise CommitConflictError(
+                f"the Hive metastore gave no lock of {self._name} (state {state}); try again"
+            )
+
+    def _request(self) -> int | None:
+        """Ask for the lock; its state."""
+        component = {
+            "type": _EXCLUSIVE,
+            "level": _OF_TABLE,
+            "dbname": self._name.namespace[0],
+            "tablename": self._name.name,
+        }
+        request = {
+            "component": [component],
+            "user": self._user,
+            "hostname": socket.gethostname(),
+            "agentInfo": self._agent,
+        }
+        try:
+            answer = self._client.call("lock", rqst=request)
+        except CatalogUnavailableError as e:
+            # the answer is lost, and the lock may be ours
+            answer = self._find(e)
+        except HiveAnswerError as e:
+            raise CatalogError(
+                f"{e}; where the metastore has no locks, set engine.hive.lock-enabled to false"
+            ) from e
+        self._id = answer["lockid"]
+        state: int | None = answer.get("state")
+        return state
+
+    def _find(self, cause: CatalogUnavailableError) -> dict[str, Any]:
+        wanted = {"dbname": self._name.namespace[0], "tablename": self._name.name}
+        try:
+            shown = self._client.call("show_locks", rqst=wanted)
+        except CatalogError as e:
+            raise cause from e
+        for lock in shown.get("locks") or ():
+            if lock.get("agentInfo") == self._agent:
+                found: dict[str, Any] = lock
+                return found
+        raise cause
+
+    def _heartbeat(self) -> None:
+        wait = self._settings.heartbeat_interval / 2
+        while not self._ended.wait(wait):
+            try:
+                self._client.call("heartbeat", ids={"lockid": self._id})
+            except IcebergError as e:
+                if not self._ended.is_set():
+                    self._lost = e
+                return
+            wait = self._settings.heartbeat_interval
+
+    def _too_late(self) -> CommitConflictError:
+        return CommitConflictError(
+            f"the lock of {self._name} in the Hive metastore was not free within "
+            f"{self._settings.timeout:g} s (iceberg.hive.lock-timeout-ms); try again, or see who "
+            "holds it by Hive's SHOW LOCKS"
+        )
+
+
+class _LocalLock:
+    """A lock that a dictionary of weak references can hold."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.acquire, self.release = self._lock.acquire, self._lock.release
+
+
+_local_locks: WeakValueDictionary[tuple[str, str], _LocalLock] = WeakValueDictionary()
+_guard = threading.Lock()
+
+
+def _local_lock(*key: str) -> _LocalLock:
+    with _guard:
+        return _local_locks.setdefault((key[0], key[1]), _LocalLock())
+
+
+def _forget_locks() -> None:
+    """In a child process: the parent's threads, which would release them, are not there."""
+    global _local_locks, _guard
+    _local_locks, _guard = WeakValueDictionary(), threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_locks)
+
+
+def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> float:
+    """A time in milliseconds, as seconds."""
+    name = f"iceberg.hive.{name}"
+    text = hive_property(properties, name)
+    number = default if text is None else whole_number(text, LONG_MAX)
+    if number is None or number <= 0:
+        raise InvalidRequestError(f"property '{name}': '{text}' is no number of milliseconds")
+    return number / 1000
+
+
+def _seconds(properties: Mapping[str, str], name: str) -> float | None:
+    text = properties.get(name)
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < float("inf"):
+        raise InvalidRequestError(f"property '{name}': '{text}' is no number of seconds")
+    return seconds

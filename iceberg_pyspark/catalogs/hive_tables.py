@@ -1,0 +1,290 @@
+"""Databases, tables and views as a Hive metastore has them: which are Iceberg's, what is written.
+
+The parameters are those of Java's HiveCatalog, so that Hive, Trino and Java's catalog show and read
+what is made here. Iceberg itself reads `table_type` and `metadata_location` alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.hive_thrift import Struct
+from iceberg_pyspark.catalogs.hive_types import hive_type
+from iceberg_pyspark.catalogs.view_catalog import LoadedView
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.partitioning import spec_to_json
+from iceberg_pyspark.spec.schema import Schema, schema_to_json
+from iceberg_pyspark.spec.sorting import sort_order_to_json
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.views import SqlRepresentation, ViewMetadata
+
+_log = logging.getLogger(__name__)
+
+METADATA_LOCATION = "metadata_location"
+PREVIOUS_METADATA_LOCATION = "previous_metadata_location"
+TABLE_OWNER = "hive.metastore.table.owner"
+_DATABASE_OWNER = "hive.metastore.database.owner"
+_DATABASE_OWNER_TYPE = "hive.metastore.database.owner-type"
+_OWNER_TYPES = {1: "USER", 2: "ROLE", 3: "GROUP"}
+_TABLE_TYPE = "table_type"
+_ICEBERG = "ICEBERG"
+_ICEBERG_VIEW = "ICEBERG-VIEW"
+_EXTERNAL = "EXTERNAL_TABLE"
+_COMMENT = "comment"
+_LOCATION = "location"
+_NAME = re.compile(r"[a-z0-9_]{1,128}")
+_IN_HIVE = {"gc.enabled": "external.table.purge"}
+"""Properties that Hive has under names of its own."""
+_STATISTICS = {
+    "numFiles": "total-data-files",
+    "numRows": "total-records",
+    "totalSize": "total-files-size",
+}
+"""Hive's parameters, and the keys of a snapshot's summary that they repeat."""
+_MAX_INT = 2**31 - 1
+_NO_STORAGE_HANDLER: Mapping[str, Any] = {
+    "inputFormat": "org.apache.hadoop.mapred.FileInputFormat",
+    "outputFormat": "org.apache.hadoop.mapred.FileOutputFormat",
+    "serdeInfo": {
+        "serializationLib": "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
+        "parameters": {},
+    },
+}
+_STORAGE_HANDLER: Mapping[str, Any] = {
+    "inputFormat": "org.apache.iceberg.mr.hive.HiveIcebergInputFormat",
+    "outputFormat": "org.apache.iceberg.mr.hive.HiveIcebergOutputFormat",
+    "serdeInfo": {
+        "serializationLib": "org.apache.iceberg.mr.hive.HiveIcebergSerDe",
+        "parameters": {},
+    },
+}
+"""What lets Hive itself query a table, where it has Iceberg's classes."""
+
+
+def is_iceberg(table: Struct) -> bool:
+    """Whether a table of the metastore is Iceberg's."""
+    return str(_parameters(table).get(_TABLE_TYPE, "")).upper() == _ICEBERG
+
+
+def is_iceberg_view(table: Struct) -> bool:
+    """Whether a table of the metastore is a view of Iceberg's."""
+    return str(_parameters(table).get(_TABLE_TYPE, "")).upper() == _ICEBERG_VIEW
+
+
+def pointer_of(table: Struct) -> str | None:
+    """The location of its metadata file; None: it has none."""
+    location = _parameters(table).get(METADATA_LOCATION)
+    return location if isinstance(location, str) else None
+
+
+def is_database_name(namespace: Namespace) -> bool:
+    """Whether a namespace can be a database of Hive at all."""
+    return len(namespace) == 1 and _NAME.fullmatch(namespace[0]) is not None
+
+
+def is_table_name(identifier: TableIdentifier) -> bool:
+    """Whether an identifier can be a table's in Hive at all."""
+    return is_database_name(identifier.namespace) and _NAME.fullmatch(identifier.name) is not None
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that Hive would change, or refuse itself."""
+    if _NAME.fullmatch(name) is None:
+        raise InvalidRequestError(
+            f"name {name!r}: in a Hive metastore a name has 1 to 128 small letters a to z, digits "
+            "and _"
+        )
+
+
+def new_table(created: LoadedTable, owner: str, now_s: int, limit: int, for_hive: bool) -> Struct:
+    """The table that the metastore is to make; `for_hive` and `limit` as in `changed_table`."""
+    owner = created.metadata.properties.get(TABLE_OWNER, owner)
+    made = _new(created.identifier, owner, now_s, _EXTERNAL)
+    return changed_table(made, None, created, limit, for_hive)
+
+
+def changed_table(
+    table: Struct, base: LoadedTable | None, committed: LoadedTable, limit: int, for_hive: bool
+) -> Struct:
+    """The table after a commit: what other tools have put there stays.
+
+    `limit`: the longest schema, summary and so on to repeat, in characters; 0: none. `for_hive`:
+    whether Hive itself is to query the table.
+    """
+    metadata = committed.metadata
+    parameters = dict(_parameters(table))
+    if base is not None:
+        for key in base.metadata.properties.keys() - metadata.properties.keys():
+            parameters.pop(_IN_HIVE.get(key, key), None)
+    for key, value in metadata.properties.items():
+        if key.lower() != TABLE_OWNER:
+            parameters[_IN_HIVE.get(key, key)] = value
+    if metadata.table_uuid is not None:
+        parameters["uuid"] = metadata.table_uuid
+    if table.get("tableType") == _EXTERNAL:
+        # without it, Hive takes the table for its own and deletes its files when it is dropped
+        parameters["EXTERNAL"] = "TRUE"
+    _point(parameters, _ICEBERG, committed.metadata_location)
+    # the statistics of columns that a query of Hive has counted are of older data
+    parameters.pop("COLUMN_STATS_ACCURATE", None)
+    parameters["DO_NOT_UPDATE_STATS"] = "true"
+    if for_hive:
+        parameters["storage_handler"] = "org.apache.iceberg.mr.hive.HiveIcebergStorageHandler"
+    else:
+        parameters.pop("storage_handler", None)
+    _describe(parameters, metadata, limit)
+    storage = _STORAGE_HANDLER if for_hive else _NO_STORAGE_HANDLER
+    return {
+        **table,
+        "parameters": parameters,
+        "sd": _storage(table, metadata.current_schema, metadata.location, storage),
+    }
+
+
+def new_view(created: LoadedView, owner: str, now_s: int, limit: int) -> Struct:
+    """The view that the metastore is to make."""
+    owner = created.metadata.properties.get(TABLE_OWNER, owner)
+    made = _new(created.identifier, owner, now_s, "VIRTUAL_VIEW")
+    return changed_view(made, None, created, limit)
+
+
+def changed_view(
+    view: Struct, base: LoadedView | None, committed: LoadedView, limit: int
+) -> Struct:
+    """The view after a commit; `limit` as in `changed_table`."""
+    metadata = committed.metadata
+    parameters = dict(_parameters(view))
+    if base is not None:
+        for key in base.metadata.properties.keys() - metadata.properties.keys():
+            parameters.pop(key, None)
+    parameters.update({k: v for k, v in metadata.properties.items() if k.lower() != TABLE_OWNER})
+    parameters["uuid"] = metadata.view_uuid
+    _point(parameters, _ICEBERG_VIEW, committed.metadata_location)
+    _set(parameters, "current-schema", schema_to_json(metadata.schema), limit)
+    sql = _sql_for_hive(metadata)
+    return {
+        **view,
+        "parameters": parameters,
+        "sd": _storage(view, metadata.schema, metadata.location, _NO_STORAGE_HANDLER),
+        "viewOriginalText": sql,
+        "viewExpandedText": sql,
+    }
+
+
+def renamed(table: Struct, target: TableIdentifier) -> Struct:
+    """The same table under another name."""
+    return {**table, "dbName": target.namespace[0], "tableName": target.name}
+
+
+def changed_database(database: Struct, properties: Mapping[str, str]) -> Struct:
+    """The database of a namespace with these properties."""
+    known = (_COMMENT, _LOCATION, _DATABASE_OWNER, _DATABASE_OWNER_TYPE)
+    changed = {
+        **database,
+        "description": properties.get(_COMMENT),
+        "parameters": {k: v for k, v in properties.items() if k not in known},
+    }
+    if location := properties.get(_LOCATION):
+        changed["locationUri"] = location
+    if owner := properties.get(_DATABASE_OWNER):
+        changed["ownerName"] = owner
+        type_ = properties.get(_DATABASE_OWNER_TYPE, "USER").upper()
+        numbers = [n for n, name in _OWNER_TYPES.items() if name == type_]
+        if not numbers:
+            raise InvalidRequestError(
+                f"{_DATABASE_OWNER_TYPE} is '{type_}'; it is one of "
+                f"{', '.join(_OWNER_TYPES.values())}"
+            )
+        changed["ownerType"] = numbers[0]
+    return changed
+
+
+def namespace_properties(database: Struct) -> dict[str, str]:
+    """The properties of a namespace that a database stands for."""
+    properties = dict(database.get("parameters") or {})
+    if database.get("description"):
+        properties[_COMMENT] = database["description"]
+    if database.get("locationUri"):
+        properties[_LOCATION] = database["locationUri"]
+    if database.get("ownerName"):
+        properties[_DATABASE_OWNER] = database["ownerName"]
+        if type_ := _OWNER_TYPES.get(database.get("ownerType") or 0):
+            properties[_DATABASE_OWNER_TYPE] = type_
+    return properties
+
+
+def _parameters(table: Struct) -> dict[str, str]:
+    return table.get("parameters") or {}
+
+
+def _new(identifier: TableIdentifier, owner: str, now_s: int, table_type: str) -> Struct:
+    return {
+        "tableName": identifier.name,
+        "dbName": identifier.namespace[0],
+        "owner": owner,
+        "createTime": now_s,
+        "lastAccessTime": now_s,
+        "retention": _MAX_INT,
+        "partitionKeys": [],
+        "parameters": {},
+        "tableType": table_type,
+    }
+
+
+def _point(parameters: dict[str, str], table_type: str, location: str) -> None:
+    before = parameters.get(METADATA_LOCATION)
+    if before:
+        parameters[PREVIOUS_METADATA_LOCATION] = before
+    parameters[_TABLE_TYPE] = table_type
+    parameters[METADATA_LOCATION] = location
+
+
+def _describe(parameters: dict[str, str], metadata: TableMetadata, limit: int) -> None:
+    """What tools show of a table without reading its metadata."""
+    snapshot = metadata.current_snapshot
+    summary = {} if snapshot is None else dict(snapshot.summary)
+    for name, key in _STATISTICS.items():
+        if key in summary:
+            parameters[name] = summary[key]
+    for name in ("current-snapshot-id", "current-snapshot-timestamp-ms"):
+        parameters.pop(name, None)
+    if snapshot is not None and limit > 0:
+        parameters["current-snapshot-id"] = str(snapshot.snapshot_id)
+        parameters["current-snapshot-timestamp-ms"] = str(snapshot.timestamp_ms)
+    _set(parameters, "current-snapshot-summary", summary or None, limit)
+    parameters["snapshot-count"] = str(len(metadata.snapshots))
+    spec, order = metadata.default_spec, metadata.default_sort_order
+    _set(parameters, "current-schema", schema_to_json(metadata.current_schema), limit)
+    _set(parameters, "default-partition-spec", spec_to_json(spec) if spec.fields else None, limit)
+    _set(
+        parameters, "default-sort-order", sort_order_to_json(order) if order.fields else None, limit
+    )
+
+
+def _set(parameters: dict[str, str], name: str, value: Any, limit: int) -> None:
+    parameters.pop(name, None)
+    if value is None or limit <= 0:
+        return
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if len(text) <= limit:
+        parameters[name] = text
+    else:
+        _log.info("%s is longer than %d characters and not in the Hive metastore", name, limit)
+
+
+def _storage(
+    table: Struct, schema: Schema, location: str, how: Mapping[str, Any]
+) -> dict[str | int, Any]:
+    columns = [{"name": f.name, "type": hive_type(f.type), "comment": f.doc} for f in schema.fields]
+    return {**(table.get("sd") or {}), **how, "cols": columns, "location": location}
+
+
+def _sql_for_hive(metadata: ViewMetadata) -> str | None:
+    version = metadata.current_version
+    texts = [r.sql for r in version.representations if isinstance(r, SqlRepresentation)]
+    return version.sql("hive") or next(iter(texts), None)

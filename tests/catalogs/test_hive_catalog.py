@@ -1,0 +1,455 @@
+"""The Hive catalog: what it writes there, locks, answers that are lost, other tools' tables."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.hive import HiveCatalog
+from iceberg_pyspark.catalogs.hive_client import HiveClient
+from iceberg_pyspark.catalogs.hive_locks import LockSettings, TableLock
+from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.errors import (
+    CatalogError,
+    CatalogUnavailableError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    InvalidRequestError,
+    NamespaceNotEmptyError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnsupportedFeatureError,
+)
+from tests.services.server import Server
+from tests.services.toxiproxy import Proxy, Toxiproxy, toxiproxy
+from tests.support.catalog_contract import create, new_name, set_property
+
+WITHOUT_LOCKS = {"engine.hive.lock-enabled": "false"}
+ALTER = "alter_table_with_environment_context"
+
+
+def open_catalog(uri: str, folder: Path, **properties: str) -> HiveCatalog:
+    catalog = load_catalog("lake", uri=uri, warehouse=str(folder), **properties)
+    assert isinstance(catalog, HiveCatalog)
+    return catalog
+
+
+@pytest.fixture
+def catalog(hive_uri: str, tmp_path: Path) -> HiveCatalog:
+    return open_catalog(hive_uri, tmp_path)
+
+
+@pytest.fixture
+def events(catalog: HiveCatalog) -> TableIdentifier:
+    db = new_name("db")
+    catalog.create_namespace((db,))
+    return TableIdentifier(namespace=(db,), name="events")
+
+
+@pytest.fixture(scope="module")
+def proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
+    with toxiproxy(tmp_path_factory.mktemp("proxy")) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def proxy(proxies: Toxiproxy, hive_server: Server) -> Proxy:
+    return proxies.proxy(new_name("hive"), hive_server.endpoint)
+
+
+def calling(
+    monkeypatch: pytest.MonkeyPatch, operation: str, instead: Callable[[Callable[[], Any]], Any]
+) -> None:
+    """Let the next call of an operation go through `instead`, which may make the call."""
+    call = HiveClient.call
+
+    def hooked(self: HiveClient, name: str, /, **arguments: Any) -> Any:
+        if name != operation:
+            return call(self, name, **arguments)
+        monkeypatch.setattr(HiveClient, "call", call)
+        return instead(lambda: call(self, name, **arguments))
+
+    monkeypatch.setattr(HiveClient, "call", hooked)
+
+
+def cut(monkeypatch: pytest.MonkeyPatch, proxy: Proxy, operation: str, moment: str) -> None:
+    """Break the connection at the next call, before the request arrives or before its answer."""
+
+    def broken(make: Callable[[], Any]) -> Any:
+        stream: Any = "upstream" if moment == "request" else "downstream"
+        with proxy.toxic("limit_data", stream, bytes=1):
+            return make()
+
+    calling(monkeypatch, operation, broken)
+
+
+def locks_of(catalog: HiveCatalog, table: TableIdentifier) -> list[Any]:
+    wanted = {"dbname": table.namespace[0], "tablename": table.name}
+    shown = catalog._hive.call("show_locks", rqst=wanted)
+    return list(shown.get("locks") or ())
+
+
+def metadata_files(folder: Path) -> int:
+    return len(list(folder.rglob("*.metadata.json")))
+
+
+# what is written
+
+
+def test_what_other_tools_see(
+    catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path
+) -> None:
+    first = create(catalog, events, {"comment": "all events", "k": "v", "EXTERNAL": "FALSE"})
+    second = set_property(catalog, events, "a", "1")
+    table = catalog._table(events)
+    assert table is not None
+    assert table["tableType"] == "EXTERNAL_TABLE"
+    parameters = table["parameters"]
+    assert parameters["table_type"] == "ICEBERG"
+    assert parameters["metadata_location"] == second.metadata_location
+    assert parameters["previous_metadata_location"] == first.metadata_location
+    assert (parameters["comment"], parameters["k"]) == ("all events", "v")
+    # a property of the table must not give its files to Hive
+    assert parameters["EXTERNAL"] == "TRUE"
+    assert table["sd"]["location"] == f"file:{tmp_path}/{events.namespace[0]}.db/events"
+    assert [(c["name"], c["type"]) for c in table["sd"]["cols"]] == [
+        ("id", "bigint"),
+        ("v", "string"),
+    ]
+    assert "storage_handler" not in parameters
+    set_property(catalog, events, "engine.hive.enabled", "true")
+    table = catalog._table(events)
+    assert table is not None
+    assert table["parameters"]["storage_handler"].endswith("HiveIcebergStorageHandler")
+
+
+def test_long_texts_are_not_repeated(
+    hive_uri: str, catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path
+) -> None:
+    create(catalog, events)
+    limited = open_catalog(
+        hive_uri, tmp_path, **{"hadoop.iceberg.hive.table-property-max-size": "20"}
+    )
+    set_property(limited, events, "a", "1")
+    table = catalog._table(events)
+    assert table is not None
+    assert "current-schema" not in table["parameters"]
+
+
+def test_what_other_tools_put_there_stays(catalog: HiveCatalog, events: TableIdentifier) -> None:
+    create(catalog, events)
+    table = catalog._table(events)
+    assert table is not None
+    changed = {**table, "owner": "them"}
+    changed["parameters"] = {**table["parameters"], "classification": "events"}
+    # the bucket columns, a field that the catalog does not know
+    changed["sd"] = {**table["sd"], 8: (15, (11, ["id"]))}
+    catalog._alter(events, changed, None)
+    set_property(catalog, events, "a", "1")
+    after = catalog._table(events)
+    assert after is not None
+    assert (after["owner"], after["parameters"]["classification"]) == ("them", "events")
+    assert after["sd"][8] == (15, (11, ["id"]))
+
+
+def test_tables_of_other_tools_are_left_alone(
+    catalog: HiveCatalog, events: TableIdentifier
+) -> None:
+    theirs: dict[str, Any] = {
+        "tableName": events.name,
+        "dbName": events.namespace[0],
+        "sd": {"cols": [], "serdeInfo": {}},
+        "partitionKeys": [],
+        "parameters": {},
+        "tableType": "MANAGED_TABLE",
+    }
+    catalog._hive.call("create_table", tbl=theirs)
+    assert catalog.list_tables(events.namespace) == []
+    assert not catalog.table_exists(events)
+    with pytest.raises(NoSuchTableError, match="no Iceberg table"):
+        catalog.load_table(events)
+    with pytest.raises(NoSuchTableError):
+        catalog.drop_table(events)
+    with pytest.raises(TableAlreadyExistsError):
+        create(catalog, events)
+    with pytest.raises(NamespaceNotEmptyError, match="of others"):
+        catalog.drop_namespace(events.namespace)
+    assert catalog._table(events) is not None
+
+
+# answers that are lost
+
+
+@pytest.mark.parametrize("locks", ["true", "false"])
+def test_a_commit_whose_answer_is_lost_is_looked_up(
+    catalog: HiveCatalog,
+    events: TableIdentifier,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    locks: str,
+) -> None:
+    uri = f"thrift://127.0.0.1:{proxy.port}"
+    far = open_catalog(uri, tmp_path, **{"iceberg.engine.hive.lock-enabled": locks})
+    cut(monkeypatch, proxy, "create_table", "answer")
+    created = create(far, events)
+    assert catalog.load_table(events) == created
+    # without locks the first commit asks what the metastore checks
+    set_property(far, events, "first", "1")
+    cut(monkeypatch, proxy, ALTER, "answer")
+    done = set_property(far, events, "a", "1")
+    assert catalog.load_table(events) == done
+    cut(monkeypatch, proxy, ALTER, "request")
+    with pytest.raises(CommitStateUnknownError, match="delete nothing"):
+        set_property(far, events, "b", "1")
+    assert catalog.load_table(events) == done
+    assert metadata_files(tmp_path) == 4
+    assert locks_of(catalog, events) == []
+
+
+def test_a_lock_whose_answer_is_lost_is_found_and_given_back(
+    catalog: HiveCatalog,
+    events: TableIdentifier,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    created = create(catalog, events)
+    far = open_catalog(f"thrift://127.0.0.1:{proxy.port}", tmp_path)
+    cut(monkeypatch, proxy, "lock", "answer")
+    done = set_property(far, events, "a", "1")
+    assert catalog.load_table(events) == done
+    assert locks_of(catalog, events) == []
+    cut(monkeypatch, proxy, "lock", "request")
+    with pytest.raises(CatalogUnavailableError):
+        set_property(far, events, "b", "1")
+    assert catalog.load_table(events) == done
+    assert locks_of(catalog, events) == []
+    # refused for certain: nothing had been sent for the table
+    assert metadata_files(tmp_path) == 2
+    assert created != done
+
+
+def test_a_lock_that_cannot_be_given_back_fails_nothing(
+    catalog: HiveCatalog,
+    events: TableIdentifier,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    create(catalog, events)
+    far = open_catalog(f"thrift://127.0.0.1:{proxy.port}", tmp_path)
+    cut(monkeypatch, proxy, "unlock", "request")
+    done = set_property(far, events, "a", "1")
+    assert catalog.load_table(events) == done
+    assert "was not given back" in caplog.text
+    (lock,) = locks_of(catalog, events)
+    catalog._hive.call("unlock", rqst={"lockid": lock["lockid"]})
+
+
+# locks
+
+
+def hold_lock(catalog: HiveCatalog, table: TableIdentifier) -> int:
+    component = {"type": 3, "level": 2, "dbname": table.namespace[0], "tablename": table.name}
+    request = {"component": [component], "user": "other", "hostname": "elsewhere"}
+    lock: int = catalog._hive.call("lock", rqst=request)["lockid"]
+    return lock
+
+
+def test_a_commit_waits_for_the_lock_and_not_for_ever(
+    hive_uri: str, catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path
+) -> None:
+    created = create(catalog, events)
+    lock = hold_lock(catalog, events)
+    hasty = open_catalog(hive_uri, tmp_path, **{"iceberg.hive.lock-timeout-ms": "300"})
+    with pytest.raises(CommitConflictError, match=r"was not free within 0\.3 s"):
+        set_property(hasty, events, "a", "1")
+    assert catalog.load_table(events) == created
+    assert metadata_files(tmp_path) == 1
+    # the one that waited has taken its own request back
+    assert [held["lockid"] for held in locks_of(catalog, events)] == [lock]
+    timer = threading.Timer(0.3, lambda: catalog._hive.call("unlock", rqst={"lockid": lock}))
+    timer.start()
+    assert set_property(catalog, events, "a", "1").metadata.properties["a"] == "1"
+    timer.join()
+
+
+def test_who_waits_in_vain_leaves(
+    hive_uri: str, catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path
+) -> None:
+    create(catalog, events)
+    lock = hold_lock(catalog, events)
+    other = open_catalog(hive_uri, tmp_path, **{"iceberg.engine.hive.lock-enabled": "false"})
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(set_property, catalog, events, "loser", "1")
+        while len(locks_of(other, events)) < 2:
+            pass
+        set_property(other, events, "winner", "1")
+        with pytest.raises(CommitConflictError, match="another commit"):
+            waiting.result(timeout=30)
+    assert [held["lockid"] for held in locks_of(other, events)] == [lock]
+    other._hive.call("unlock", rqst={"lockid": lock})
+
+
+def test_a_commit_whose_lock_was_lost_is_refused(
+    hive_uri: str,
+    catalog: HiveCatalog,
+    events: TableIdentifier,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    created = create(catalog, events)
+    own = open_catalog(hive_uri, tmp_path, **{"iceberg.hive.lock-heartbeat-interval-ms": "100"})
+    call, locked, beaten = HiveClient.call, threading.Event(), threading.Event()
+
+    def losing(self: HiveClient, name: str, /, **arguments: Any) -> Any:
+        assert name != ALTER, "it commits without its lock"
+        try:
+            answer = call(self, name, **arguments)
+        finally:
+            if name == "heartbeat":
+                beaten.set()
+        if name == "lock":
+            call(self, "unlock", rqst={"lockid": answer["lockid"]})
+            locked.set()
+        elif name == "get_table_req" and locked.is_set():
+            assert beaten.wait(10)
+            time.sleep(0.2)
+        return answer
+
+    monkeypatch.setattr(HiveClient, "call", losing)
+    with pytest.raises(CatalogError, match="was lost"):
+        set_property(own, events, "a", "1")
+    monkeypatch.undo()
+    assert catalog.load_table(events) == created
+    assert metadata_files(tmp_path) == 1
+
+
+def test_a_lock_is_kept_alive_while_it_is_held(
+    hive_uri: str, catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path
+) -> None:
+    properties = {"iceberg.hive.lock-heartbeat-interval-ms": "100"}
+    own = open_catalog(hive_uri, tmp_path, **properties)
+    lock = TableLock(own._hive, {}, LockSettings.of(properties), events)
+    lock.acquire(lambda: None)
+    # the times of its requests, as SHOW LOCKS has them
+    first = locks_of(catalog, events)[0][8]
+    time.sleep(0.5)
+    assert locks_of(catalog, events)[0][8] > first
+    lock.check()
+    lock.release()
+    assert locks_of(catalog, events) == []
+
+
+def test_a_metastore_that_does_not_compare_is_refused_without_locks(
+    catalog: HiveCatalog,
+    events: TableIdentifier,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    created = create(catalog, events, WITHOUT_LOCKS)
+    call = HiveClient.call
+
+    def old(self: HiveClient, name: str, /, **arguments: Any) -> Any:
+        if name == ALTER:
+            arguments["environment_context"] = {"properties": {}}
+        return call(self, name, **arguments)
+
+    monkeypatch.setattr(HiveClient, "call", old)
+    with pytest.raises(UnsupportedFeatureError, match="does not check"):
+        set_property(catalog, events, "a", "1")
+    monkeypatch.undo()
+    assert catalog.load_table(events) == created
+    assert catalog._hive.call("get_all_tables", db_name=events.namespace[0]) == ["events"]
+
+
+def test_without_locks_a_commit_that_another_came_before_is_refused(
+    hive_uri: str,
+    catalog: HiveCatalog,
+    events: TableIdentifier,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    create(catalog, events, WITHOUT_LOCKS)
+    set_property(catalog, events, "first", "1")
+    other = open_catalog(hive_uri, tmp_path)
+
+    def overtaken(make: Callable[[], Any]) -> Any:
+        set_property(other, events, "winner", "1")
+        return make()
+
+    calling(monkeypatch, ALTER, overtaken)
+    with pytest.raises(CommitConflictError):
+        set_property(catalog, events, "loser", "1")
+    properties = catalog.load_table(events).metadata.properties
+    assert (properties.get("winner"), "loser" in properties) == ("1", False)
+    assert metadata_files(tmp_path) == 3
+
+
+@pytest.mark.parametrize("locks", ["true", "false"])
+def test_sixteen_threads_lose_nothing(
+    hive_uri: str, catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path, locks: str
+) -> None:
+    create(catalog, events, {"engine.hive.lock-enabled": locks})
+
+    def work(writer: int) -> None:
+        own = open_catalog(hive_uri, tmp_path)
+        table = Table(own, own.load_table(events))
+        rows = pa.table({"id": pa.array([writer], pa.int64()), "v": ["x"]})
+        table.append(rows.cast(pa.schema([pa.field("id", pa.int64(), False), ("v", "string")])))
+
+    with ThreadPoolExecutor(16) as pool:
+        for running in [pool.submit(work, w) for w in range(16)]:
+            running.result()
+    table = Table(catalog, catalog.load_table(events))
+    assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == [*range(16)]
+    assert locks_of(catalog, events) == []
+
+
+# settings
+
+
+def test_a_pickled_catalog_reaches_the_same_tables(
+    catalog: HiveCatalog, events: TableIdentifier
+) -> None:
+    created = create(catalog, events)
+    assert pickle.loads(pickle.dumps(catalog)).load_table(events) == created
+
+
+def test_of_several_metastores_one_that_answers_is_used(hive_uri: str, tmp_path: Path) -> None:
+    catalog = open_catalog(f"thrift://127.0.0.1:1,{hive_uri}", tmp_path)
+    assert ("default",) in catalog.list_namespaces()
+    with pytest.raises(CatalogUnavailableError, match=r"127\.0\.0\.1:1 .*'uri'"):
+        open_catalog("thrift://127.0.0.1:1", tmp_path).list_namespaces()
+
+
+@pytest.mark.parametrize(
+    ("properties", "error", "message"),
+    [
+        ({"hive.kerberos-authentication": "true"}, UnsupportedFeatureError, "Kerberos"),
+        ({"hadoop.hive.metastore.sasl.enabled": "true"}, UnsupportedFeatureError, "sasl"),
+        ({"hive.metastore.use.SSL": "true"}, UnsupportedFeatureError, "TLS"),
+        ({"type": "hive", "uri": "http://host:9083"}, InvalidRequestError, "thrift://"),
+        ({"uri": "thrift://host:9083,other"}, InvalidRequestError, "commas"),
+        ({"iceberg.hive.lock-timeout-ms": "soon"}, InvalidRequestError, "milliseconds"),
+        ({"lock-check-max-wait-time": "0"}, InvalidRequestError, "seconds"),
+        ({"hive.metastore.client.socket.timeout": "1 day"}, InvalidRequestError, "600s"),
+    ],
+)
+def test_settings_that_are_refused(
+    properties: dict[str, str], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        load_catalog("lake", **{"uri": "thrift://host:9083", **properties})

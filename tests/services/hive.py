@@ -1,0 +1,50 @@
+"""A Hive metastore in a Derby database, as Spark brings it: its jars are those of pyspark.
+
+Spark has Hive's own metastore (2.3.10 since Spark 3.5) with Derby among its jars, so that nothing
+is downloaded. It runs from its one source file, with the JDK's own launcher.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+
+from jobs.find_java import find_java_home
+from tests.services.server import LOOPBACK, Server, absent, free_port, running
+
+VERSION = "2.3.10"
+_SOURCE = Path(__file__).with_name("LoopbackHive.java")
+
+
+def program() -> Path:
+    """The jar of the metastore."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    jar = jars / f"hive-metastore-{VERSION}.jar"
+    if not jar.exists():
+        found = ", ".join(p.name for p in jars.glob("hive-metastore-*.jar")) or "none"
+        absent("the Hive metastore", f"pyspark has no {jar.name} (it has {found})")
+    if not (find_java_home() / "bin" / "javac").exists():
+        absent("the Hive metastore", "it needs a JDK, and this Java has no compiler")
+    return jar
+
+
+@contextlib.contextmanager
+def hive_metastore(folder: Path) -> Iterator[Server]:
+    """Serve a metastore whose database is in `folder`."""
+    jars = program().parent
+    port = free_port()
+    java = str(find_java_home() / "bin" / "java")
+    # C1 alone starts sooner, and no test lives long enough for C2
+    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dderby.system.home={folder}"]
+    command += ["-cp", f"{jars}/*", str(_SOURCE), str(port), str(folder)]
+    log = folder / "hive-metastore.log"
+    with running("hive-metastore", command, port=port, log=log, seconds=120) as server:
+        yield server
+
+
+def thrift_uri(server: Server) -> str:
+    """Its address, as the property `uri` of a catalog has it."""
+    return f"thrift://{LOOPBACK}:{server.port}"
