@@ -104,7 +104,12 @@ class FilesystemCatalog(CommittingCatalog):
         """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`: any file counts."""
         check_namespace(namespace)
         self._require_namespace(namespace)
-        if not self._folders.remove_empty(self._folder(namespace)):
+        folder = self._folder(namespace)
+        for name in self._visible_folders(folder):
+            # of a table that was purged: folders, and no file in them
+            if {_DATA, _METADATA} & {*self._folders.list(f"{folder}/{name}")[0]}:
+                self._folders.remove_empty_below(f"{folder}/{name}")
+        if not self._folders.remove_empty(folder):
             raise NamespaceNotEmptyError(
                 f"namespace {'.'.join(namespace)} still holds tables, namespaces or files of "
                 "dropped tables "

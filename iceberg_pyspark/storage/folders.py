@@ -57,6 +57,15 @@ def remove_empty_folder(location: str) -> bool:
         return True
 
 
+def remove_empty_folders(location: str) -> None:
+    """Remove the empty folders of a tree, and itself where nothing else is in it."""
+    with _errors("remove", location):
+        for folder, _folders, files in os.walk(local_path(location), topdown=False):
+            if not files:
+                with contextlib.suppress(OSError):  # something is in it
+                    os.rmdir(folder)
+
+
 @contextlib.contextmanager
 def _errors(action: str, location: str) -> Iterator[None]:
     try:

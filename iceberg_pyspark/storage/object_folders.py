@@ -16,6 +16,7 @@ from iceberg_pyspark.storage.folders import (
     folder_exists,
     list_folder,
     remove_empty_folder,
+    remove_empty_folders,
 )
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 
@@ -41,6 +42,10 @@ class Folders(Protocol):
         """Remove an empty folder; False: it is not empty and stays. True also without a folder."""
         ...
 
+    def remove_empty_below(self, location: str) -> None:
+        """Remove the empty folders of a tree, and itself where nothing else is in it."""
+        ...
+
 
 class LocalFolders:
     """Folders of the local file system."""
@@ -60,6 +65,10 @@ class LocalFolders:
     def remove_empty(self, location: str) -> bool:
         """Remove an empty folder."""
         return remove_empty_folder(location)
+
+    def remove_empty_below(self, location: str) -> None:
+        """Remove the empty folders of a tree."""
+        remove_empty_folders(location)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +98,6 @@ class ObjectFolders:
             return False
         self.io.delete(f"{location}/{_MARKER}")
         return True
+
+    def remove_empty_below(self, location: str) -> None:
+        """Nothing to do: without a file there is no folder."""

@@ -12,8 +12,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.commits.updates import (
@@ -621,3 +623,20 @@ def test_an_interrupted_create_can_be_done_again(catalog: FilesystemCatalog, fol
     assert not catalog.table_exists(EVENTS)
     create(catalog, EVENTS)
     catalog.commit_table(EVENTS, (), (SetProperties({"a": "1"}),)).result()
+
+
+def test_a_namespace_whose_tables_were_purged_can_be_dropped(
+    catalog: FilesystemCatalog, tmp_path: Path
+) -> None:
+    tables = TableCatalog(catalog)
+    tables.create_namespace("other")
+    table = tables.create_table("other.t", schema="id BIGINT, p STRING", partitioned_by=["p"])
+    table.append(pa.table({"id": [1], "p": ["a"]}))
+    tables.drop_table("other.t", purge=True)
+    left = tmp_path / "other" / "t" / "data" / "p=a" / "of-another.parquet"
+    left.touch()
+    with pytest.raises(NamespaceNotEmptyError):
+        catalog.drop_namespace(("other",))
+    left.unlink()
+    catalog.drop_namespace(("other",))
+    assert not (tmp_path / "other").exists()

@@ -12,9 +12,15 @@ from collections.abc import Mapping
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.commits.new_table import NewTable
-from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, UnsupportedFeatureError
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NamespaceNotEmptyError,
+    NoSuchTableError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogOpen,
     Existence,
@@ -294,6 +300,7 @@ class CatalogCallbacks:
         """DROP NAMESPACE."""
         catalog = self.catalog(q.catalog)
         if q.cascade:
+            _check_can_be_emptied(catalog, q.namespace)
             _drop_all_in(catalog, q.namespace)
         catalog.drop_namespace(q.namespace)
         return _DONE
@@ -375,6 +382,25 @@ def _stored_properties(catalog: Catalog, table_properties: Mapping[str, str]) ->
             f"iceberg, not USING {provider}"
         )
     return properties
+
+
+def _check_can_be_emptied(catalog: Catalog, namespace: tuple[str, ...]) -> None:
+    """Refuse what would end half done: a folder that keeps a dropped table's files stays."""
+    if not isinstance(catalog, FilesystemCatalog):
+        return
+    if tables := _tables_below(catalog, namespace):
+        raise NamespaceNotEmptyError(
+            f"namespace {'.'.join(namespace)} was not dropped, nor anything in it: in catalog "
+            f"'{catalog.name}' of type hadoop the files of a dropped table stay in the folder of "
+            f"its namespace; first DROP TABLE ... PURGE: {', '.join(map(str, tables))}"
+        )
+
+
+def _tables_below(catalog: Catalog, namespace: tuple[str, ...]) -> list[TableIdentifier]:
+    tables = catalog.list_tables(namespace)
+    for child in catalog.list_namespaces(namespace):
+        tables += _tables_below(catalog, child)
+    return tables
 
 
 def _drop_all_in(catalog: Catalog, namespace: tuple[str, ...]) -> None:

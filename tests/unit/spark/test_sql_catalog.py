@@ -1,11 +1,16 @@
 """Questions to a catalog."""
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark import TableCatalog
+from iceberg_pyspark.errors import InvalidRequestError, NamespaceNotEmptyError
 from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogOpen,
     NamespaceCreate,
+    NamespaceDrop,
     NamespacesList,
 )
 from iceberg_pyspark.spark.bridge.protocol.tables import TablesList
@@ -29,3 +34,33 @@ def test_questions_are_answered(answers: CatalogCallbacks) -> None:
 def test_a_catalog_that_is_not_open_is_said_so(answers: CatalogCallbacks) -> None:
     with pytest.raises(InvalidRequestError, match="catalog lake was opened before"):
         answers.tables_list(TablesList(catalog="other/lake", namespace=("db",)))
+
+
+def test_a_cascade_that_could_not_end_drops_nothing(tmp_path: Path) -> None:
+    made = CatalogCallbacks()
+    options = {"type": "hadoop", "warehouse": str(tmp_path)}
+    made.open(CatalogOpen(session="s", name="lake", options=options))
+    lake = TableCatalog(made.catalog("s/lake"))
+    lake.create_namespace("db")
+    lake.create_namespace("db.inner")
+    for name in ("db.t", "db.inner.u"):
+        table = lake.create_table(name, schema="id BIGINT, p STRING", partitioned_by=["p"])
+        table.append(pa.table({"id": [1], "p": ["a"]}))
+    drop = NamespaceDrop(catalog="s/lake", namespace=("db",), cascade=True)
+    with pytest.raises(NamespaceNotEmptyError, match=r"PURGE: db\.t, db\.inner\.u"):
+        made.namespace_drop(drop)
+    assert lake.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1]
+    for name in ("db.t", "db.inner.u"):
+        lake.drop_table(name, purge=True)
+    made.namespace_drop(drop)
+    assert lake.list_namespaces() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cascade_drops_what_is_in_a_namespace(answers: CatalogCallbacks, tmp_path: Path) -> None:
+    lake = TableCatalog(answers.catalog("s/lake"))
+    lake.create_namespace("db")
+    lake.create_namespace("db.inner")
+    lake.create_table("db.inner.u", schema="id BIGINT", location=str(tmp_path))
+    answers.namespace_drop(NamespaceDrop(catalog="s/lake", namespace=("db",), cascade=True))
+    assert lake.list_namespaces() == []
