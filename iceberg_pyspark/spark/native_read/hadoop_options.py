@@ -1,8 +1,9 @@
 """Iceberg's storage properties as options of Hadoop's file systems, for one scan or write alone.
 
 Spark copies such options into the Hadoop configuration of the one job and no further, so what a
-catalog vends for a table serves that table's files only. Hadoop keeps one open file system per
-bucket, whatever it was opened with, so a relation with options of its own does without that cache.
+catalog vends for a table serves that table's files only. Hadoop keeps one open file system for a
+scheme and a bucket, whatever it was opened with. So S3A gets a scheme for each set of options
+(`storage.py`), and a scan by another file system does without what is kept.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 _S3A = "org.apache.hadoop.fs.s3a"
+S3A_FILE_SYSTEM = f"{_S3A}.S3AFileSystem"
+"""Hadoop's own file system of S3."""
+
 # would change where bytes come from or on whose behalf, and options alone cannot set it
 _UNTOLD = {
     "s3": ("s3.proxy-uri", "s3.profile-name", "client.profile-name"),

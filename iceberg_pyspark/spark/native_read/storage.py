@@ -11,7 +11,11 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 
-from iceberg_pyspark.spark.native_read.hadoop_options import hadoop_options, jvm_schemes
+from iceberg_pyspark.spark.native_read.hadoop_options import (
+    S3A_FILE_SYSTEM,
+    hadoop_options,
+    jvm_schemes,
+)
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.places import REMOTE_SCHEMES
 from iceberg_pyspark.storage.vended_credentials import properties_at
@@ -90,6 +94,11 @@ class NativeStorage:
             # Hadoop has one set of keys for all buckets
             _warn_once(f"{_NOT_ALL} {scheme}://: its buckets have different ones; {_PYTHON_SERVES}")
             return None
+        if options and jvm_scheme == "s3a":
+            # Hadoop keeps an open file system for each scheme and bucket, and to open one for each
+            # file took longer than to read a small one
+            jvm_scheme = f"s3a-{store_digest(options)[:12]}"
+            options = {**options, f"fs.{jvm_scheme}.impl": S3A_FILE_SYSTEM}
         self._options |= options
         return jvm_scheme
 
