@@ -26,6 +26,7 @@ from tests.bench import (
     plan_bench,
     query_bench,
     store_bench,
+    store_scan_bench,
     tpch_bench,
     writer_bench,
 )
@@ -39,7 +40,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "fixed": fixed_bench.compare,
     "changes": change_bench.compare,
     "writers": writer_bench.compare,
-    "stores": store_bench.compare,
+    "stores": lambda: [*store_bench.compare(), *store_scan_bench.compare()],
 }
 WIDTH = 132
 """Columns of what is printed: no line's name is to be wrapped."""

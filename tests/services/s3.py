@@ -43,10 +43,16 @@ class S3Server:
             "s3.path-style-access": "true",
         }
 
-    def requests(self) -> Counter[str]:
-        """How many requests there were so far, by their name in S3's access log: `GetObject`."""
-        lines = self.access_log.read_text() if self.access_log.exists() else ""
-        return Counter(re.findall(r" s3_(\w+) ", lines))
+    def requests(self, kind: str = "") -> Counter[str]:
+        """How many requests there were so far, by their name in S3's access log: `GetObject`.
+
+        `kind` is how the names of the objects end that they were for.
+        """
+        text = self.access_log.read_text() if self.access_log.exists() else ""
+        lines = text.splitlines()
+        if kind:
+            lines = [line for line in lines if f".{kind} " in line or f".{kind}?" in line]
+        return Counter(re.findall(r" s3_(\w+) ", "\n".join(lines)))
 
     def unfinished_uploads(self, bucket: str) -> list[str]:
         """Parts of uploads that neither ended nor were given up."""
