@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 _S3A = "org.apache.hadoop.fs.s3a"
-S3A_FILE_SYSTEM = f"{_S3A}.S3AFileSystem"
-"""Hadoop's own file system of S3."""
+S3A_FILE_SYSTEM = "${fs.s3a.impl}"
+"""The class that the session has for S3A, Hadoop's own unless it says another."""
 
 # would change where bytes come from or on whose behalf, and options alone cannot set it
 _UNTOLD = {
