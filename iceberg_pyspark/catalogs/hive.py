@@ -3,7 +3,8 @@
 A commit changes the parameter `metadata_location` of a table under the metastore's lock of it
 (`hive_locks.py`), or, with `engine.hive.lock-enabled=false`, by a request that says which location
 it replaces, which not every metastore checks. Names have one namespace level, which is a database.
-What tables look like there is `hive_tables.py`, calls and their errors `hive_client.py`.
+Those are `hive_namespaces.py`, what tables look like there is `hive_tables.py`, calls and their
+errors `hive_client.py`.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from iceberg_pyspark.catalogs.hive_client import (
     user_name,
 )
 from iceberg_pyspark.catalogs.hive_locks import LockSettings, TableLock
+from iceberg_pyspark.catalogs.hive_namespaces import HiveNamespaces
 from iceberg_pyspark.catalogs.hive_tables import (
     METADATA_LOCATION,
-    changed_database,
     changed_table,
     changed_view,
     check_name,
-    is_database_name,
     is_iceberg,
     is_iceberg_view,
     is_table_name,
@@ -39,11 +39,10 @@ from iceberg_pyspark.catalogs.hive_tables import (
     renamed,
 )
 from iceberg_pyspark.catalogs.hive_thrift import Struct
-from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
+from iceberg_pyspark.catalogs.identifiers import no_such_namespace
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.catalogs.warehouse import (
-    LOCATION,
     WAREHOUSE,
     absolute_location,
     default_location,
@@ -53,8 +52,6 @@ from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
     IcebergError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
     NoSuchTableError,
     UnsupportedFeatureError,
 )
@@ -101,6 +98,7 @@ class HiveCatalog(MetastoreViewCatalog):
             properties = {**properties, WAREHOUSE: absolute_location(warehouse)}
         super().__init__(name, properties, io)
         self._hive = HiveClient(name, self._properties)
+        self._namespaces = HiveNamespaces(name, self._hive, self._properties.get(WAREHOUSE))
         self._locks = LockSettings.of(properties)
         self._limit = _MAX_PROPERTY.of(_of_hive(properties, _MAX_PROPERTY.name))
         self._compares: bool | None = None
@@ -115,81 +113,30 @@ class HiveCatalog(MetastoreViewCatalog):
         if parent:
             self._require_namespace(parent)
             return []
-        return sorted((name,) for name in self._hive.call("get_all_databases"))
+        return self._namespaces.all()
 
     def create_namespace(
         self, namespace: Namespace, properties: Mapping[str, str] | None = None
     ) -> None:
         """Raises `NamespaceAlreadyExistsError`."""
-        check_namespace(namespace)
-        if len(namespace) > 1:
-            raise UnsupportedFeatureError(
-                f"namespace {'.'.join(namespace)}: a Hive metastore has databases, and no levels "
-                "below them"
-            )
-        check_name(namespace[0])
-        given = dict(properties or {})
-        if WAREHOUSE in self._properties:
-            given.setdefault(LOCATION, f"{self._properties[WAREHOUSE]}/{namespace[0]}.db")
-        try:
-            self._hive.call(
-                "create_database", database=changed_database({"name": namespace[0]}, given)
-            )
-        except HiveAnswerError as e:
-            if e.code != _EXISTS:
-                raise
-            raise NamespaceAlreadyExistsError(
-                f"namespace {namespace[0]} is already in catalog '{self._name}'"
-            ) from e
+        self._namespaces.create(namespace, properties or {})
 
     def drop_namespace(self, namespace: Namespace) -> None:
         """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
-        check_namespace(namespace)
-        self._require_namespace(namespace)
-        full = NamespaceNotEmptyError(
-            f"namespace {namespace[0]} still holds tables, views or functions, of Iceberg or of "
-            "others; drop them first"
-        )
-        if self._hive.call("get_all_tables", db_name=namespace[0]):
-            raise full
-        try:
-            self._hive.call("drop_database", name=namespace[0], deleteData=False, cascade=False)
-        except HiveAnswerError as e:
-            if e.code == _MISSING:
-                raise no_such_namespace(namespace, self._name) from e
-            if e.code == "InvalidOperationException":
-                raise full from e
-            raise
+        self._namespaces.drop(namespace)
 
     def namespace_exists(self, namespace: Namespace) -> bool:
         """Whether there is such a database; the empty namespace is the catalog itself."""
-        return not namespace or self._database(namespace) is not None
+        return not namespace or self._namespaces.database(namespace) is not None
 
     def _namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        return namespace_properties(self._database(namespace) or {})
+        return namespace_properties(self._namespaces.database(namespace) or {})
 
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
         """Remove and set namespace properties; of two clients at once the later one wins."""
-        check_namespace(namespace)
-        database = self._database(namespace)
-        if database is None:
-            raise no_such_namespace(namespace, self._name)
-        kept = {k: v for k, v in namespace_properties(database).items() if k not in removals}
-        changed = changed_database(database, {**kept, **updates})
-        self._hive.call("alter_database", dbname=namespace[0], db=changed)
-
-    def _database(self, namespace: Namespace) -> Struct | None:
-        if not is_database_name(namespace):
-            return None
-        try:
-            database: Struct = self._hive.call("get_database", name=namespace[0])
-        except HiveAnswerError as e:
-            if e.code == _MISSING:
-                return None
-            raise
-        return database
+        self._namespaces.update_properties(namespace, removals=removals, updates=updates)
 
     # tables
 
@@ -500,6 +447,20 @@ class HiveCatalog(MetastoreViewCatalog):
                 return False
             raise
         return True
+
+    def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
+        """The target may start with the catalog's name, as in Java's HiveCatalog."""
+        super().rename_table(source, self._without_catalog(target))
+
+    def rename_view(self, source: TableIdentifier, target: TableIdentifier) -> None:
+        """The target may start with the catalog's name, as in Java's HiveCatalog."""
+        super().rename_view(source, self._without_catalog(target))
+
+    def _without_catalog(self, identifier: TableIdentifier) -> TableIdentifier:
+        levels = identifier.namespace
+        if len(levels) == 2 and levels[0].lower() == self._name.lower():
+            return TableIdentifier(namespace=levels[1:], name=identifier.name)
+        return identifier
 
     def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
         return self._rename(source, target, is_iceberg)

@@ -187,6 +187,17 @@ def test_tables_of_other_tools_are_left_alone(
     assert catalog._table(events) is not None
 
 
+def test_a_new_name_may_start_with_the_catalogs(
+    catalog: HiveCatalog, events: TableIdentifier
+) -> None:
+    # Spark hands ALTER TABLE lake.db.events RENAME TO lake.db.renamed over like that
+    created = create(catalog, events)
+    (db,) = events.namespace
+    catalog.rename_table(events, TableIdentifier(namespace=("lake", db), name="renamed"))
+    renamed = TableIdentifier(namespace=(db,), name="renamed")
+    assert catalog.load_table(renamed).metadata == created.metadata
+
+
 # answers that are lost
 
 

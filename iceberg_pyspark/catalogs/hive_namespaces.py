@@ -1,0 +1,105 @@
+"""Namespaces of a Hive catalog: the metastore's databases, which have no levels below them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iceberg_pyspark.catalogs.catalog import Namespace
+from iceberg_pyspark.catalogs.hive_client import HiveAnswerError, HiveClient
+from iceberg_pyspark.catalogs.hive_tables import (
+    changed_database,
+    check_name,
+    is_database_name,
+    namespace_properties,
+)
+from iceberg_pyspark.catalogs.hive_thrift import Struct
+from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
+from iceberg_pyspark.catalogs.warehouse import LOCATION
+from iceberg_pyspark.errors import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    UnsupportedFeatureError,
+)
+
+
+class HiveNamespaces:
+    """The databases of one metastore; new ones lie in `warehouse`, or where the metastore says."""
+
+    def __init__(self, catalog: str, client: HiveClient, warehouse: str | None) -> None:
+        self._catalog = catalog
+        self._hive = client
+        self._warehouse = warehouse
+
+    def all(self) -> list[Namespace]:
+        """Sorted."""
+        return sorted((name,) for name in self._hive.call("get_all_databases"))
+
+    def create(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """Raises `NamespaceAlreadyExistsError`."""
+        check_namespace(namespace)
+        if len(namespace) > 1:
+            raise UnsupportedFeatureError(
+                f"namespace {'.'.join(namespace)}: a Hive metastore has databases, and no levels "
+                "below them"
+            )
+        check_name(namespace[0])
+        given = dict(properties)
+        if self._warehouse:
+            given.setdefault(LOCATION, f"{self._warehouse}/{namespace[0]}.db")
+        try:
+            self._hive.call(
+                "create_database", database=changed_database({"name": namespace[0]}, given)
+            )
+        except HiveAnswerError as e:
+            if e.code != "AlreadyExistsException":
+                raise
+            raise NamespaceAlreadyExistsError(
+                f"namespace {namespace[0]} is already in catalog '{self._catalog}'"
+            ) from e
+
+    def drop(self, namespace: Namespace) -> None:
+        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        check_namespace(namespace)
+        self._required(namespace)
+        full = NamespaceNotEmptyError(
+            f"namespace {namespace[0]} still holds tables, views or functions, of Iceberg or of "
+            "others; drop them first"
+        )
+        if self._hive.call("get_all_tables", db_name=namespace[0]):
+            raise full
+        try:
+            self._hive.call("drop_database", name=namespace[0], deleteData=False, cascade=False)
+        except HiveAnswerError as e:
+            if e.code == "NoSuchObjectException":
+                raise no_such_namespace(namespace, self._catalog) from e
+            if e.code == "InvalidOperationException":
+                raise full from e
+            raise
+
+    def update_properties(
+        self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> None:
+        """Raises `NoSuchNamespaceError`."""
+        check_namespace(namespace)
+        database = self._required(namespace)
+        kept = {k: v for k, v in namespace_properties(database).items() if k not in removals}
+        changed = changed_database(database, {**kept, **updates})
+        self._hive.call("alter_database", dbname=namespace[0], db=changed)
+
+    def database(self, namespace: Namespace) -> Struct | None:
+        """None: there is no such namespace."""
+        if not is_database_name(namespace):
+            return None
+        try:
+            database: Struct = self._hive.call("get_database", name=namespace[0])
+        except HiveAnswerError as e:
+            if e.code == "NoSuchObjectException":
+                return None
+            raise
+        return database
+
+    def _required(self, namespace: Namespace) -> Struct:
+        database = self.database(namespace)
+        if database is None:
+            raise no_such_namespace(namespace, self._catalog)
+        return database
