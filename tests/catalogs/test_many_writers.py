@@ -60,3 +60,7 @@ def test_no_writer_among_many_gives_up(
     assert sorted(ids) == [w * 10_000 + n for w in range(WRITERS) for n in range(APPENDS)]
     assert len(table.snapshots) == WRITERS * APPENDS
     assert table_problems(table) == []
+    if kind == "hive":
+        # its metastore is that of other tests too
+        catalog.drop_table(EVENTS)
+        catalog.drop_namespace(EVENTS.namespace)
