@@ -2,7 +2,7 @@
 
 A commit has two halves. Preparing it fails with an error while nothing has happened yet, so that
 every `IcebergError` of it is `Refused`. Of the second half, which ends in the swap, only the swap
-knows the outcome (`pointer_swap.py`, `hadoop_tables.py`). A REST catalog's server does all this.
+knows the outcome (`pointer_swap.py`, `hadoop/tables.py`). A REST catalog's server does all this.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Types are a closed list: a class named in properties is never imported. With nothing configured at
 all there is the embedded catalog: an SQLite file beside its tables in the folder
-`iceberg-warehouse` of the working folder (`open_sql.py`). Where properties come from is
+`iceberg-warehouse` of the working folder (`sql/open_catalog.py`). Where properties come from is
 `configuration.py`.
 """
 
@@ -18,9 +18,9 @@ from iceberg_pyspark.catalogs.configuration import (
     configured_properties,
     default_name,
 )
-from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
-from iceberg_pyspark.catalogs.glue import GlueCatalog
-from iceberg_pyspark.catalogs.hive import HiveCatalog
+from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redact_uri
@@ -79,7 +79,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
     match _type_of(catalog_name, merged):
         case "sql":
             # SQLAlchemy takes a third of a second to import, which no other catalog needs to pay
-            from iceberg_pyspark.catalogs.open_sql import open_sql_catalog  # noqa: PLC0415
+            from iceberg_pyspark.catalogs.sql.open_catalog import open_sql_catalog  # noqa: PLC0415
 
             return open_sql_catalog(catalog_name, merged)
         case "hadoop":

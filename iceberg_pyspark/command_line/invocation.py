@@ -71,7 +71,7 @@ class Invocation:
         return load_catalog(name, **self.properties)
 
     def _paths(self, path: str) -> TableCatalog:
-        from iceberg_pyspark.catalogs.path_tables import PathCatalog  # noqa: PLC0415 - as above
+        from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog  # noqa: PLC0415 - as above
         from iceberg_pyspark.table.table_catalog import TableCatalog  # noqa: PLC0415
 
         if self.catalog is not None:

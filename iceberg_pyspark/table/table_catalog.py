@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import from_arrow_schema
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.path_tables import PathCatalog, path_identifier
+from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identifier
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog
-from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
-from iceberg_pyspark.catalogs.glue import GlueCatalog
-from iceberg_pyspark.catalogs.hive import HiveCatalog
+from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from tests.services.glue import glue_server
 from tests.support.catalog_contract import CatalogContract
 from tests.support.sql_catalogs import create_v0_tables

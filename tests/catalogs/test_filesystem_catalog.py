@@ -17,7 +17,7 @@ import pytest
 
 from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.commits.updates import (
     AddSnapshot,
     RemoveProperties,

@@ -15,9 +15,9 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hive import HiveCatalog
-from iceberg_pyspark.catalogs.hive_client import HiveClient
-from iceberg_pyspark.catalogs.hive_locks import LockSettings, TableLock
+from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
+from iceberg_pyspark.catalogs.hive.client import HiveClient
+from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import (
     CatalogError,

@@ -16,7 +16,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.errors import CommitConflictError, NoSuchTableError
 from tests.services.databases import new_database

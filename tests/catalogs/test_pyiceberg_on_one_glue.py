@@ -7,7 +7,7 @@ from pathlib import Path
 from pyiceberg.catalog.glue import GlueCatalog as PyIcebergCatalog
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.glue import GlueCatalog
+from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
 from tests.services.glue import glue_server
 from tests.support.catalog_contract import create, set_property
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyiceberg.catalog.hive import HiveCatalog as PyIcebergCatalog
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hive import HiveCatalog
+from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from tests.support.catalog_contract import create, new_name, set_property
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitStateUnknownError,

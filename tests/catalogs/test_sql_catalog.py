@@ -15,8 +15,8 @@ import sqlalchemy as sa
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.catalogs.sql import SqlCatalog
-from iceberg_pyspark.catalogs.sql_database import database_url
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.sql.database import database_url
 from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.errors import (
     CatalogError,

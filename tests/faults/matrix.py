@@ -12,10 +12,10 @@ from typing import Any
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
-from iceberg_pyspark.catalogs.path_tables import PathCatalog
-from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,

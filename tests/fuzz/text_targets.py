@@ -18,7 +18,7 @@ from iceberg_pyspark.catalogs.configuration import (
 )
 from iceberg_pyspark.catalogs.properties import CatalogProperties
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.catalogs.sql_database import database_url
+from iceberg_pyspark.catalogs.sql.database import database_url
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.redaction import redact_uri

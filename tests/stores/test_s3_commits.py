@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
-from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError, StorageError
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
-from iceberg_pyspark.catalogs.hive import HiveCatalog
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
-from iceberg_pyspark.catalogs.sql import SqlCatalog
-from iceberg_pyspark.catalogs.sql_database import Database
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.errors import CommitConflictError, TableAlreadyExistsError
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import LocalFileIO

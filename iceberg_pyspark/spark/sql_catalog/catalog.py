@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import (

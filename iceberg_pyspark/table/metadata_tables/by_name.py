@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.path_tables import path_identifier
+from iceberg_pyspark.catalogs.hadoop.path_tables import path_identifier
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.schema import Schema

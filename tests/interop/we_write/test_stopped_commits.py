@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.catalogs.filesystem import FilesystemCatalog
-from iceberg_pyspark.catalogs.sql import SqlCatalog
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import LocalFileIO
 from tests.faults.matrix import Lake

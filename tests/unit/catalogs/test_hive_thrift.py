@@ -12,7 +12,7 @@ from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from iceberg_pyspark.catalogs import hive_thrift
-from iceberg_pyspark.catalogs.hive_thrift import (
+from iceberg_pyspark.catalogs.hive.thrift import (
     CALLS,
     LIST,
     MAP,

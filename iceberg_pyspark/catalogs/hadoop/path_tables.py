@@ -1,6 +1,6 @@
 """Tables named by a path: a folder with a table in it, or one metadata file.
 
-A folder of versions (`hadoop_versions.py`) can be read and written, and is created by the first
+A folder of versions (`versions.py`) can be read and written, and is created by the first
 write. A folder whose metadata is another catalog's (`00003-<uuid>.metadata.json`) and a single
 metadata file are read-only, because who owns the pointer does not learn of a commit made here.
 """
@@ -13,12 +13,12 @@ from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
-from iceberg_pyspark.catalogs.hadoop_tables import (
+from iceberg_pyspark.catalogs.hadoop.tables import (
     commit_next_version,
     create_first_version,
     drop_versions,
 )
-from iceberg_pyspark.catalogs.hadoop_versions import TableVersion, load_version
+from iceberg_pyspark.catalogs.hadoop.versions import TableVersion, load_version
 from iceberg_pyspark.catalogs.warehouse import absolute_location
 from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from iceberg_pyspark.catalogs.sql import SqlCatalog
-from iceberg_pyspark.catalogs.sql_database import sqlite_uri
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.sql.database import sqlite_uri
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.storage.local import is_local, local_path

@@ -2,8 +2,8 @@
 
 Specification, "File System Tables"; Java's HadoopTableOperations. A commit creates the next
 version under a name nobody may overwrite, so of racing writers one wins; creating the file is the
-swap. Which version is current is `hadoop_versions.py`, which folder a table's name means
-`filesystem.py` and `path_tables.py`.
+swap. Which version is current is `versions.py`, which folder a table's name means
+`catalog.py` and `path_tables.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from iceberg_pyspark.catalogs.hadoop_versions import (
+from iceberg_pyspark.catalogs.hadoop.versions import (
     SUFFIXES,
     TableVersion,
     all_versions,

@@ -19,7 +19,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.catalogs.hive_client import (
+from iceberg_pyspark.catalogs.hive.client import (
     HiveAnswerError,
     HiveClient,
     hive_property,

@@ -2,7 +2,7 @@
 
 A commit is an UpdateTable with the version that was read: Glue refuses it where another one came
 between. Names have one namespace level, which is a database. What tables look like there is
-`glue_tables.py`, requests and their errors `glue_client.py`.
+`tables.py`, requests and their errors `client.py`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.glue_client import GlueAnswerError, GlueClient
-from iceberg_pyspark.catalogs.glue_tables import (
+from iceberg_pyspark.catalogs.glue.client import GlueAnswerError, GlueClient
+from iceberg_pyspark.catalogs.glue.tables import (
     METADATA_LOCATION,
     check_name,
     database_input,

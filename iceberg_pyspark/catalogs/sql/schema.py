@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from iceberg_pyspark.catalogs.sql_database import Database
+from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.errors import CatalogError, InvalidRequestError
 from iceberg_pyspark.spec.properties import bool_property
 

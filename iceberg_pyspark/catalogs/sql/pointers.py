@@ -8,9 +8,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.sql_database import Database
-from iceberg_pyspark.catalogs.sql_namespaces import joined_levels
-from iceberg_pyspark.catalogs.sql_schema import TABLE_TYPE, TABLES
+from iceberg_pyspark.catalogs.sql.database import Database
+from iceberg_pyspark.catalogs.sql.namespaces import joined_levels
+from iceberg_pyspark.catalogs.sql.schema import TABLE_TYPE, TABLES
 from iceberg_pyspark.errors import CatalogError
 
 

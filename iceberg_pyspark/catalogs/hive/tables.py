@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.hive_thrift import Struct
+from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.hive_types import hive_type
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.errors import InvalidRequestError

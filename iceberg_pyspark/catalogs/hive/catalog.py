@@ -1,10 +1,10 @@
 """A catalog in a Hive metastore, in the tables of Java's HiveCatalog and PyIceberg's.
 
 A commit changes the parameter `metadata_location` of a table under the metastore's lock of it
-(`hive_locks.py`), or, with `engine.hive.lock-enabled=false`, by a request that says which location
+(`locks.py`), or, with `engine.hive.lock-enabled=false`, by a request that says which location
 it replaces, which not every metastore checks. Names have one namespace level, which is a database.
-Those are `hive_namespaces.py`, what tables look like there is `hive_tables.py`, calls and their
-errors `hive_client.py`.
+Those are `namespaces.py`, what tables look like there is `tables.py`, calls and their
+errors `client.py`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.hive_client import (
+from iceberg_pyspark.catalogs.hive.client import (
     UNKNOWN_CALL,
     HiveAnswerError,
     HiveClient,
     hive_property,
     user_name,
 )
-from iceberg_pyspark.catalogs.hive_locks import LockSettings, TableLock
-from iceberg_pyspark.catalogs.hive_namespaces import HiveNamespaces
-from iceberg_pyspark.catalogs.hive_tables import (
+from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
+from iceberg_pyspark.catalogs.hive.namespaces import HiveNamespaces
+from iceberg_pyspark.catalogs.hive.tables import (
     METADATA_LOCATION,
     changed_table,
     changed_view,
@@ -38,7 +38,7 @@ from iceberg_pyspark.catalogs.hive_tables import (
     pointer_of,
     renamed,
 )
-from iceberg_pyspark.catalogs.hive_thrift import Struct
+from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.identifiers import no_such_namespace
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
 from iceberg_pyspark.catalogs.view_catalog import LoadedView

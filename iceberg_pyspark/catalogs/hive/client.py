@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from iceberg_pyspark.catalogs.hive_thrift import (
+from iceberg_pyspark.catalogs.hive.thrift import (
     CALLS,
     ERROR,
     StructOf,

@@ -1,7 +1,7 @@
 """A catalog that is a folder tree: Java HadoopCatalog's `<warehouse>/<namespace>/<table>`.
 
 For local file systems and object stores: there a name can be taken exclusively. How a table is read
-and committed is `hadoop_tables.py`. A folder is a table if its `metadata` folder holds a
+and committed is `tables.py`. A folder is a table if its `metadata` folder holds a
 version; with other files in that folder it is what a dropped table or an interrupted create left;
 every other folder is a namespace.
 """
@@ -14,12 +14,12 @@ from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
-from iceberg_pyspark.catalogs.hadoop_tables import (
+from iceberg_pyspark.catalogs.hadoop.tables import (
     commit_next_version,
     create_first_version,
     drop_versions,
 )
-from iceberg_pyspark.catalogs.hadoop_versions import TableVersion, is_version_file, load_version
+from iceberg_pyspark.catalogs.hadoop.versions import TableVersion, is_version_file, load_version
 from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_namespace
 from iceberg_pyspark.catalogs.properties import required_property
 from iceberg_pyspark.catalogs.warehouse import LOCATION, WAREHOUSE, absolute_location

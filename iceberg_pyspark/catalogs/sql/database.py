@@ -24,13 +24,13 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import NullPool, StaticPool
 
-from iceberg_pyspark.catalogs.sql_dialects import (
+from iceberg_pyspark.catalogs.sql.dialects import (
     collated,
     equals_exactly,
     installed_driver,
     is_refused_user,
 )
-from iceberg_pyspark.catalogs.sqlite_files import is_read_only, open_sqlite_file
+from iceberg_pyspark.catalogs.sql.sqlite_files import is_read_only, open_sqlite_file
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,

@@ -1,8 +1,8 @@
 """A catalog in a SQL database, in the tables of Java's JdbcCatalog and PyIceberg's SqlCatalog.
 
-A commit is one UPDATE that asks for the old metadata location. The tables are `sql_schema.py`, the
-rows of tables and views `sql_pointers.py`, those of namespaces `sql_namespaces.py`, connections and
-transactions `sql_database.py`.
+A commit is one UPDATE that asks for the old metadata location. The tables are `schema.py`, the
+rows of tables and views `pointers.py`, those of namespaces `namespaces.py`, connections and
+transactions `database.py`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from sqlalchemy.exc import IntegrityError
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
 from iceberg_pyspark.catalogs.properties import required_property
-from iceberg_pyspark.catalogs.sql_database import Database
-from iceberg_pyspark.catalogs.sql_namespaces import SqlNamespaces
-from iceberg_pyspark.catalogs.sql_pointers import SqlPointers
-from iceberg_pyspark.catalogs.sql_schema import TABLE_TYPE, VIEW_TYPE, prepare_tables
+from iceberg_pyspark.catalogs.sql.database import Database
+from iceberg_pyspark.catalogs.sql.namespaces import SqlNamespaces
+from iceberg_pyspark.catalogs.sql.pointers import SqlPointers
+from iceberg_pyspark.catalogs.sql.schema import TABLE_TYPE, VIEW_TYPE, prepare_tables
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by

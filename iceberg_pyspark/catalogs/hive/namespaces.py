@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iceberg_pyspark.catalogs.catalog import Namespace
-from iceberg_pyspark.catalogs.hive_client import HiveAnswerError, HiveClient
-from iceberg_pyspark.catalogs.hive_tables import (
+from iceberg_pyspark.catalogs.hive.client import HiveAnswerError, HiveClient
+from iceberg_pyspark.catalogs.hive.tables import (
     changed_database,
     check_name,
     is_database_name,
     namespace_properties,
 )
-from iceberg_pyspark.catalogs.hive_thrift import Struct
+from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
 from iceberg_pyspark.catalogs.warehouse import LOCATION
 from iceberg_pyspark.errors import (

@@ -13,8 +13,8 @@ from sqlalchemy.exc import IntegrityError
 
 from iceberg_pyspark.catalogs.catalog import Namespace
 from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
-from iceberg_pyspark.catalogs.sql_database import Database
-from iceberg_pyspark.catalogs.sql_schema import MAX_VALUE_LENGTH, NAMESPACE_PROPERTIES, TABLES
+from iceberg_pyspark.catalogs.sql.database import Database
+from iceberg_pyspark.catalogs.sql.schema import MAX_VALUE_LENGTH, NAMESPACE_PROPERTIES, TABLES
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     InvalidRequestError,

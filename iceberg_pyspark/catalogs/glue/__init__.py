@@ -1,0 +1,1 @@
+"""A catalog in AWS Glue."""

@@ -1,0 +1,1 @@
+"""A catalog whose tables are folders, and tables by their path."""

@@ -1,0 +1,1 @@
+"""A catalog in a database: SQLite, PostgreSQL, MySQL, MariaDB."""
