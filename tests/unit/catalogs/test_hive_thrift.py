@@ -11,7 +11,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from iceberg_pyspark.catalogs import hive_thrift
+from iceberg_pyspark.catalogs.hive import thrift as hive_thrift
 from iceberg_pyspark.catalogs.hive.thrift import (
     CALLS,
     LIST,
