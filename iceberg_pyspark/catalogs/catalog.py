@@ -165,3 +165,17 @@ class Catalog(Protocol):
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
         """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
         ...
+
+
+@runtime_checkable
+class PurgingCatalog(Protocol):
+    """A catalog whose server may delete a dropped table's files itself."""
+
+    @property
+    def purges_tables(self) -> bool:
+        """Whether the server is to do so for this catalog."""
+        ...
+
+    def purge_table(self, identifier: TableIdentifier) -> None:
+        """Forget the table and have the server delete its files; raises `NoSuchTableError`."""
+        ...

@@ -28,7 +28,7 @@ from iceberg_pyspark.table.changes.create_table import (
     create_table,
     new_table_properties,
 )
-from iceberg_pyspark.table.changes.purge_table import purge_table
+from iceberg_pyspark.table.changes.purge_table import drop_with_files
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table import load_table as load_table_of
 from iceberg_pyspark.table.table_reference import resolve_table
@@ -137,7 +137,7 @@ class TableCatalog:
         """Forget the table; its files stay, or with `purge` go too. Raises `NoSuchTableError`."""
         catalog, identifier = self._resolve(name)
         if purge:
-            purge_table(catalog, identifier)
+            drop_with_files(catalog, identifier)
         else:
             catalog.drop_table(identifier)
 

@@ -45,13 +45,14 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
 )
 from iceberg_pyspark.spec.partitioning import spec_to_json
-from iceberg_pyspark.spec.properties import FORMAT_VERSION, int_property
+from iceberg_pyspark.spec.properties import FORMAT_VERSION, bool_property, int_property
 from iceberg_pyspark.spec.schema import schema_to_json
 from iceberg_pyspark.spec.sorting import sort_order_to_json
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 _CACHE_SIZE = "rest-table-cache.max-entries"
 _CACHE_MS = "rest-table-cache.expire-after-write-ms"
+_PURGE = "rest-catalog-purge"
 _DELEGATION = "X-Iceberg-Access-Delegation"
 
 
@@ -278,8 +279,20 @@ class RestCatalog(RestViews):
 
     def drop_table(self, identifier: TableIdentifier) -> None:
         """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        self._drop(identifier, purge=False)
+
+    @property
+    def purges_tables(self) -> bool:
+        """Whether the server deletes a purged table's files; Java's property and default."""
+        return bool_property(self.properties, _PURGE, False)
+
+    def purge_table(self, identifier: TableIdentifier) -> None:
+        """Forget the table and have the server delete its files; raises `NoSuchTableError`."""
+        self._drop(identifier, purge=True)
+
+    def _drop(self, identifier: TableIdentifier, *, purge: bool) -> None:
         c = self._connection
-        query = {"purgeRequested": "false"}
+        query = {"purgeRequested": "true" if purge else "false"}
         answer = c.session.ask("DELETE", c.paths.table(identifier), query=query)
         self._cache.forget(identifier)
         if not is_deleted(answer):

@@ -14,6 +14,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import (
     InvalidRequestError,
@@ -82,7 +83,7 @@ from iceberg_pyspark.table.changes.create_table import (
     new_table_properties,
     planned_table,
 )
-from iceberg_pyspark.table.changes.purge_table import purge_table
+from iceberg_pyspark.table.changes.purge_table import drop_with_files
 from iceberg_pyspark.table.metadata_tables.by_name import table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, SnapshotSelector
 from iceberg_pyspark.table.table import Table
@@ -251,7 +252,7 @@ class CatalogCallbacks:
         catalog = self.catalog(q.catalog)
         try:
             if q.purge:
-                purge_table(catalog, _identifier(q))
+                drop_with_files(catalog, _identifier(q))
             else:
                 catalog.drop_table(_identifier(q))
         except NoSuchTableError:
@@ -406,6 +407,9 @@ def _tables_below(catalog: Catalog, namespace: tuple[str, ...]) -> list[TableIde
 def _drop_all_in(catalog: Catalog, namespace: tuple[str, ...]) -> None:
     for identifier in catalog.list_tables(namespace):
         catalog.drop_table(identifier)
+    if isinstance(catalog, ViewCatalog):
+        for identifier in catalog.list_views(namespace):
+            catalog.drop_view(identifier)
     for child in catalog.list_namespaces(namespace):
         _drop_all_in(catalog, child)
         catalog.drop_namespace(child)

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, PurgingCatalog, TableIdentifier
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
 from iceberg_pyspark.spec.manifests import ManifestFile
@@ -44,6 +44,18 @@ class PurgedFiles:
     failed: int
 
 
+def drop_with_files(catalog: Catalog, identifier: TableIdentifier) -> None:
+    """Drop a table and have its files deleted, by the catalog's server where that is asked of it.
+
+    Raises what `purge_table` does.
+    """
+    if isinstance(catalog, PurgingCatalog) and catalog.purges_tables:
+        _check_files_are_its_own(catalog.load_table(identifier))
+        catalog.purge_table(identifier)
+    else:
+        purge_table(catalog, identifier)
+
+
 def purge_table(
     catalog: Catalog, identifier: TableIdentifier, *, io: FileIO | None = None
 ) -> PurgedFiles:
@@ -54,11 +66,7 @@ def purge_table(
     by location.
     """
     loaded_table = catalog.load_table(identifier)
-    if not GC_ENABLED.of(loaded_table.metadata.properties):
-        raise InvalidRequestError(
-            f"table {identifier} cannot be purged: its property {GC_ENABLED.name} is false, as "
-            "its files may belong to other tables too; drop it without purging"
-        )
+    _check_files_are_its_own(loaded_table)
     try:
         io = io or table_io(loaded_table, catalog)
         own = own_folders(catalog, loaded_table)
@@ -71,6 +79,14 @@ def purge_table(
     catalog.drop_table(identifier)
     stages.append(_kept_as_dropped(io, loaded_table))
     return _deleted(io, own, stages, identifier)
+
+
+def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
+    if not GC_ENABLED.of(loaded_table.metadata.properties):
+        raise InvalidRequestError(
+            f"table {loaded_table.identifier} cannot be purged: its property {GC_ENABLED.name} is "
+            "false, as its files may belong to other tables too; drop it without purging"
+        )
 
 
 def _deleted(

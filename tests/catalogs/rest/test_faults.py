@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, Unknown
@@ -210,6 +211,15 @@ def test_a_drop_whose_answer_was_lost_is_done_where_the_table_is_gone() -> None:
     )
     with catalog_of(one_after_another(replies)) as (catalog, _):
         catalog.drop_table(EVENTS)
+
+
+@pytest.mark.parametrize("by_server", ["false", "true"])
+def test_a_plain_drop_is_no_purge(by_server: str) -> None:
+    properties = {"rest-catalog-purge": by_server}
+    with catalog_of(lambda _: Reply(204), properties=properties) as (catalog, server):
+        TableCatalog(catalog).drop_table(str(EVENTS))
+        assert server.requests[-1].query["purgeRequested"] == ["false"]
+        assert catalog.purges_tables == (by_server == "true")
 
 
 def test_a_drop_of_a_missing_table_is_an_error() -> None:

@@ -6,6 +6,8 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import TableCatalog
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.errors import InvalidRequestError, NamespaceNotEmptyError
 from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogOpen,
@@ -15,6 +17,7 @@ from iceberg_pyspark.spark.bridge.protocol.catalogs import (
 )
 from iceberg_pyspark.spark.bridge.protocol.tables import TablesList
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from tests.support.view_contract import first_view
 
 
 @pytest.fixture
@@ -59,8 +62,11 @@ def test_a_cascade_that_could_not_end_drops_nothing(tmp_path: Path) -> None:
 
 def test_a_cascade_drops_what_is_in_a_namespace(answers: CatalogCallbacks, tmp_path: Path) -> None:
     lake = TableCatalog(answers.catalog("s/lake"))
-    lake.create_namespace("db")
+    lake.create_namespace("db", {"location": str(tmp_path / "db")})
     lake.create_namespace("db.inner")
     lake.create_table("db.inner.u", schema="id BIGINT", location=str(tmp_path))
+    catalog, view = answers.catalog("s/lake"), TableIdentifier(namespace=("db",), name="v")
+    assert isinstance(catalog, ViewCatalog)
+    catalog.create_view(view, first_view(catalog, view, "SELECT 1"))
     answers.namespace_drop(NamespaceDrop(catalog="s/lake", namespace=("db",), cascade=True))
     assert lake.list_namespaces() == []
