@@ -42,9 +42,16 @@ def quick_jvm() -> str:
     return f'{QUICK_JVM} "-XX:SharedArchiveFile={CLASS_ARCHIVE}" -Xlog:disable'
 
 
+def _is_of_pytest() -> bool:
+    """Whether this is a test, or a process of one: what a bench starts starts as a user's does."""
+    return "PYTEST_VERSION" in os.environ
+
+
 def spark_environment() -> dict[str, str]:
     """Return the environment for every Spark process of a test, the pytest process included."""
-    modules = [str(WORKER_START), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    modules = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    if _is_of_pytest():
+        modules = [str(WORKER_START), *modules]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(modules)),
