@@ -15,12 +15,12 @@ def lines() -> list[int]:
 
 
 def cited(folder: str) -> set[int]:
-    found = set()
+    lines = set()
     for file in (ROOT / folder).rglob("*.py"):
         for numbers in CITED.findall(file.read_text(encoding="utf-8")):
             for first, last in re.findall(r"(\d+)(?:-(\d+))?", numbers):
-                found |= set(range(int(first), int(last or first) + 1))
-    return found
+                lines |= set(range(int(first), int(last or first) + 1))
+    return lines
 
 
 def test_the_list_has_each_number_once() -> None:

@@ -148,7 +148,7 @@ def test_session_settings_and_properties_exist(page: Path) -> None:
 
 def test_hooks_before_a_commit_are_the_checks_of_lint() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
-    found = [h["entry"].replace(" --force-exclude", "") for h in hooks["repos"][0]["hooks"]]
+    entries = [h["entry"].replace(" --force-exclude", "") for h in hooks["repos"][0]["hooks"]]
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     (parts,) = re.findall(r"^lint: ([a-z ]+)\n", makefile, re.MULTILINE)
     recipe = r"^{}: env\n((?:\t.*\n)+)"
@@ -157,7 +157,7 @@ def test_hooks_before_a_commit_are_the_checks_of_lint() -> None:
     )
     lines = lint.replace("$(NEWEST)", ".venv/bin/python").strip("\t\n").split("\n\t")
     checks = [re.sub(r" (\.|\$\(JAVA_SOURCES\))$", "", line) for line in lines]
-    assert sorted(found) == sorted(checks)
+    assert sorted(entries) == sorted(checks)
 
 
 # --- error messages -------------------------------------------------------------------------------
@@ -178,16 +178,16 @@ def test_messages_it_explains_are_in_the_code() -> None:
 def code_text() -> str:
     """Every text of the package's Python, what f-strings leave open as one blank, and its Java."""
     package = ROOT / "iceberg_pyspark"
-    found = []
+    texts = []
     for file in package.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 parts = (p.value if isinstance(p, ast.Constant) else "\0" for p in node.values)
-                found.append("".join(map(str, parts)))
+                texts.append("".join(map(str, parts)))
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.append(f'"{node.value}"')
+                texts.append(f'"{node.value}"')
     java = "\n".join(f.read_text(encoding="utf-8") for f in package.rglob("*.java"))
-    return "\n".join([*found, re.sub(r'"\s*\n?\s*\+ "', "", java)])
+    return "\n".join([*texts, re.sub(r'"\s*\n?\s*\+ "', "", java)])
 
 
 # --- without Spark --------------------------------------------------------------------------------

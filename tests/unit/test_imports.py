@@ -58,32 +58,32 @@ def test_the_kernel_imports_without_arrow_or_avro(part: str) -> None:
 
 
 def test_nothing_inside_imports_the_top_package() -> None:
-    found = []
+    places = []
     for file in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module == PACKAGE.name:
                 names = [alias.name for alias in node.names if not is_module(alias.name)]
-                found += [f"{file.relative_to(PACKAGE)}:{node.lineno}: {name}" for name in names]
+                places += [f"{file.relative_to(PACKAGE)}:{node.lineno}: {name}" for name in names]
             elif isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names if alias.name == PACKAGE.name]
-                found += [f"{file.relative_to(PACKAGE)}:{node.lineno}: {name}" for name in names]
-    assert found == []
+                places += [f"{file.relative_to(PACKAGE)}:{node.lineno}: {name}" for name in names]
+    assert places == []
 
 
 def test_files_that_texts_name_are_there() -> None:
     """By their path in the repository, in the package, or beside the file that names them."""
-    found = set()
+    absent_files = set()
     for file in (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.java")):
         for name in re.findall(
             r"[`/ *(]((?:[a-z0-9_]+/)+[a-z0-9_]+\.py)\b", file.read_text("utf-8")
         ):
             places = (PACKAGE.parent, PACKAGE, PACKAGE / "spark", file.parent)
             if not any((place / name).is_file() for place in places):
-                found.add(f"{file.relative_to(PACKAGE)}: {name}")
+                absent_files.add(f"{file.relative_to(PACKAGE)}: {name}")
         for name in re.findall(r"`([a-z0-9_]+\.py)`", file.read_text("utf-8")):
             if not any((place / name).is_file() for place in (PACKAGE, file.parent)):
-                found.add(f"{file.relative_to(PACKAGE)}: {name}")
-    assert found == set()
+                absent_files.add(f"{file.relative_to(PACKAGE)}: {name}")
+    assert absent_files == set()
 
 
 def is_module(name: str) -> bool:

@@ -60,12 +60,12 @@ def impure_names(source: str) -> Iterator[tuple[int, str]]:
 
 def test_no_kernel_module_names_an_impure_function() -> None:
     assert KERNEL
-    found = [
+    places = [
         f"{file.relative_to(PACKAGE)}:{line}: {name}"
         for file in KERNEL
         for line, name in impure_names(file.read_text(encoding="utf-8"))
     ]
-    assert found == []
+    assert places == []
 
 
 def test_the_check_sees_through_aliases_and_leaves_pure_names_alone() -> None:

@@ -47,21 +47,21 @@ NO_SECRETS = (
 @pytest.mark.parametrize("form", URI_FORMS)
 def test_no_form_of_a_uri_shows_its_secret(form: str) -> None:
     uri, secret = filled(form)
-    for shown in (
+    for text in (
         redact_uri(uri),
         str(redacted({"uri": uri, "warehouse": uri})) if "/x@" not in form else "",
         redact_text(f"cannot open '{uri}': refused"),
         str(InvalidRequestError(f"catalog uri {uri} is wrong")),
     ):
-        assert secret not in shown
+        assert secret not in text
     assert uri.partition(":")[0] in redact_uri(uri)
 
 
 @pytest.mark.parametrize("form", TEXT_FORMS)
 def test_no_form_of_a_text_shows_its_secret(form: str) -> None:
     text, secret = filled(form)
-    for said in (text, f"failed: {text}", f"{text}\n{text}"):
-        assert secret not in redact_text(said)
+    for message in (text, f"failed: {text}", f"{text}\n{text}"):
+        assert secret not in redact_text(message)
 
 
 @pytest.mark.parametrize("key", [*CATALOG_KEYS, *STORE_KEYS, *OTHER_KEYS])
@@ -135,7 +135,7 @@ def test_a_cause_that_shows_a_secret_is_left_out() -> None:
         assert harmless_cause(outer, secrets) is outer
         with pytest.raises(IcebergError) as caught:
             raise IcebergError("cannot") from harmless_cause(inner, secrets)
-        shown = "".join(traceback.format_exception(caught.value))
-        assert found_in(shown, properties) == []
+        text = "".join(traceback.format_exception(caught.value))
+        assert found_in(text, properties) == []
     assert harmless_cause(ValueError("password=abc")) is None
     assert harmless_cause(None) is None

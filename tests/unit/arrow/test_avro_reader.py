@@ -249,9 +249,9 @@ def test_a_file_without_field_ids_is_read_by_the_names_of_the_tables_columns() -
     write_avro(io, without_ids(AVRO), [FULL, EMPTY])
     named = {"key": "id", "d": "_2d"}
     schema = Schema(fields=tuple(renamed(f, named) for f in SCHEMA.fields))
-    found = read(io, schema, 2)
+    rows = read(io, schema, 2)
     write_avro(io, AVRO, [FULL, EMPTY])
-    assert found == read(io, schema, 2)
+    assert rows == read(io, schema, 2)
 
 
 def renamed(f: NestedField, names: Mapping[str, str]) -> NestedField:

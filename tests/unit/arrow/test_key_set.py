@@ -45,9 +45,9 @@ def check_key_set(data: st.DataObject) -> None:
     row = st.tuples(*(st.sampled_from(pool) for pool in pools))
     keys = data.draw(st.lists(row, max_size=6))
     rows = data.draw(st.lists(row, min_size=1, max_size=8))
-    wanted = {tuple(map(identity, key)) for key in keys}
-    found = KeySet(columns_of(types, keys)).contains(columns_of(types, rows))
-    assert found.tolist() == [tuple(map(identity, r)) in wanted for r in rows]
+    key_rows = {tuple(map(identity, key)) for key in keys}
+    membership = KeySet(columns_of(types, keys)).contains(columns_of(types, rows))
+    assert membership.tolist() == [tuple(map(identity, r)) in key_rows for r in rows]
 
 
 @pytest.mark.parametrize("type_", [pa.int64(), pa.string()])
@@ -66,11 +66,11 @@ def test_many_keys_in_slices(
         monkeypatch.setattr(key_set, "_HASH_FACTOR", 0)
     keys = [None, "", "\0", "\0\0", *(f"key {i}" for i in range(50))]
     probes = pa.array(["skipped", *keys, "key 50", "key", "\0\0\0"], type_).slice(1)
-    found = KeySet([pa.array(keys, type_)]).contains([probes])
-    assert found.tolist() == [True] * len(keys) + [False] * 3
+    membership = KeySet([pa.array(keys, type_)]).contains([probes])
+    assert membership.tolist() == [True] * len(keys) + [False] * 3
 
 
 def test_null_is_no_key_unless_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_set, "_FEW_KEYS", 1)
-    found = KeySet([pa.array(["", "a"])]).contains([pa.array([None, "", "b"])])
-    assert found.tolist() == [False, True, False]
+    membership = KeySet([pa.array(["", "a"])]).contains([pa.array([None, "", "b"])])
+    assert membership.tolist() == [False, True, False]

@@ -71,8 +71,8 @@ def metrics_of(type_: PrimitiveType, *groups: list[Any], mode: str = "truncate(1
 
 
 def bounds_of(type_: PrimitiveType, *groups: list[Any], mode: str = "truncate(16)") -> Any:
-    found = metrics_of(type_, *groups, mode=mode)
-    return found["lower_bounds"].get(1), found["upper_bounds"].get(1)
+    metrics = metrics_of(type_, *groups, mode=mode)
+    return metrics["lower_bounds"].get(1), metrics["upper_bounds"].get(1)
 
 
 def total_order(value: Any) -> Any:
@@ -85,28 +85,28 @@ def total_order(value: Any) -> Any:
 def test_metrics_equal_those_counted_from_the_rows(data: st.DataObject) -> None:
     type_ = data.draw(st.sampled_from(PRIMITIVE_TYPES))
     groups = data.draw(st.lists(st.lists(nullable(type_), min_size=1, max_size=6), max_size=3))
-    found = metrics_of(type_, *groups, mode="full")
+    metrics = metrics_of(type_, *groups, mode="full")
     values = [v for g in groups for v in g]
     present = [v for v in values if v is not None]
     numbers = [v for v in present if v == v]
 
-    assert found["record_count"] == len(values)
-    assert found["value_counts"] == {1: len(values)}
-    assert found["null_value_counts"] == {1: len(values) - len(present)}
+    assert metrics["record_count"] == len(values)
+    assert metrics["value_counts"] == {1: len(values)}
+    assert metrics["null_value_counts"] == {1: len(values) - len(present)}
     is_float = isinstance(type_, FloatType | DoubleType)
-    assert found["nan_value_counts"] == ({1: len(present) - len(numbers)} if is_float else {})
+    assert metrics["nan_value_counts"] == ({1: len(present) - len(numbers)} if is_float else {})
     if not numbers:
-        assert found["lower_bounds"] == found["upper_bounds"] == {}
+        assert metrics["lower_bounds"] == metrics["upper_bounds"] == {}
         return
     low = min(numbers, key=total_order)
     high = max(numbers, key=total_order)
     if isinstance(type_, UUIDType) and not may_bound_uuids(low, high):
-        assert found["lower_bounds"] == found["upper_bounds"] == {}
+        assert metrics["lower_bounds"] == metrics["upper_bounds"] == {}
         return
     # one kind of zero alone may be bounded by both
     low, high = (-0.0 if low == 0 else low, 0.0 if high == 0 else high) if is_float else (low, high)
-    assert found["lower_bounds"] == {1: value_to_bytes(type_, low)}
-    assert found["upper_bounds"] == {1: value_to_bytes(type_, high)}
+    assert metrics["lower_bounds"] == {1: value_to_bytes(type_, low)}
+    assert metrics["upper_bounds"] == {1: value_to_bytes(type_, high)}
 
 
 @settings(max_examples=200)
@@ -137,9 +137,9 @@ def test_truncated_bounds_enclose_every_value(data: st.DataObject) -> None:
 
 
 def test_line_42_a_column_of_nan_has_no_bounds_but_a_count() -> None:
-    found = metrics_of(DoubleType(), [math.nan, None], [math.nan])
-    assert found["nan_value_counts"] == {1: 2}
-    assert found["lower_bounds"] == found["upper_bounds"] == {}
+    metrics = metrics_of(DoubleType(), [math.nan, None], [math.nan])
+    assert metrics["nan_value_counts"] == {1: 2}
+    assert metrics["lower_bounds"] == metrics["upper_bounds"] == {}
 
 
 def test_line_42_nan_is_no_bound_beside_numbers() -> None:
@@ -271,22 +271,22 @@ def nested_groups() -> Iterator[pa.Table]:
 
 
 def test_line_46_struct_fields_have_metrics_and_what_is_in_lists_and_maps_has_not() -> None:
-    found, data = written(NESTED, list(nested_groups()))
-    assert found["value_counts"] == {2: 4, 4: 4, 10: 4}
-    assert found["null_value_counts"] == {2: 2, 4: 2, 10: 1}
-    assert found["nan_value_counts"] == {2: 1}
+    metrics, data = written(NESTED, list(nested_groups()))
+    assert metrics["value_counts"] == {2: 4, 4: 4, 10: 4}
+    assert metrics["null_value_counts"] == {2: 2, 4: 2, 10: 1}
+    assert metrics["nan_value_counts"] == {2: 1}
     decoded = {
         i: (
-            value_from_bytes(NESTED.field_by_id[i].type, found["lower_bounds"][i]),
-            value_from_bytes(NESTED.field_by_id[i].type, found["upper_bounds"][i]),
+            value_from_bytes(NESTED.field_by_id[i].type, metrics["lower_bounds"][i]),
+            value_from_bytes(NESTED.field_by_id[i].type, metrics["upper_bounds"][i]),
         )
-        for i in found["lower_bounds"]
+        for i in metrics["lower_bounds"]
     }
     assert decoded == {2: (2.0, 2.0), 4: ("a", "b"), 10: (-3, 7)}
-    assert found["column_sizes"].keys() == {2, 4, 6, 8, 9, 10}
-    assert len(found["split_offsets"]) == 2
-    assert found["split_offsets"][0] == 4
-    assert sum(found["column_sizes"].values()) < len(data)
+    assert metrics["column_sizes"].keys() == {2, 4, 6, 8, 9, 10}
+    assert len(metrics["split_offsets"]) == 2
+    assert metrics["split_offsets"][0] == 4
+    assert sum(metrics["column_sizes"].values()) < len(data)
 
 
 def test_nan_below_a_null_struct_is_not_counted() -> None:
@@ -294,15 +294,15 @@ def test_nan_below_a_null_struct_is_not_counted() -> None:
         [pa.array([math.nan, math.nan])], names=["x"], mask=pa.array([True, False])
     )
     schema = Schema(fields=(a_field(1, "s", StructType((a_field(2, "x", DoubleType()),))),))
-    found, _ = written(schema, [pa.table({"s": hidden})])
-    assert found["nan_value_counts"] == {2: 1}
+    metrics, _ = written(schema, [pa.table({"s": hidden})])
+    assert metrics["nan_value_counts"] == {2: 1}
 
 
 def test_metrics_agree_with_those_of_pyiceberg() -> None:
     fields = [a_field(i, f"c{i}", t) for i, t in enumerate(PRIMITIVE_TYPES, start=1)]
     # PyIceberg has no bounds of nanoseconds
-    kept = [f for f in fields if "_ns" not in str(f.type)]
-    schema = Schema(fields=tuple(kept))
+    shared_fields = [f for f in fields if "_ns" not in str(f.type)]
+    schema = Schema(fields=tuple(shared_fields))
     low_high: dict[str, tuple[Any, Any]] = {
         "string": ("a" * 20, "z" * 20),
         "binary": (b"a" * 20, b"z" * 20),
@@ -315,23 +315,23 @@ def test_metrics_agree_with_those_of_pyiceberg() -> None:
         "decimal(38, 10)": (Decimal("-1.25"), Decimal("12345.67")),
         "time": (5, 70_000),
     }
-    values = {f.name: [*low_high.get(str(f.type), (-5, 70_000)), None] for f in kept}
+    values = {f.name: [*low_high.get(str(f.type), (-5, 70_000)), None] for f in shared_fields}
     table = pa.table(values, schema=stored_arrow_schema(schema))
-    found, data = written(schema, [table, table])
+    metrics, data = written(schema, [table, table])
     other = OtherSchema.model_validate(schema_to_json(schema))
     statistics = data_file_statistics_from_parquet_metadata(
         parquet_metadata=pq.read_metadata(io.BytesIO(data)),
         stats_columns=compute_statistics_plan(other, {}),
         parquet_column_mapping=parquet_path_to_id_mapping(other),
     )
-    assert found["record_count"] == statistics.record_count
-    assert found["column_sizes"] == statistics.column_sizes
-    assert found["value_counts"] == statistics.value_counts
-    assert found["null_value_counts"] == statistics.null_value_counts
-    assert list(found["split_offsets"]) == statistics.split_offsets
+    assert metrics["record_count"] == statistics.record_count
+    assert metrics["column_sizes"] == statistics.column_sizes
+    assert metrics["value_counts"] == statistics.value_counts
+    assert metrics["null_value_counts"] == statistics.null_value_counts
+    assert list(metrics["split_offsets"]) == statistics.split_offsets
     serialized = statistics.to_serialized_dict()
-    assert found["lower_bounds"] == serialized["lower_bounds"]
-    assert found["upper_bounds"] == serialized["upper_bounds"]
+    assert metrics["lower_bounds"] == serialized["lower_bounds"]
+    assert metrics["upper_bounds"] == serialized["upper_bounds"]
 
 
 def test_an_upper_bound_shorter_than_the_length_stays() -> None:

@@ -72,8 +72,8 @@ def test_only_the_first_columns_have_the_inferred_default_outer_ones_first() -> 
 def test_a_mode_that_is_none_is_ignored_as_java_ignores_it(text: str) -> None:
     key = "write.metadata.metrics."
     assert set(metrics_modes(SCHEMA, {f"{key}default": text}).values()) == {DEFAULT}
-    said = {f"{key}default": "counts", f"{key}column.a": text, f"{key}column.s.x": "full"}
-    assert metrics_modes(SCHEMA, said)[1] == MetricsMode("counts")
+    properties = {f"{key}default": "counts", f"{key}column.a": text, f"{key}column.s.x": "full"}
+    assert metrics_modes(SCHEMA, properties)[1] == MetricsMode("counts")
     with pytest.raises(InvalidRequestError, match=f"{key}column.a"):
         check_set_properties({f"{key}column.a": text})
 

@@ -63,8 +63,8 @@ def nothing(schema: Schema) -> pa.Table:
 
 
 def an_orc_file(schema: Schema, **properties: str) -> orc.ORCFile:
-    said = {k.replace("_", "."): v for k, v in properties.items()}
-    [file], store = write(nothing(schema), schema, "orc", properties=said)
+    table_properties = {k.replace("_", "."): v for k, v in properties.items()}
+    [file], store = write(nothing(schema), schema, "orc", properties=table_properties)
     return orc.ORCFile(streams.BytesIO(store.read_bytes(file.file_path)))
 
 
@@ -84,10 +84,10 @@ def an_orc_file(schema: Schema, **properties: str) -> orc.ORCFile:
 def test_orc_types_have_the_attributes_of_appendix_a(
     type_: Type, stored: pa.DataType, attributes: dict[str, str]
 ) -> None:
-    found = an_orc_file(schema_of(optional(7, "c", type_))).schema.field("c")
-    assert found.type == stored
+    field = an_orc_file(schema_of(optional(7, "c", type_))).schema.field("c")
+    assert field.type == stored
     expected = {"iceberg.id": "7", "iceberg.required": "false", **attributes}
-    assert found.metadata == {k.encode(): v.encode() for k, v in expected.items()}
+    assert field.metadata == {k.encode(): v.encode() for k, v in expected.items()}
 
 
 def test_orc_ids_and_required_at_every_level() -> None:
@@ -98,11 +98,11 @@ def test_orc_ids_and_required_at_every_level() -> None:
             5, "m", MapType(key_id=6, key_type=StringType(), value_id=7, value_type=IntegerType())
         ),
     )
-    found = an_orc_file(schema).schema
-    element = found.field("l").type.value_field
+    file_schema = an_orc_file(schema).schema
+    element = file_schema.field("l").type.value_field
     assert attributes_of(element) == ("2", "true")
     assert attributes_of(element.type.field(0)) == ("4", "true")
-    map_type = found.field("m").type
+    map_type = file_schema.field("m").type
     assert attributes_of(map_type.key_field) == ("6", "true")
     assert attributes_of(map_type.item_field) == ("7", "false")
 
@@ -118,12 +118,12 @@ ID = schema_of(required(1, "id", LongType()))
 
 
 @pytest.mark.parametrize(
-    ("said", "codec"),
+    ("properties", "codec"),
     [({}, "ZLIB"), *(({"write.orc.compression-codec": c}, c.upper()) for c in ("zstd", "lz4"))],
 )
-def test_orc_codec(said: dict[str, str], codec: str) -> None:
+def test_orc_codec(properties: dict[str, str], codec: str) -> None:
     rows = pa.table({"id": pa.array(range(10), pa.int64())})
-    [file], store = write(rows, ID, "orc", properties=said)
+    [file], store = write(rows, ID, "orc", properties=properties)
     assert orc.ORCFile(streams.BytesIO(store.read_bytes(file.file_path))).compression == codec
 
 
@@ -160,7 +160,7 @@ def test_properties_that_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("said", "codec"),
+    ("properties", "codec"),
     [
         ({}, "deflate"),
         ({"write.avro.compression-codec": "zstd"}, "zstandard"),
@@ -168,9 +168,9 @@ def test_properties_that_are_refused(
         ({"write.avro.compression-codec": "uncompressed"}, "null"),
     ],
 )
-def test_avro_codec_and_schema(said: dict[str, str], codec: str) -> None:
+def test_avro_codec_and_schema(properties: dict[str, str], codec: str) -> None:
     rows = pa.table({"id": pa.array(range(10), pa.int64())})
-    [file], store = write(rows, ID, "avro", properties=said)
+    [file], store = write(rows, ID, "avro", properties=properties)
     reader = fastavro.reader(streams.BytesIO(store.read_bytes(file.file_path)))
     assert reader.metadata["avro.codec"] == codec
     assert isinstance(reader.writer_schema, dict)
@@ -204,7 +204,7 @@ def test_a_file_of_about_the_target_size_and_no_row_lost(file_format: FileFormat
     files, store = write(rows, schema, file_format, target_file_size_in_bytes=50_000)
     assert len(files) > 2
     assert all(30_000 < f.file_size_in_bytes < 80_000 for f in files[1:-1])
-    found = [
+    file_rows = [
         row
         for f in files
         for row in read_rows(
@@ -213,7 +213,7 @@ def test_a_file_of_about_the_target_size_and_no_row_lost(file_format: FileFormat
             store,
         )
     ]
-    assert sorted(found, key=lambda r: r["id"]) == rows.to_pylist()
+    assert sorted(file_rows, key=lambda r: r["id"]) == rows.to_pylist()
 
 
 @pytest.mark.parametrize(

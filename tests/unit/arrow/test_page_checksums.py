@@ -23,8 +23,8 @@ def table_of(folder: Path, **properties: str) -> Table:
 
 
 def data_file(folder: Path) -> Path:
-    (found,) = folder.rglob("data/*.parquet")
-    return found
+    (file,) = folder.rglob("data/*.parquet")
+    return file
 
 
 def flip(path: Path) -> None:

@@ -60,8 +60,8 @@ def test_bloom_filters_have_the_size_asked_for() -> None:
     enabled = "write.parquet.bloom-filter-enabled.column."
     sizes = {}
     for name in NAMES:
-        said = {f"{enabled}{name}": "true", "write.parquet.bloom-filter-max-bytes": "1024"}
-        sizes[name] = write(said)[0].file_size_in_bytes - PLAIN
+        properties = {f"{enabled}{name}": "true", "write.parquet.bloom-filter-max-bytes": "1024"}
+        sizes[name] = write(properties)[0].file_size_in_bytes - PLAIN
     # two values need no filter, and a filter of few values is folded
     assert sizes.pop("b") == 0
     assert 0 < sizes.pop("m.key") < 100
@@ -82,8 +82,12 @@ def test_bloom_filters_have_the_size_asked_for() -> None:
     ):
         grown = write({**by_id, **more})[0].file_size_in_bytes - PLAIN
         assert size <= grown < size + 100, more
-    for said in ({f"{enabled}id": "false"}, {f"{enabled}gone": "true"}, {f"{enabled}l": "true"}):
-        assert write(said)[0].file_size_in_bytes == PLAIN
+    for properties in (
+        {f"{enabled}id": "false"},
+        {f"{enabled}gone": "true"},
+        {f"{enabled}l": "true"},
+    ):
+        assert write(properties)[0].file_size_in_bytes == PLAIN
 
 
 def test_statistics_and_dictionaries_of_single_columns() -> None:

@@ -91,12 +91,12 @@ def test_every_row_is_in_the_piece_of_its_tuple_once_and_in_order(data: st.DataO
     batch = batch_of(schema, [*columns, list(range(count))])
     pieces = partition_batch(batch, spec_of(*fields), [schema])
 
-    found = {
+    rows_by_tuple = {
         tuple(map(bits, values)): rows.column(rows.num_columns - 1).to_pylist()
         for values, rows in pieces
     }
-    assert len(found) == len(pieces)
-    assert found == expected
+    assert len(rows_by_tuple) == len(pieces)
+    assert rows_by_tuple == expected
     assert all(rows.schema.equals(batch.schema) for _, rows in pieces)
 
 

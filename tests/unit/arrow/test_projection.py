@@ -29,10 +29,10 @@ def converted(before: NestedField, after: NestedField, array: pa.Array) -> pa.Ar
     )
     projection = FileProjection([after], file_fields, partition_values={}, location="f.parquet")
     every_leaf = file_fields.columns[0].leaves
-    (found,) = projection.compile(every_leaf)([array], len(array))
-    found.validate(full=True)
-    assert found.type == arrow_type(after.type)
-    return found
+    (result,) = projection.compile(every_leaf)([array], len(array))
+    result.validate(full=True)
+    assert result.type == arrow_type(after.type)
+    return result
 
 
 def nested(struct: StructType) -> StructType:
@@ -104,8 +104,8 @@ def test_two_fields_that_swapped_their_names_keep_their_values() -> None:
     a, b = optional(2, "a", StringType()), optional(3, "b", StringType())
     swapped = StructType((optional(3, "a", StringType()), optional(2, "b", StringType())))
     array = pa.array([{"a": "1", "b": "2"}])
-    found = converted(optional(1, "c", StructType((a, b))), optional(1, "c", swapped), array)
-    assert found.to_pylist() == [{"a": "2", "b": "1"}]
+    result = converted(optional(1, "c", StructType((a, b))), optional(1, "c", swapped), array)
+    assert result.to_pylist() == [{"a": "2", "b": "1"}]
 
 
 def test_equal_types_are_passed_on_without_a_copy() -> None:
@@ -127,7 +127,7 @@ def test_every_kind_of_list_becomes_a_list(stored: pa.DataType) -> None:
         partition_values={},
         location="f",
     )
-    (found,) = projection.compile({0})([array], 3)
-    found.validate(full=True)
-    assert found.type == arrow_type(column.type)
-    assert found.to_pylist() == [[1, 2], None, [3, None]]
+    (result,) = projection.compile({0})([array], 3)
+    result.validate(full=True)
+    assert result.type == arrow_type(column.type)
+    assert result.to_pylist() == [[1, 2], None, [3, None]]

@@ -143,11 +143,11 @@ def test_38_splits_and_row_groups_do_not_move_positions() -> None:
     vector = deletion_vector(io, "/db/t/dv.puffin", FILE, [1, 9, 10, 19])
     whole = task_of(io, FILE, deletes=(vector,))
     step = 97
-    found = []
+    row_ids = []
     for start in range(0, whole.length, step):
         split = replace(whole, start=start, length=step)
-        found += [row["id"] for row in read_rows(context_of(SCHEMA), split, io)]
-    assert found == [i for i in range(20) if i not in (1, 9, 10, 19)]
+        row_ids += [row["id"] for row in read_rows(context_of(SCHEMA), split, io)]
+    assert row_ids == [i for i in range(20) if i not in (1, 9, 10, 19)]
 
 
 def test_deletes_come_before_the_filter() -> None:
@@ -188,8 +188,8 @@ def test_cached_deletes_do_not_open_a_refused_location() -> None:
 
 
 def test_a_vector_is_kept_only_where_the_name_of_its_file_says_it_is_written_once() -> None:
-    kept = f"/db/t/00000-{uuid.uuid4()}-deletes.puffin"
-    for location, expected in ((kept, [0, 2]), ("/db/t/deletes.puffin", [0, 1])):
+    unique_name = f"/db/t/00000-{uuid.uuid4()}-deletes.puffin"
+    for location, expected in ((unique_name, [0, 2]), ("/db/t/deletes.puffin", [0, 1])):
         io = numbered(3)
         ref = deletion_vector(io, location, FILE, [1])
         assert ids(io, ref) == [0, 2]
@@ -264,14 +264,14 @@ def test_29_a_dropped_column_compares_in_its_widest_type() -> None:
     assert read_rows(context, task_of(io, FILE, deletes=(ref,)), io) == [{"id": 1}]
 
 
-@pytest.mark.parametrize(("default", "kept"), [(None, []), ("d", [0, 1])])
+@pytest.mark.parametrize(("default", "remaining_ids"), [(None, []), ("d", [0, 1])])
 def test_29_a_column_added_since_has_its_default_or_null(
-    default: str | None, kept: list[int]
+    default: str | None, remaining_ids: list[int]
 ) -> None:
     io = store([{"id": 0}, {"id": 1}], schema_of(ID))
     added = optional(2, "v", StringType(), initial_default=default)
     ref = equality_deletes(io, "/db/t/eq.parquet", schema_of(V), [2], [{"v": None}, {"v": "x"}])
-    assert ids(io, ref, projection=schema_of(ID, added)) == kept
+    assert ids(io, ref, projection=schema_of(ID, added)) == remaining_ids
     by_default = equality_deletes(io, "/db/t/e.parquet", schema_of(V), [2], [{"v": default}])
     assert ids(io, by_default, projection=schema_of(ID, added)) == []
 

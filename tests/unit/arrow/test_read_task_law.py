@@ -66,10 +66,10 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    found = draw(rows)
-    position = st.integers(0, len(found) + 1)
+    file_rows = draw(rows)
+    position = st.integers(0, len(file_rows) + 1)
     return Case(
-        rows=found,
+        rows=file_rows,
         row_group_size=draw(st.integers(1, 10)),
         vector=draw(st.none() | st.sets(position, min_size=1, max_size=5)),
         positions=draw(st.lists(st.lists(position, max_size=5), max_size=2)),
@@ -82,7 +82,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 def expected(case: Case) -> list[dict[str, Any]]:
     by_position = case.vector if case.vector is not None else set().union(*map(set, case.positions))
-    found = []
+    results = []
     for position, row in enumerate(case.rows):
         x = row["s"] and row["s"]["x"]
         deleted = (
@@ -92,7 +92,7 @@ def expected(case: Case) -> list[dict[str, Any]]:
         )
         matches = case.above is None or (row["a"] is not None and row["a"] > case.above)
         if matches and not deleted:
-            found.append(
+            results.append(
                 {
                     "_pos": position,
                     "t": row["s"] and {"new": 9, "xx": row["s"]["x"]},
@@ -101,7 +101,7 @@ def expected(case: Case) -> list[dict[str, Any]]:
                     "_row_id": 500 + position,
                 }
             )
-    return found
+    return results
 
 
 @settings(max_examples=120, deadline=None)
@@ -110,8 +110,10 @@ def test_a_read_is_the_rows_not_deleted_that_match(case: Case) -> None:
     io = MemoryFileIO()
     write_rows(io, FILE, BEFORE, case.rows, row_group_size=case.row_group_size)
     deletes = [
-        position_deletes(io, f"/db/t/pos{i}.parquet", [(FILE, p) for p in found] + [("/other", 0)])
-        for i, found in enumerate(case.positions)
+        position_deletes(
+            io, f"/db/t/pos{i}.parquet", [(FILE, p) for p in positions] + [("/other", 0)]
+        )
+        for i, positions in enumerate(case.positions)
     ]
     if case.vector is not None:
         deletes.append(deletion_vector(io, "/db/t/dv.puffin", FILE, case.vector))
@@ -136,9 +138,9 @@ def test_a_read_is_the_rows_not_deleted_that_match(case: Case) -> None:
     context = context_of(PROJECTION, schemas=[AFTER, BEFORE], predicate=predicate)
     whole = task_of(io, FILE, deletes=tuple(deletes), first_row_id=500)
     step = -(-whole.length // case.splits)
-    found = [
+    results = [
         row
         for start in range(0, whole.length, step)
         for row in read_rows(context, replace(whole, start=start, length=step), io)
     ]
-    assert found == expected(case)
+    assert results == expected(case)

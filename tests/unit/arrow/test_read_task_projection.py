@@ -276,12 +276,12 @@ def test_69_74_struct_children_at_any_depth(
     wrap: str, fields: tuple[NestedField, ...], expected: list[Any]
 ) -> None:
     cells = wrapped([r["s"] for r in ROWS], wrap)
-    found = evolved(
+    output_rows = evolved(
         schema_of(around(POINT, wrap)),
         [{"s": cell} for cell in cells],
         schema_of(around(StructType(fields), wrap)),
     )
-    assert [r["s"] for r in found] == wrapped(expected, wrap)
+    assert [r["s"] for r in output_rows] == wrapped(expected, wrap)
 
 
 def test_nested_columns_are_right_in_every_batch_and_row_group() -> None:
@@ -294,8 +294,8 @@ def test_nested_columns_are_right_in_every_batch_and_row_group() -> None:
     ]
     io = MemoryFileIO()
     write_rows(io, FILE, before, rows, row_group_size=70_000)
-    found = read_rows(context_of(after), task_of(io, FILE), io)
-    assert [r["s"] for r in found] == [
+    output_rows = read_rows(context_of(after), task_of(io, FILE), io)
+    assert [r["s"] for r in output_rows] == [
         None if r["s"] is None else [{"y": v["y"], "z": None} for v in r["s"]] for r in rows
     ]
 
@@ -593,11 +593,11 @@ def test_a_struct_of_a_file_without_ids_and_without_mapping_is_refused() -> None
     assert read_rows(context_of(number), task_of(io, FILE), io) == [{"a": 1}]
 
 
-@pytest.mark.parametrize("said", [-1, 0, 10, 2**62])
-def test_a_size_that_is_not_true_hides_no_row(said: int) -> None:
+@pytest.mark.parametrize("size", [-1, 0, 10, 2**62])
+def test_a_size_that_is_not_true_hides_no_row(size: int) -> None:
     io = MemoryFileIO()
     write_rows(io, FILE, schema_of(ID), [{"id": 1}])
-    task = replace(task_of(io, FILE), file_size_in_bytes=said, start=0, length=said)
+    task = replace(task_of(io, FILE), file_size_in_bytes=size, start=0, length=size)
     assert read_rows(context_of(schema_of(ID)), task, io) == [{"id": 1}]
 
 
@@ -635,10 +635,10 @@ def test_flipped_bits_in_checked_pages_never_pass_unnoticed() -> None:
         flipped[position] ^= 0x10
         io.write_bytes(FILE, bytes(flipped))
         try:
-            found = read_rows(context, task, io)
+            output_rows = read_rows(context, task, io)
         except IcebergError:
             continue
-        assert found == rows
+        assert output_rows == rows
 
 
 def test_a_missing_file_is_a_storage_error() -> None:

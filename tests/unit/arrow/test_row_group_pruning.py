@@ -46,16 +46,16 @@ from tests.support.scan_tasks import (
 from tests.support.strategies import PRIMITIVE_TYPES, columns, leaves, nullable
 
 
-def kept(predicate: Predicate, groups: list[pa.Array], **options: Any) -> list[int]:
+def row_groups(predicate: Predicate, groups: list[pa.Array], **options: Any) -> list[int]:
     """Indexes of the row groups of column 1 that the predicate keeps."""
-    found = []
+    numbers = []
     for i, values in enumerate(groups):
         stream = streams.BytesIO()
         pq.write_table(pa.table({"c": values}), stream, **options)
         group = pq.read_metadata(stream).row_group(0)
         if compile_row_group_filter(predicate, {1: 0})(group):
-            found.append(i)
-    return found
+            numbers.append(i)
+    return numbers
 
 
 def column(type_: PrimitiveType) -> BoundColumn:
@@ -89,11 +89,16 @@ GROUPS = [pa.array(v, pa.int64()) for v in ([1, 5], [6, 9], [None, None], [10, N
 def test_row_groups_without_a_matching_row_are_left_out(
     predicate: Predicate, expected: list[int]
 ) -> None:
-    assert kept(predicate, GROUPS) == expected
+    assert row_groups(predicate, GROUPS) == expected
 
 
 def test_missing_statistics_keep_the_row_group() -> None:
-    assert kept(BoundLiteral("lt", LONG, 0), GROUPS, write_statistics=False) == [0, 1, 2, 3]
+    assert row_groups(BoundLiteral("lt", LONG, 0), GROUPS, write_statistics=False) == [
+        0,
+        1,
+        2,
+        3,
+    ]
 
 
 def test_columns_whose_statistics_are_not_trusted_keep_the_row_group() -> None:
@@ -106,15 +111,15 @@ def test_columns_whose_statistics_are_not_trusted_keep_the_row_group() -> None:
 def test_nan_is_above_every_bound() -> None:
     groups = [pa.array([1.0, float("nan")]), pa.array([float("nan")]), pa.array([1.0])]
     double = column(DoubleType())
-    assert kept(BoundLiteral("gt", double, 5.0), groups) == [0, 1, 2]
-    assert kept(BoundLiteral("lt", double, 0.5), groups) == [1]
-    assert kept(BoundUnary("is_nan", double), groups) == [0, 1, 2]
+    assert row_groups(BoundLiteral("gt", double, 5.0), groups) == [0, 1, 2]
+    assert row_groups(BoundLiteral("lt", double, 0.5), groups) == [1]
+    assert row_groups(BoundUnary("is_nan", double), groups) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("prefix", "expected"), [("b", [0]), ("bb", [0]), ("c", [1]), ("d", [])])
 def test_prefixes_meet_bounds_of_any_length(prefix: str, expected: list[int]) -> None:
     groups = [pa.array(["a", "bbb"]), pa.array(["ca", "cz"])]
-    assert kept(BoundLiteral("starts_with", column(StringType()), prefix), groups) == expected
+    assert row_groups(BoundLiteral("starts_with", column(StringType()), prefix), groups) == expected
 
 
 @pytest.mark.parametrize(
@@ -128,8 +133,8 @@ def test_prefixes_meet_bounds_of_any_length(prefix: str, expected: list[int]) ->
 )
 def test_raw_statistics_compare_as_values(type_: PrimitiveType, low: Any, high: Any) -> None:
     groups = [pa.array([scalar_of(type_, v).as_py()], arrow_type(type_)) for v in (low, high)]
-    assert kept(BoundLiteral("eq", column(type_), high), groups) == [1]
-    assert kept(BoundLiteral("lt", column(type_), high), groups) == [0]
+    assert row_groups(BoundLiteral("eq", column(type_), high), groups) == [1]
+    assert row_groups(BoundLiteral("lt", column(type_), high), groups) == [0]
 
 
 @settings(max_examples=150)
@@ -142,7 +147,7 @@ def test_pruning_never_drops_a_matching_row(data: st.DataObject) -> None:
     array = pa.concat_arrays([pa.array([scalar_of(type_, v)]) for v in values])
     mask = compile_row_mask(predicate)(len(array), lambda _: array)
     if pa.compute.any(mask).as_py():
-        assert kept(predicate, [array]) == [0]
+        assert row_groups(predicate, [array]) == [0]
 
 
 def test_promoted_columns_are_not_pruned_and_still_filtered() -> None:

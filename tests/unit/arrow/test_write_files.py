@@ -95,10 +95,10 @@ def footer(store: MemoryFileIO, file: DataFile) -> pq.FileMetaData:
 
 
 def rows(store: MemoryFileIO, files: Iterable[DataFile]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    all_rows: list[dict[str, Any]] = []
     for file in files:
-        found += pq.read_table(io.BytesIO(store.read_bytes(file.file_path))).to_pylist()
-    return found
+        all_rows += pq.read_table(io.BytesIO(store.read_bytes(file.file_path))).to_pylist()
+    return all_rows
 
 
 def noise(count: int, groups: int, seed: int = 1) -> Iterator[pa.RecordBatch]:
@@ -173,8 +173,8 @@ def test_line_79_ids_are_on_every_level_and_the_schema_is_in_the_footer() -> Non
         for f in schema.fields
     }
     [file], store = write(a_context(schema), [pa.RecordBatch.from_pydict(columns)])
-    found = footer(store, file)
-    lines = [line.strip() for line in str(found.schema).splitlines()[1:]]
+    parquet = footer(store, file)
+    lines = [line.strip() for line in str(parquet.schema).splitlines()[1:]]
     assert lines == [
         "required group field_id=-1 schema {",
         "required int64 field_id=1 id;",
@@ -208,8 +208,8 @@ def test_line_79_ids_are_on_every_level_and_the_schema_is_in_the_footer() -> Non
         "optional int32 field_id=17 da (Date);",
         "}",
     ]
-    assert found.metadata.keys() == {b"iceberg.schema"}
-    assert schema_from_json(JsonObject(json.loads(found.metadata[b"iceberg.schema"]))) == schema
+    assert parquet.metadata.keys() == {b"iceberg.schema"}
+    assert schema_from_json(JsonObject(json.loads(parquet.metadata[b"iceberg.schema"]))) == schema
 
 
 def test_each_partition_has_its_file_in_its_folder() -> None:
@@ -271,11 +271,11 @@ def test_a_file_has_row_groups_of_the_size_asked() -> None:
     properties = {"write.parquet.row-group-size-bytes": "120000"}
     batches = list(noise(50_000, groups=4))
     [file], store = write(a_context(properties=properties), batches)
-    found = footer(store, file)
-    assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [10_000] * 5
+    parquet = footer(store, file)
+    assert [parquet.row_group(i).num_rows for i in range(parquet.num_row_groups)] == [10_000] * 5
     assert file.split_offsets == tuple(
         min(c.data_page_offset, c.dictionary_page_offset or c.data_page_offset)
-        for c in (found.row_group(i).column(0) for i in range(found.num_row_groups))
+        for c in (parquet.row_group(i).column(0) for i in range(parquet.num_row_groups))
     )
     expected = [row for b in batches for row in b.to_pylist()]
     assert rows(store, [file]) == expected

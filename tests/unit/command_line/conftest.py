@@ -56,7 +56,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def table(run: Run) -> ice.Table:
     """`db.t` of the warehouse: two snapshots, three rows."""
     catalog = ice.load_catalog("default", warehouse="w")
-    made = catalog.create_table(
+    new_table = catalog.create_table(
         "db.t",
         schema="id BIGINT NOT NULL COMMENT 'key', day DATE, v STRING",
         partitioned_by=["months(day)"],
@@ -67,6 +67,6 @@ def table(run: Run) -> ice.Table:
     )
     days = pa.array([0, 40, None], pa.date32())
     rows = pa.table([pa.array([1, 2, 3]), days, pa.array(["a", "b\x1b[2J", None])], schema)
-    made.append(rows.slice(0, 2))
-    made.append(rows.slice(2))
-    return made
+    new_table.append(rows.slice(0, 2))
+    new_table.append(rows.slice(2))
+    return new_table

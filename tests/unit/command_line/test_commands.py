@@ -110,13 +110,13 @@ def test_what_a_terminal_would_act_on_is_escaped(run: Run, table: ice.Table) -> 
 
 
 def test_tables_are_created_changed_and_dropped(run: Run) -> None:
-    made = run(
+    creation = run(
         *("create", "table", "db.t", "--schema", "id BIGINT, ts TIMESTAMP"),
         *("--partitioned-by", "days(ts)", "--partitioned-by", "bucket(4, id)"),
         *("--sorted-by", "ts DESC", "--table-property", "owner=me"),
     )
-    assert made.code == 0
-    assert made.lines[0].startswith("created table db.t at ")
+    assert creation.code == 0
+    assert creation.lines[0].startswith("created table db.t at ")
     assert len(run("spec", "db.t").lines) == 3
     metadata_location = run("describe", "db.t", "--json").json["metadata-location"]
     assert run("rename", "db.t", "db.u").code == 0

@@ -38,8 +38,8 @@ def test_help_and_completion_import_nothing_heavy(environment: dict[str, str]) -
 def test_a_pipe_that_closes_early_and_an_absent_typer(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    made = [*COMMAND, "create", "table", "db.t", "--schema", "id INT", "--warehouse", "w"]
-    subprocess.run(made, cwd=tmp_path, env=environment, check=True, stdout=subprocess.DEVNULL)
+    creation = [*COMMAND, "create", "table", "db.t", "--schema", "id INT", "--warehouse", "w"]
+    subprocess.run(creation, cwd=tmp_path, env=environment, check=True, stdout=subprocess.DEVNULL)
     reading = f"{sys.executable} -m iceberg_pyspark.command_line list db --warehouse w"
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {reading} | true"],

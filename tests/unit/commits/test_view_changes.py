@@ -72,13 +72,15 @@ def test_properties() -> None:
     assert view.properties == {"b": "2", "c": "3"}
 
 
-@pytest.mark.parametrize(("size", "kept"), [("1", [5]), ("3", [3, 4, 5]), (None, [1, 2, 3, 4, 5])])
-def test_old_versions_go(size: str | None, kept: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("size", "version_ids"), [("1", [5]), ("3", [3, 4, 5]), (None, [1, 2, 3, 4, 5])]
+)
+def test_old_versions_go(size: str | None, version_ids: list[int]) -> None:
     view = new_view({} if size is None else {"version.history.num-entries": size})
     for n in range(4):
         view = apply_view_updates(view, definition(f"SELECT {n} + 1 AS x"), now_ms=9)
-    assert [v.version_id for v in view.versions] == kept
-    assert [e.version_id for e in view.version_log] == kept
+    assert [v.version_id for v in view.versions] == version_ids
+    assert [e.version_id for e in view.version_log] == version_ids
 
 
 def test_the_current_version_stays_and_the_log_has_no_gap() -> None:

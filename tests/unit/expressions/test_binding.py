@@ -75,8 +75,8 @@ def bound(type_: Type, op: Any, literal: Any, *, required: bool = False) -> Any:
         predicate = SetPredicate(op, "c", literal)
     else:
         predicate = LiteralPredicate(op, "c", literal)
-    found = bind(predicate, schema)
-    match found:
+    outcome = bind(predicate, schema)
+    match outcome:
         case BoundLiteral(op=found_op, literal=value):
             return found_op, value
         case BoundSet(op=found_op, literals=members):
@@ -84,9 +84,9 @@ def bound(type_: Type, op: Any, literal: Any, *, required: bool = False) -> Any:
         case BoundUnary(op=found_op):
             return found_op
         case AlwaysTrue() | AlwaysFalse():
-            return isinstance(found, AlwaysTrue)
+            return isinstance(outcome, AlwaysTrue)
         case _:
-            return found
+            return outcome
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ def bound(type_: Type, op: Any, literal: Any, *, required: bool = False) -> Any:
     ],
 )
 def test_literals_become_values_of_the_column(type_: Type, literal: Any, value: Any) -> None:
-    found = bound(type_, "eq", literal)
-    assert found == ("eq", value)
-    assert type(found[1]) is type(value)
+    outcome = bound(type_, "eq", literal)
+    assert outcome == ("eq", value)
+    assert type(outcome[1]) is type(value)
     if isinstance(value, Decimal):
-        assert found[1].as_tuple().exponent == value.as_tuple().exponent
+        assert outcome[1].as_tuple().exponent == value.as_tuple().exponent
 
 
 def test_a_zone_that_is_not_given_is_utc() -> None:
@@ -278,13 +278,13 @@ def test_membership_is_equality_with_any_in_three_valued_logic(
     type_, value, members = case
     predicate = SetPredicate("not_in" if negate else "in", "c1", tuple(members))
     selected = evaluate(bind(predicate, schema_of(columns(type_))), {1: value}) is True
-    found = any(m is not None and (m == value or (m != m and value != value)) for m in members)
+    is_member = any(m is not None and (m == value or (m != m and value != value)) for m in members)
     if value is None:
         assert not selected
     elif negate:
-        assert selected == (not found and None not in members)
+        assert selected == (not is_member and None not in members)
     else:
-        assert selected == found
+        assert selected == is_member
 
 
 COLUMNS = columns(IntegerType(), DoubleType(), StringType())
@@ -294,8 +294,8 @@ COLUMNS = columns(IntegerType(), DoubleType(), StringType())
 def test_binding_what_is_bound_selects_the_same_rows(
     predicate: Predicate, row: dict[int, Any]
 ) -> None:
-    found = bind(predicate, schema_of(COLUMNS))
-    assert (evaluate(found, row) is True) == (evaluate(predicate, row) is True)
+    bound_predicate = bind(predicate, schema_of(COLUMNS))
+    assert (evaluate(bound_predicate, row) is True) == (evaluate(predicate, row) is True)
 
 
 def test_null_literals_select_nothing_even_when_negated() -> None:
@@ -422,8 +422,8 @@ def test_columns_inside_lists_and_maps_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["s", "l", "m", "v", "g"])
 def test_nested_and_opaque_columns_can_only_be_tested_for_null(name: str) -> None:
-    found = bind(UnaryPredicate("is_null", name), NESTED)
-    assert isinstance(found, BoundUnary)
+    bound_predicate = bind(UnaryPredicate("is_null", name), NESTED)
+    assert isinstance(bound_predicate, BoundUnary)
     with pytest.raises(InvalidRequestError, match="only be tested for null"):
         bind(LiteralPredicate("eq", name, 1), NESTED)
     with pytest.raises(InvalidRequestError, match="only be tested for null"):

@@ -75,10 +75,10 @@ def test_the_written_form() -> None:
 def test_other_spellings_are_read() -> None:
     assert predicate_from_json({"type": "true"}, SCHEMA) == AlwaysTrue()
     assert predicate_from_json(False, SCHEMA) == AlwaysFalse()
-    found = predicate_from_json(
+    predicate = predicate_from_json(
         {"type": "eq", "term": {"type": "reference", "term": "c1"}, "value": 5}, SCHEMA
     )
-    assert found == bind(LiteralPredicate("eq", "c1", 5), SCHEMA)
+    assert predicate == bind(LiteralPredicate("eq", "c1", 5), SCHEMA)
 
 
 @pytest.mark.parametrize(

@@ -60,15 +60,15 @@ def truncated_upper(type_: Type, value: Any, width: int) -> Any:
     """The shortest way up, or None where there is none."""
     if not isinstance(type_, StringType | BinaryType) or len(value) <= width:
         return value
-    kept = value[:width]
-    while kept:
+    prefix = value[:width]
+    while prefix:
         if isinstance(type_, BinaryType):
-            if kept[-1] < 255:
-                return kept[:-1] + bytes([kept[-1] + 1])
-        elif ord(kept[-1]) < 0x10FFFF:
-            following = ord(kept[-1]) + 1
-            return kept[:-1] + chr(0xE000 if following == 0xD800 else following)
-        kept = kept[:-1]
+            if prefix[-1] < 255:
+                return prefix[:-1] + bytes([prefix[-1] + 1])
+        elif ord(prefix[-1]) < 0x10FFFF:
+            following = ord(prefix[-1]) + 1
+            return prefix[:-1] + chr(0xE000 if following == 0xD800 else following)
+        prefix = prefix[:-1]
     return None
 
 
@@ -194,7 +194,7 @@ ONE_TO_NINE = file_of(lower=int_bytes(1), upper=int_bytes(9))
 
 
 @pytest.mark.parametrize(
-    ("op", "kept", "dropped", "proven", "open_"),
+    ("op", "possible", "dropped", "proven", "open_"),
     [
         ("lt", 2, 1, 10, 9),
         ("lt_eq", 1, 0, 9, 8),
@@ -205,9 +205,9 @@ ONE_TO_NINE = file_of(lower=int_bytes(1), upper=int_bytes(9))
     ],
 )
 def test_bounds_drop_and_prove(
-    op: Any, kept: int, dropped: int | None, proven: int | None, open_: int
+    op: Any, possible: int, dropped: int | None, proven: int | None, open_: int
 ) -> None:
-    assert may(BoundLiteral(op, INT, kept), ONE_TO_NINE)
+    assert may(BoundLiteral(op, INT, possible), ONE_TO_NINE)
     assert not must(BoundLiteral(op, INT, open_), ONE_TO_NINE)
     if dropped is not None:
         assert not may(BoundLiteral(op, INT, dropped), ONE_TO_NINE)

@@ -137,17 +137,17 @@ def near(leaf: BoundLeaf) -> SearchStrategy[Any]:
     """The leaf's literals and values next to them, where mistakes by one show."""
     match leaf:
         case BoundLiteral(literal=literal):
-            found = [literal]
+            values = [literal]
         case BoundSet(literals=members):
-            found = list(members)
+            values = list(members)
         case _:
             return st.none()
     if isinstance(leaf.column.type, IntegerType | LongType | DateType | TimestampType):
         low, high = integer_range(leaf.column.type)
-        found = [v + step for v in found for step in (-1, 0, 1) if low <= v + step <= high]
+        values = [v + step for v in values for step in (-1, 0, 1) if low <= v + step <= high]
     elif isinstance(leaf.column.type, StringType):
-        found += [v + "a" for v in found] + [v[:-1] for v in found]
-    return st.sampled_from(found)
+        values += [v + "a" for v in values] + [v[:-1] for v in values]
+    return st.sampled_from(values)
 
 
 @given(cases())
@@ -188,15 +188,15 @@ def project(
     [column] = columns(column_type)
     spec = spec_of(transform)
     bound = bind(LiteralPredicate(op, "c1", literal), schema_of([column]))
-    found = (project_strict if strict else project_inclusive)(bound, spec, type_of(spec, column))
-    match found:
+    result = (project_strict if strict else project_inclusive)(bound, spec, type_of(spec, column))
+    match result:
         case BoundLiteral(op=found_op, literal=value):
             return found_op, value
         case BoundSet(op=found_op, literals=values):
             return found_op, values
         case BoundUnary(op=found_op):
             return found_op, None
-    return found
+    return result
 
 
 DAY = 20_454  # 2026-01-01
@@ -223,12 +223,12 @@ def test_day_results_are_dates_and_day_of_a_date_is_exact() -> None:
     spec = spec_of(DayTransform())
     bound = bind(LiteralPredicate("eq", "c1", "2026-01-01"), schema_of([column]))
     for project_ in (project_inclusive, project_strict):
-        found = project_(bound, spec, type_of(spec, column))
-        assert isinstance(found, BoundLiteral)
-        assert found.column == BoundColumn(
+        result = project_(bound, spec, type_of(spec, column))
+        assert isinstance(result, BoundLiteral)
+        assert result.column == BoundColumn(
             field_id=1000, name="p0", type=DateType(), required=False
         )
-        assert (found.op, found.literal) == ("eq", DAY)
+        assert (result.op, result.literal) == ("eq", DAY)
 
 
 @pytest.mark.parametrize("transform", [HourTransform(), DayTransform(), YearTransform()])
@@ -290,8 +290,8 @@ def test_truncating_next_to_the_smallest_int_says_only_not_null() -> None:
     """docs/conformance.md 53."""
     smallest = -(2**31)
     assert project(IntegerType(), TruncateTransform(10), "eq", smallest) == ("not_null", None)
-    found = project(IntegerType(), TruncateTransform(10), "lt", smallest + 1, strict=True)
-    assert found == AlwaysFalse()
+    result = project(IntegerType(), TruncateTransform(10), "lt", smallest + 1, strict=True)
+    assert result == AlwaysFalse()
 
 
 @pytest.mark.parametrize("transform", [VoidTransform(), UnknownTransform("zorder")])
@@ -319,10 +319,12 @@ def test_several_fields_of_one_column_are_all_used() -> None:
     [column] = columns(TimestampType())
     spec = spec_of(DayTransform(), HourTransform())
     bound = bind(LiteralPredicate("gt_eq", "c1", "2026-01-01 01:00:00"), schema_of([column]))
-    found = project_inclusive(bound, spec, type_of(spec, column))
+    result = project_inclusive(bound, spec, type_of(spec, column))
     day = BoundColumn(field_id=1000, name="p0", type=DateType(), required=False)
     hour = BoundColumn(field_id=1001, name="p1", type=IntegerType(), required=False)
-    assert found == and_(BoundLiteral("gt_eq", day, DAY), BoundLiteral("gt_eq", hour, DAY * 24 + 1))
+    assert result == and_(
+        BoundLiteral("gt_eq", day, DAY), BoundLiteral("gt_eq", hour, DAY * 24 + 1)
+    )
 
 
 def test_a_promoted_source_is_projected_with_its_current_type() -> None:

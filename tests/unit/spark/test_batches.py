@@ -78,25 +78,27 @@ def types(draw: st.DrawFn, depth: int = 2) -> Type:
 
 def any_value(type_: Type, required: bool) -> st.SearchStrategy[Any]:
     """Values as Arrow takes them, null where they may be."""
-    found: st.SearchStrategy[Any]
+    strategy: st.SearchStrategy[Any]
     match type_:
         case StructType(fields=fields):
-            found = st.fixed_dictionaries({f.name: any_value(f.type, f.required) for f in fields})
+            strategy = st.fixed_dictionaries(
+                {f.name: any_value(f.type, f.required) for f in fields}
+            )
         case ListType():
-            found = st.lists(any_value(type_.element_type, type_.element_required), max_size=3)
+            strategy = st.lists(any_value(type_.element_type, type_.element_required), max_size=3)
         case MapType():
             pair = st.tuples(
                 any_value(type_.key_type, True), any_value(type_.value_type, type_.value_required)
             )
-            found = st.lists(pair, max_size=2, unique_by=lambda kv: kv[0])
+            strategy = st.lists(pair, max_size=2, unique_by=lambda kv: kv[0])
         case UnknownType():
             return st.none()
         case DateType():
             # Dates pass through unchanged; those outside Python's calendar `to_pylist` cannot show.
-            found = st.integers(-719_162, 2_932_896)
+            strategy = st.integers(-719_162, 2_932_896)
         case _:
-            found = values(type_)
-    return found if required else st.none() | found
+            strategy = values(type_)
+    return strategy if required else st.none() | strategy
 
 
 def as_spark(value: Any, type_: Type) -> Any:

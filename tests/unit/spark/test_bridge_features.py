@@ -71,17 +71,17 @@ def test_every_folder_is_a_lot_behind_those_it_builds_on() -> None:
 
 def test_reflection_is_in_one_class() -> None:
     reflective = re.compile(r"java\.lang\.reflect|setAccessible|getDeclared|\$default\$")
-    found = {p.stem for p in BRIDGE.glob("java/*/*.java") if reflective.search(p.read_text())}
-    assert found == {"IcebergPyInternals"}
+    class_names = {p.stem for p in BRIDGE.glob("java/*/*.java") if reflective.search(p.read_text())}
+    assert class_names == {"IcebergPyInternals"}
     assert reflective.search(source_of(CORE))
 
 
 def test_py4j_is_met_in_the_bridge_alone() -> None:
-    found = []
+    places = []
     for file in PACKAGE.rglob("*.py"):
         if BRIDGE in file.parents:
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in PRIVATE:
-                found.append(f"{file.relative_to(PACKAGE)}:{node.lineno}: {node.attr}")
-    assert found == []
+                places.append(f"{file.relative_to(PACKAGE)}:{node.lineno}: {node.attr}")
+    assert places == []

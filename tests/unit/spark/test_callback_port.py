@@ -127,8 +127,8 @@ def test_without_the_token_nothing_is_called(port: CallbackPort, asked: Asked) -
 def test_with_the_token_no_attribute_is_called_or_set(port: CallbackPort, asked: Asked) -> None:
     for attribute in ATTRIBUTES:
         for arguments in [(), ("_function",), ("_function", "x"), ("__class__", "x")]:
-            given = call(port._target, attribute, *arguments)
-            (_, refused) = sent(port, auth(port._token), given)
+            request = call(port._target, attribute, *arguments)
+            (_, refused) = sent(port, auth(port._token), request)
             assert refused.startswith(b"!xs"), (attribute, refused)
             assert b"the JVM may call answer" in refused
     assert asked.questions == []

@@ -22,8 +22,8 @@ iceberg_pyspark.errors.StorageError: file:/t/a.parquet: no Parquet file; restore
 
 
 def test_class_and_message_are_taken_out_of_a_failed_task() -> None:
-    found = iceberg_error_in(FROM_A_TASK)
-    assert found == ("StorageError", "file:/t/a.parquet: no Parquet file; restore it")
+    class_and_message = iceberg_error_in(FROM_A_TASK)
+    assert class_and_message == ("StorageError", "file:/t/a.parquet: no Parquet file; restore it")
 
 
 def test_the_error_state_that_spark_adds_is_no_part_of_the_message() -> None:
@@ -58,6 +58,6 @@ def test_other_errors_are_none_of_ours() -> None:
     ],
 )
 def test_a_message_that_comes_first_is_found(before: str, after: str) -> None:
-    said = with_class_name("CatalogError", "catalog: down\n  try again")
-    assert said.splitlines()[0] == "catalog: down"
-    assert iceberg_error_in(before + said + after) == ("CatalogError", "catalog: down\n  try again")
+    text = with_class_name("CatalogError", "catalog: down\n  try again")
+    assert text.splitlines()[0] == "catalog: down"
+    assert iceberg_error_in(before + text + after) == ("CatalogError", "catalog: down\n  try again")

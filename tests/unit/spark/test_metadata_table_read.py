@@ -21,17 +21,19 @@ def properties(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> TableCatalog:
-    made = load_catalog("c", **properties(tmp_path))
-    made.create_namespace("db")
-    made.create_table("db.t", "id BIGINT")
-    return made
+    new_catalog = load_catalog("c", **properties(tmp_path))
+    new_catalog.create_namespace("db")
+    new_catalog.create_table("db.t", "id BIGINT")
+    return new_catalog
 
 
 def columns_in_source(tmp_path: Path, name: str, **options: str) -> list[str]:
-    given = {f"catalog.{k}": v for k, v in properties(tmp_path).items()}
-    job = open_read_job({"path": name, "catalog": "c", **given, **options})
+    catalog_options = {f"catalog.{k}": v for k, v in properties(tmp_path).items()}
+    job = open_read_job({"path": name, "catalog": "c", **catalog_options, **options})
     # the next step has only what was pinned
-    again = open_read_job({"path": name, "catalog": "c", **given, **options}, job.pinned_table)
+    again = open_read_job(
+        {"path": name, "catalog": "c", **catalog_options, **options}, job.pinned_table
+    )
     names: list[str] = again.schema().names
     assert again.reader(again.schema()) is not None
     return names

@@ -14,10 +14,10 @@ from iceberg_pyspark.spark.native_read.position_deletes import chunks, serialize
 def test_portions_keep_order_and_are_no_larger_than_asked_but_for_one_file(
     sizes: list[int], most: int
 ) -> None:
-    made = list(chunks(sizes, lambda size: size, most))
-    assert [size for portion in made for size in portion] == sizes
-    assert all(portion and (sum(portion) <= most or len(portion) == 1) for portion in made)
-    for one, following in pairwise(made):
+    portions = list(chunks(sizes, lambda size: size, most))
+    assert [size for portion in portions for size in portion] == sizes
+    assert all(portion and (sum(portion) <= most or len(portion) == 1) for portion in portions)
+    for one, following in pairwise(portions):
         assert sum(one) + following[0] > most
 
 

@@ -47,7 +47,7 @@ SPECS = {0: spec(0, 1), 1: spec(1, 2, 1)}
 
 
 def task(path: str, spec_id: int, *partition: Any, **changes: Any) -> ScanTask:
-    given: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "file_path": path,
         "file_format": "parquet",
         "file_size_in_bytes": 7,
@@ -58,7 +58,7 @@ def task(path: str, spec_id: int, *partition: Any, **changes: Any) -> ScanTask:
         "partition": partition,
         "data_sequence_number": 3,
     }
-    return ScanTask(**(given | changes))
+    return ScanTask(**(attributes | changes))
 
 
 def facts_of(type_: Type) -> FileFacts:
@@ -107,8 +107,8 @@ def test_a_table_of_files_arrives_as_it_is() -> None:
     facts = facts_of(StringType())
     names = (ORDINAL, CONSTANT_FILE, CONSTANT_FIRST_ROW_ID, PARTITION_ORDINAL, "p")
     columns = {name: facts.column(name, tasks) for name in names}
-    found = read(files_table(tasks, ["a", "b", "\\t"], columns, {"k0": pa.array([1, None, 2])}))
-    assert found.to_pydict() == {
+    table = read(files_table(tasks, ["a", "b", "\\t"], columns, {"k0": pa.array([1, None, 2])}))
+    assert table.to_pydict() == {
         "location": ["a", "b", "\\t"],
         "file_size_in_bytes": [7, 2**40, 7],
         ORDINAL: [0, 1, 2],
@@ -122,6 +122,6 @@ def test_a_table_of_files_arrives_as_it_is() -> None:
 
 def test_no_file_has_types_all_the_same() -> None:
     facts = facts_of(DateType())
-    found = read(files_table([], [], {"p": facts.column("p", [])}, {}))
-    assert found.num_rows == 0
-    assert found.schema.field("p").type == pa.date32()
+    table = read(files_table([], [], {"p": facts.column("p", [])}, {}))
+    assert table.num_rows == 0
+    assert table.schema.field("p").type == pa.date32()

@@ -57,36 +57,36 @@ class _Connect:
 
 
 def _console(*, terminal: bool) -> tuple[Console, io.StringIO]:
-    shown = io.StringIO()
-    return Console(file=shown, force_terminal=terminal, width=80, color_system=None), shown
+    output = io.StringIO()
+    return Console(file=output, force_terminal=terminal, width=80, color_system=None), output
 
 
 @pytest.mark.parametrize("session", [_Classic(), _Connect()])
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_action_runs_in_the_callers_thread(session: object, terminal: bool) -> None:
     # Spark finds a Python data source by the active session of the thread
-    console, shown = _console(terminal=terminal)
+    console, output = _console(terminal=terminal)
     ran_in = run_with_progress(
         cast(SparkSession, session), console, "count", threading.current_thread
     )
     assert ran_in is threading.current_thread()
-    assert re.search(r"✓ count \d+\.\d s", shown.getvalue())
+    assert re.search(r"✓ count \d+\.\d s", output.getvalue())
 
 
 def test_tasks_are_counted_and_later_jobs_are_not_in_the_group() -> None:
     session = _Classic()
-    console, shown = _console(terminal=True)
+    console, output = _console(terminal=True)
     run_with_progress(cast(SparkSession, session), console, "write", lambda: time.sleep(0.5))
-    assert "3/4 tasks" in shown.getvalue()
+    assert "3/4 tasks" in output.getvalue()
     assert session.sparkContext.properties["spark.jobGroup.id"] is None
 
 
 def test_what_the_action_raises_is_raised_and_said() -> None:
-    console, shown = _console(terminal=False)
+    console, output = _console(terminal=False)
 
     def fail() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
         run_with_progress(cast(SparkSession, _Classic()), console, "write", fail)
-    assert re.fullmatch(r"✗ write failed after \d+\.\d s\n", shown.getvalue())
+    assert re.fullmatch(r"✗ write failed after \d+\.\d s\n", output.getvalue())

@@ -36,9 +36,9 @@ def batch(rows: Sequence[Row], values: bool = False) -> pa.RecordBatch:
 
 
 def task(*batches: Sequence[Row]) -> TaskChanges:
-    made = carry_out(None, map(batch, batches), MemoryFileIO(), partition_id=0, task_id=0)
-    found: TaskChanges = pickle.loads(pickle.dumps(made))
-    return found
+    outcome = carry_out(None, map(batch, batches), MemoryFileIO(), partition_id=0, task_id=0)
+    changes: TaskChanges = pickle.loads(pickle.dumps(outcome))
+    return changes
 
 
 def test_rows_are_written_and_places_noted() -> None:
@@ -77,9 +77,9 @@ def test_rows_are_written_and_places_noted() -> None:
     ],
 )
 def test_a_row_met_twice_is_found(tasks: list[list[list[Row]]]) -> None:
-    found = unite(task(*batches) for batches in tasks)
+    changes = unite(task(*batches) for batches in tasks)
     with pytest.raises(InvalidRequestError, match="several rows of the source"):
-        found.check_single_matches("db.t")
+        changes.check_single_matches("db.t")
 
 
 @given(
@@ -92,7 +92,7 @@ def test_however_rows_are_cut_into_tasks(places: list[tuple[str, int]], cuts: li
     rows: list[Row] = [(Op.DELETE, f, p) for f, p in places]
     bounds = [0, *sorted(cuts), len(rows)]
     tasks = [task(rows[a:b]) for a, b in itertools.pairwise(bounds)]
-    found = unite(tasks)
-    assert found.duplicate_match is None
-    assert {(f, p) for f, bitmap in found.removed.items() for p in bitmap} == set(places)
-    assert found.counts.get(Op.DELETE, 0) == len(rows)
+    changes = unite(tasks)
+    assert changes.duplicate_match is None
+    assert {(f, p) for f, bitmap in changes.removed.items() for p in bitmap} == set(places)
+    assert changes.counts.get(Op.DELETE, 0) == len(rows)

@@ -29,8 +29,8 @@ SCHEMA = StructType([StructField("id", LongType()), StructField("St", INNER)])
 
 
 def metadata(version: int = 2, **properties: str) -> TableMetadata:
-    given = {k.replace("__", "-").replace("_", "."): v for k, v in properties.items()}
-    return commit_table(format_version=version, properties=given).metadata
+    table_properties = {k.replace("__", "-").replace("_", "."): v for k, v in properties.items()}
+    return commit_table(format_version=version, properties=table_properties).metadata
 
 
 def test_files_are_rewritten_unless_the_table_says_else() -> None:
@@ -57,10 +57,10 @@ def test_isolation_levels() -> None:
 
 
 def test_assignments_name_columns_and_fields() -> None:
-    found = resolve_paths(
+    paths = resolve_paths(
         {("ID",): VALUE, ("st", "b"): VALUE}, SCHEMA, "db.t", case_sensitive=False
     )
-    assert list(found) == [("id",), ("St", "B")]
+    assert list(paths) == [("id",), ("St", "B")]
     assert type_at(SCHEMA, ("St", "B")) == LongType()
 
 

@@ -28,7 +28,7 @@ class Jvm:
         self.jvm = jvm
         self.context = Context()
         self.there: set[str] = set()
-        self.gone: list[str] = []
+        self.dead_handles: list[str] = []
         self.answers = True
 
     def session_of(self, handle: str) -> Any:
@@ -37,7 +37,7 @@ class Jvm:
     def abandoned_handles(self) -> list[str] | None:
         if not self.answers:
             return None
-        handles, self.gone = self.gone, []
+        handles, self.dead_handles = self.dead_handles, []
         return handles
 
 
@@ -203,7 +203,7 @@ def test_what_the_jvm_asks_for_no_more_is_forgotten_as_sessions_double(
     for n in range(500):
         record.install(Bridge(jvm, f"a-{n}"))
         jvm.there.discard(f"a-{n}")
-        jvm.gone.append(f"a-{n}")
+        jvm.dead_handles.append(f"a-{n}")
         most = max(most, len(record.sessions))
     assert most <= 64
     assert len(record.began) == 500
@@ -214,7 +214,7 @@ def test_another_context_forgets_those_of_the_stopped_one(record: Record, jvm: J
         jvm.context = Context()
         sessions = [record.install(Bridge(jvm, f"a-{context}-{n}")) for n in range(3)]
         assert len(record.sessions) == len(sessions)
-        jvm.gone = [session.handle for session in sessions]
+        jvm.dead_handles = [session.handle for session in sessions]
         jvm.there.clear()
 
 

@@ -22,16 +22,16 @@ from tests.support.view_contract import first_view
 
 @pytest.fixture
 def answers() -> CatalogCallbacks:
-    made = CatalogCallbacks()
-    opened = made.open(CatalogOpen(session="s", name="lake", options={"type": "memory"}))
+    callbacks = CatalogCallbacks()
+    opened = callbacks.open(CatalogOpen(session="s", name="lake", options={"type": "memory"}))
     assert opened.handle == "s/lake"
-    return made
+    return callbacks
 
 
 def test_questions_are_answered(answers: CatalogCallbacks) -> None:
     answers.namespace_create(NamespaceCreate(catalog="s/lake", namespace=("db",), properties={}))
-    found = answers.namespaces_list(NamespacesList(catalog="s/lake", namespace=()))
-    assert found.namespaces == (("db",),)
+    answer = answers.namespaces_list(NamespacesList(catalog="s/lake", namespace=()))
+    assert answer.namespaces == (("db",),)
 
 
 def test_a_catalog_that_is_not_open_is_said_so(answers: CatalogCallbacks) -> None:
@@ -40,10 +40,10 @@ def test_a_catalog_that_is_not_open_is_said_so(answers: CatalogCallbacks) -> Non
 
 
 def test_a_cascade_that_could_not_end_drops_nothing(tmp_path: Path) -> None:
-    made = CatalogCallbacks()
+    callbacks = CatalogCallbacks()
     options = {"type": "hadoop", "warehouse": str(tmp_path)}
-    made.open(CatalogOpen(session="s", name="lake", options=options))
-    lake = TableCatalog(made.catalog("s/lake"))
+    callbacks.open(CatalogOpen(session="s", name="lake", options=options))
+    lake = TableCatalog(callbacks.catalog("s/lake"))
     lake.create_namespace("db")
     lake.create_namespace("db.inner")
     for name in ("db.t", "db.inner.u"):
@@ -51,11 +51,11 @@ def test_a_cascade_that_could_not_end_drops_nothing(tmp_path: Path) -> None:
         table.append(pa.table({"id": [1], "p": ["a"]}))
     drop = NamespaceDrop(catalog="s/lake", namespace=("db",), cascade=True)
     with pytest.raises(NamespaceNotEmptyError, match=r"PURGE: db\.t, db\.inner\.u"):
-        made.namespace_drop(drop)
+        callbacks.namespace_drop(drop)
     assert lake.load_table("db.t").scan().to_arrow()["id"].to_pylist() == [1]
     for name in ("db.t", "db.inner.u"):
         lake.drop_table(name, purge=True)
-    made.namespace_drop(drop)
+    callbacks.namespace_drop(drop)
     assert lake.list_namespaces() == []
     assert list(tmp_path.iterdir()) == []
 

@@ -51,8 +51,8 @@ class Frame:
             if rows is None:
                 raise RuntimeError("a task failed")
             batches = [pa.RecordBatch.from_pydict({"id": pa.array(rows, pa.int64())})]
-            for made in self._task(iter(batches if rows else [])):
-                results += [SimpleNamespace(files=r["files"]) for r in made.to_pylist()]
+            for table in self._task(iter(batches if rows else [])):
+                results += [SimpleNamespace(files=r["files"]) for r in table.to_pylist()]
         return results
 
 

@@ -35,8 +35,8 @@ def prepared(
     table: Path, options: Mapping[str, str] | None = None, *, overwrite: bool = False
 ) -> PreparedWrite:
     """What the driver hands to the tasks of a job."""
-    given = {"path": str(table), **(options or {})}
-    job = prepare_write(given, FRAME, overwrite=overwrite)
+    all_options = {"path": str(table), **(options or {})}
+    job = prepare_write(all_options, FRAME, overwrite=overwrite)
     return pickle.loads(pickle.dumps(job))  # type: ignore[no-any-return]
 
 
@@ -55,8 +55,8 @@ def append(table: Path, *ids: int, options: Mapping[str, str] | None = None) -> 
 
 
 def ids_of(table: Path) -> list[int]:
-    found: list[int] = open_table(str(table), {}).scan().to_arrow().column("id").to_pylist()
-    return sorted(found)
+    ids: list[int] = open_table(str(table), {}).scan().to_arrow().column("id").to_pylist()
+    return sorted(ids)
 
 
 def data_files(table: Path) -> list[Path]:

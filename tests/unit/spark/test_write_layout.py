@@ -49,8 +49,8 @@ def layout(partitioned: str = "", ordered: str = "", **properties: str) -> Write
     return write_distribution(SCHEMA, spec, order, named)
 
 
-def of_ordering(made: WriteDistribution) -> list[str]:
-    return [f"{'ab'[f.source_id - 1]}:{f.transform}:{f.direction}" for f in made.ordering]
+def of_ordering(distribution: WriteDistribution) -> list[str]:
+    return [f"{'ab'[f.source_id - 1]}:{f.transform}:{f.direction}" for f in distribution.ordering]
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def of_ordering(made: WriteDistribution) -> list[str]:
     ],
 )
 def test_defaults(partitioned: str, ordered: str, mode: str, sorts: bool) -> None:
-    made = layout(partitioned, ordered)
-    assert (made.mode, made.sorts_rows) == (mode, sorts)
+    distribution = layout(partitioned, ordered)
+    assert (distribution.mode, distribution.sorts_rows) == (mode, sorts)
 
 
 def test_a_mode_that_means_nothing_for_the_table_is_none() -> None:
@@ -105,11 +105,11 @@ def test_partitions_are_as_large_as_java_has_them() -> None:
     assert layout().partition_bytes == 402_653_184
     plain = {"write_parquet_compression-codec": "snappy"}
     assert layout(**plain).partition_bytes == 268_435_456
-    given = {"write_spark_advisory-partition-size-bytes": "1000"}
-    assert layout(**given).partition_bytes == 1000
+    option = {"write_spark_advisory-partition-size-bytes": "1000"}
+    assert layout(**option).partition_bytes == 1000
 
 
 def test_rows_are_not_sorted_by_an_order_that_cannot_be_computed() -> None:
-    made = layout("a:day", "a:identity b:zorder")
-    assert (of_ordering(made), made.sort_order) == (["a:day:asc"], UNSORTED)
+    distribution = layout("a:day", "a:identity b:zorder")
+    assert (of_ordering(distribution), distribution.sort_order) == (["a:day:asc"], UNSORTED)
     assert of_ordering(layout(ordered="a:void b:identity")) == ["b:identity:desc"]

@@ -129,8 +129,8 @@ def test_compression_is_that_of_the_files_format(
     table: dict[str, str], options: dict[str, str], expected: str
 ) -> None:
     settings = write_settings({**options, "compression-codec": "zstd"}, {}, table)
-    said = {k for k in settings.properties if k.endswith("compression-codec")}
-    assert said == {f"write.{expected}.compression-codec"}
+    codec_keys = {k for k in settings.properties if k.endswith("compression-codec")}
+    assert codec_keys == {f"write.{expected}.compression-codec"}
 
 
 def test_the_rest() -> None:

@@ -155,8 +155,10 @@ WRONG = {
     "set_it",
     [
         check_set_properties,
-        lambda given: PropertyChanges().set(given),
-        lambda given: new_table_metadata(SCHEMA, None, None, "/t", given, table_uuid="u", now_ms=1),
+        lambda properties: PropertyChanges().set(properties),
+        lambda properties: new_table_metadata(
+            SCHEMA, None, None, "/t", properties, table_uuid="u", now_ms=1
+        ),
     ],
 )
 def test_a_wrong_value_cannot_be_set(

@@ -133,9 +133,9 @@ def test_properties_of_google() -> None:
 def test_properties_of_azure(
     host: str | None, properties: dict[str, str], config: tuple[str | None, ...]
 ) -> None:
-    found = azure_settings(host, properties).config
+    settings = azure_settings(host, properties).config
     names = ("account_name", "account_key", "sas_key", "endpoint")
-    assert tuple(found.get(name) for name in names) == config
+    assert tuple(settings.get(name) for name in names) == config
 
 
 def test_azure_without_an_account_is_refused() -> None:
@@ -202,14 +202,14 @@ def vended(*entries: tuple[str, str]) -> dict[str, str]:
     ],
 )
 def test_the_longest_prefix_wins_and_ends_at_a_slash(location: str, key: str) -> None:
-    found = properties_at(location, vended(("s3://b/t", "short"), ("s3://b/t/data/", "long")))
-    assert found == {"s3.access-key-id": key, "s3.region": "r"}
+    credentials = properties_at(location, vended(("s3://b/t", "short"), ("s3://b/t/data/", "long")))
+    assert credentials == {"s3.access-key-id": key, "s3.region": "r"}
 
 
 def test_credentials_may_be_vended_for_all_buckets() -> None:
     for prefix in ("s3", "s3://"):
-        found = properties_at("s3://any/f", vended((prefix, "all")))
-        assert found["s3.access-key-id"] == "all"
+        credentials = properties_at("s3://any/f", vended((prefix, "all")))
+        assert credentials["s3.access-key-id"] == "all"
 
 
 def test_credentials_that_cannot_be_read_are_not_shown() -> None:

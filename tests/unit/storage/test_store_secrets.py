@@ -75,8 +75,8 @@ def test_of_accounts_and_prefixes_the_own_ones_are_sent() -> None:
         "adls.sas-token.other": "other",
         "adls.connection-string.acc2": "other",
     }
-    found = properties_of_store("abfss://c@acc.dfs.core.windows.net/t", tokens)
-    assert found == {k: v for k, v in tokens.items() if v == "own"}
+    properties = properties_of_store("abfss://c@acc.dfs.core.windows.net/t", tokens)
+    assert properties == {k: v for k, v in tokens.items() if v == "own"}
     entries = [{"prefix": p, "config": c} for p, c in VENDED.items()]
     sent = properties_of_store("s3://b/t/metadata", {VENDED_CREDENTIALS: json.dumps(entries)})
     text = sent[VENDED_CREDENTIALS]

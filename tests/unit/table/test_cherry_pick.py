@@ -40,8 +40,8 @@ def stage(
     table.refresh()
     known = {s.snapshot_id for s in table.snapshots}
     _, files = write_rows(table.identifier, table.metadata, table.io, data)
-    said = {} if wap_id is None else {"wap.id": wap_id}
-    options = CommitOptions(stages_only=True, snapshot_properties=said)
+    summary = {} if wap_id is None else {"wap.id": wap_id}
+    options = CommitOptions(stages_only=True, snapshot_properties=summary)
     if mode is None:
         commit_append(table.catalog, table.loaded, table.io, files, options)
     else:
@@ -82,9 +82,9 @@ def test_an_append_is_made_once_more(version: int) -> None:
     assert picked.summary["published-wap-id"] == "w"
     assert (picked.summary["added-records"], picked.summary["total-records"]) == ("2", "4")
     if version == 3:
-        found = table.scan(columns=["id", "_row_id"]).to_arrow().column("_row_id").to_pylist()
-        assert len(set(found)) == 4
-        assert None not in found
+        row_ids = table.scan(columns=["id", "_row_id"]).to_arrow().column("_row_id").to_pylist()
+        assert len(set(row_ids)) == 4
+        assert None not in row_ids
 
 
 @VERSIONS

@@ -118,9 +118,9 @@ def test_appends_add_and_keep_1_8(version: int) -> None:
     assert second.parent_snapshot_id == first
     assert second.schema_id == 0
     assert t.metadata.snapshots[0].parent_snapshot_id is None
-    found = summary(t)
-    assert found.pop("iceberg-pyspark.write-id")
-    assert found == {
+    totals = summary(t)
+    assert totals.pop("iceberg-pyspark.write-id")
+    assert totals == {
         "operation": "append",
         "added-data-files": "1",
         "added-records": "4",
@@ -161,9 +161,9 @@ def test_a_dynamic_overwrite_replaces_its_partitions_only(version: int) -> None:
     first = head(t)
     overwrite(t, "dynamic", data_file("c", "x"), data_file("m", None))
     assert t.live() == [f"mem://t/data/{n}" for n in ("b", "c", "m")]
-    kept = by_path(t.entries())["b"]
-    assert (kept.status, kept.snapshot_id) == (EntryStatus.EXISTING, first)
-    assert kept.file_sequence_number == (0 if version == 1 else 1)
+    entry = by_path(t.entries())["b"]
+    assert (entry.status, entry.snapshot_id) == (EntryStatus.EXISTING, first)
+    assert entry.file_sequence_number == (0 if version == 1 else 1)
     assert [s.summary.get("replace-partitions") for s in t.metadata.snapshots] == [None, "true"]
 
 
@@ -256,9 +256,9 @@ def test_rewriting_keeps_row_ids_and_sequence_numbers_20() -> None:
     t = commit_table(format_version=3)
     append(t, data_file("a", rows=10), data_file("b", rows=5))
     act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
-    kept = by_path(t.entries())["b"]
-    assert kept.data_file.first_row_id == 10
-    assert kept.sequence_number == 1
+    entry = by_path(t.entries())["b"]
+    assert entry.data_file.first_row_id == 10
+    assert entry.sequence_number == 1
 
 
 def test_row_ids_advance_on_branches_too_19() -> None:
@@ -710,9 +710,11 @@ def test_what_users_say_of_a_snapshot_stands_in_its_summary() -> None:
         snapshot_properties={"who": "me", "added-records": "wrong"},
         write_id="w-1",
     )
-    found = summary(t)
-    assert found["who"] == "me"
-    assert found["iceberg-pyspark.write-id"] == "w-1"
-    assert found["added-records"] == "2"
-    assert found["partition-summaries-included"] == "true"
-    assert found["partitions.part=x"] == "added-files-size=20,added-data-files=1,added-records=2"
+    properties = summary(t)
+    assert properties["who"] == "me"
+    assert properties["iceberg-pyspark.write-id"] == "w-1"
+    assert properties["added-records"] == "2"
+    assert properties["partition-summaries-included"] == "true"
+    assert (
+        properties["partitions.part=x"] == "added-files-size=20,added-data-files=1,added-records=2"
+    )

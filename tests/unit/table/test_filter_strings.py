@@ -91,10 +91,10 @@ def test_every_comparison_both_ways_round(symbol: str, op: Any) -> None:
     ],
 )
 def test_literals(text: str, literal: Any) -> None:
-    found = parse_filter(f"c = {text}")
-    assert found == LiteralPredicate("eq", "c", literal)
-    assert isinstance(found, LiteralPredicate)
-    assert type(found.literal) is type(literal)
+    predicate = parse_filter(f"c = {text}")
+    assert predicate == LiteralPredicate("eq", "c", literal)
+    assert isinstance(predicate, LiteralPredicate)
+    assert type(predicate.literal) is type(literal)
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,8 @@ def test_a_refusal_quotes_the_filter_and_says_what_is_allowed() -> None:
 
 
 def test_thousands_of_alternatives_are_read() -> None:
-    found = parse_filter(" OR ".join(f"id = {i}" for i in range(3000)))
-    assert isinstance(found, Or)
+    predicate = parse_filter(" OR ".join(f"id = {i}" for i in range(3000)))
+    assert isinstance(predicate, Or)
 
 
 TYPES: tuple[Type, ...] = (
@@ -254,8 +254,8 @@ def text_of(predicate: Predicate) -> str:
             members = ", ".join(literal_text(column.type, v) for v in literals)
             return f"{column.name} {'NOT ' if op == 'not_in' else ''}IN ({members})"
         case BoundLiteral(op="starts_with" | "not_starts_with" as op, column=column):
-            found = f"startswith({column.name}, {literal_text(column.type, predicate.literal)})"
-            return found if op == "starts_with" else f"NOT {found}"
+            text = f"startswith({column.name}, {literal_text(column.type, predicate.literal)})"
+            return text if op == "starts_with" else f"NOT {text}"
         case BoundLiteral(op=op, column=column, literal=literal):
             return f"{column.name} {OPERATORS[op]} {literal_text(column.type, literal)}"
         case _:

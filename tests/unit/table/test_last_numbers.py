@@ -60,14 +60,14 @@ def _last_spec(data: dict[str, Any]) -> None:
 def test_a_commit_that_no_reader_could_load_is_refused(
     damage: Callable[[dict[str, Any]], object], change: Callable[[Table], None], message: str
 ) -> None:
-    made = commit_table(format_version=3)
-    data = json.loads(made.io.read_bytes(made.loaded.metadata_location))
+    source = commit_table(format_version=3)
+    data = json.loads(source.io.read_bytes(source.loaded.metadata_location))
     damage(data)
-    made.io.write_bytes("mem://t/metadata/damaged.json", json.dumps(data).encode())
-    catalog = MemoryCatalog("test", io=made.io)
+    source.io.write_bytes("mem://t/metadata/damaged.json", json.dumps(data).encode())
+    catalog = MemoryCatalog("test", io=source.io)
     catalog.create_namespace(("db",))
     loaded = catalog.register_table(IDENTIFIER, "mem://t/metadata/damaged.json")
-    table = Table(catalog, loaded, io=made.io)
+    table = Table(catalog, loaded, io=source.io)
     with pytest.raises(IcebergError, match=message):
         change(table)
     assert table.refresh().metadata == loaded.metadata

@@ -54,8 +54,8 @@ def three_commits(version: int = 2, partitioned: bool = True) -> Table:
 
 
 def read(table: Table, name: str, **options: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = table.metadata_table(name, **options).to_arrow().to_pylist()
-    return found
+    table_rows: list[dict[str, Any]] = table.metadata_table(name, **options).to_arrow().to_pylist()
+    return table_rows
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -66,14 +66,14 @@ def test_batches_have_the_schema_and_tasks_travel(
 ) -> None:
     opened = three_commits(version, partitioned).metadata_table(name)
     target = to_arrow_schema(opened.schema)
-    made = []
+    batches = []
     reader, tasks = pickle.loads(pickle.dumps((opened.reader, opened.plan())))
     for task in tasks:
         for batch in reader.read(opened.io, task, opened.schema):
             batch.validate(full=True)
             assert batch.schema == target
-            made.append(batch)
-    assert pa.Table.from_batches(made, target) == opened.to_arrow()
+            batches.append(batch)
+    assert pa.Table.from_batches(batches, target) == opened.to_arrow()
     assert ("partition" in opened.schema.name_by_id.values()) == (
         partitioned
         and name.removeprefix("all_")
@@ -84,8 +84,8 @@ def test_batches_have_the_schema_and_tasks_travel(
 @pytest.mark.parametrize("name", METADATA_TABLES)
 def test_an_empty_table_has_the_columns_and_no_files(name: str) -> None:
     t = commit_table(partitioned=True)
-    found = read(Table(t.catalog, t.loaded, io=t.io), name)
-    assert len(found) == (1 if name == "metadata_log_entries" else 0)
+    table_rows = read(Table(t.catalog, t.loaded, io=t.io), name)
+    assert len(table_rows) == (1 if name == "metadata_log_entries" else 0)
 
 
 def test_snapshots_history_and_refs() -> None:
@@ -144,12 +144,12 @@ def test_partitions_are_merged_over_specs() -> None:
     table.append(rows((4, "b"), (5, "b")))
     table.update_spec().add_field("id", "bucket[2]").commit()
     table.append(rows((6, "b")))
-    found = {tuple(p["partition"].values()): p for p in read(table, "partitions")}
-    new = next(k for k in found if k[1] is not None)
-    assert set(found) == {(None, None), ("b", None), new}
-    assert (found["b", None]["record_count"], found["b", None]["file_count"]) == (2, 1)
-    assert (found["b", None]["spec_id"], found[new]["spec_id"]) == (0, 1)
-    assert found[new]["last_updated_snapshot_id"] == table.metadata.current_snapshot_id
+    partitions = {tuple(p["partition"].values()): p for p in read(table, "partitions")}
+    new = next(k for k in partitions if k[1] is not None)
+    assert set(partitions) == {(None, None), ("b", None), new}
+    assert (partitions["b", None]["record_count"], partitions["b", None]["file_count"]) == (2, 1)
+    assert (partitions["b", None]["spec_id"], partitions[new]["spec_id"]) == (0, 1)
+    assert partitions[new]["last_updated_snapshot_id"] == table.metadata.current_snapshot_id
 
 
 def test_a_manifest_shows_its_partition_bounds_as_text() -> None:
@@ -182,8 +182,8 @@ def test_chosen_fields_are_read_alone() -> None:
     assert path is not None
     narrow = replace(data_file, type=StructType((path,)))
     status = opened.schema.find("status")
-    found = opened.select(Schema(fields=(narrow, status))).to_arrow()
-    assert found.to_pylist() == [
+    entries = opened.select(Schema(fields=(narrow, status))).to_arrow()
+    assert entries.to_pylist() == [
         {"data_file": {"file_path": e["data_file"]["file_path"]}, "status": e["status"]}
         for e in read(table, "entries")
     ]
@@ -211,11 +211,11 @@ def test_an_unknown_name_is_refused_with_those_there_are() -> None:
 def test_names_that_may_be_metadata_tables(
     namespace: tuple[str, ...], name: str, expected: tuple[tuple[str, ...], str, str] | None
 ) -> None:
-    found = table_of_metadata_table(TableIdentifier(namespace=namespace, name=name))
+    base = table_of_metadata_table(TableIdentifier(namespace=namespace, name=name))
     if expected is None:
-        assert found is None
+        assert base is None
     else:
-        assert found == (TableIdentifier(namespace=expected[0], name=expected[1]), expected[2])
+        assert base == (TableIdentifier(namespace=expected[0], name=expected[1]), expected[2])
 
 
 @pytest.mark.parametrize("type_", [GeometryType(), GeographyType()], ids=str)
@@ -249,6 +249,6 @@ def test_geometry_and_geography_are_shown_as_the_bytes_stored(type_: PrimitiveTy
     table = Table(t.catalog, t.loaded, io=t.io)
     for name in METADATA_TABLES:
         table.metadata_table(name).to_arrow().validate(full=True)
-    [shown] = [r["readable_metrics"]["place"] for r in read(table, "data_files")]
-    assert (shown["value_count"], shown["lower_bound"], shown["upper_bound"]) == (1, low, high)
+    [column] = [r["readable_metrics"]["place"] for r in read(table, "data_files")]
+    assert (column["value_count"], column["lower_bound"], column["upper_bound"]) == (1, low, high)
     assert [r["pos"] for r in read(table, "position_deletes")] == [3]

@@ -127,14 +127,14 @@ def test_what_cannot_be_deleted_is_logged_and_the_table_is_gone(
 def test_a_catalog_drops_with_purge(tmp_path: Path, kind: str) -> None:
     catalog = load_catalog("lake", type=kind, warehouse=str(tmp_path / "warehouse"))
     catalog.create_table("db.a", "id BIGINT", properties={"write.format.default": "parquet"})
-    kept = catalog.create_table("db.b", "id BIGINT")
+    other = catalog.create_table("db.b", "id BIGINT")
     for name in ("db.a", "db.b"):
         catalog.load_table(name).append(ROWS.select(["id"]))
     folder = Path(catalog.load_table("db.a").location.removeprefix("file:"))
     catalog.drop_table("db.a", purge=True)
     assert not [p for p in folder.rglob("*") if p.suffix in (".json", ".avro", ".parquet")]
     assert catalog.list_tables("db") == ["db.b"]
-    assert kept.refresh().scan().count() == 2
+    assert other.refresh().scan().count() == 2
     with pytest.raises(NoSuchTableError):
         catalog.drop_table("db.a", purge=True)
 

@@ -28,8 +28,8 @@ def a_table(version: int, **properties: str) -> Table:
     t = commit_table(format_version=version, partitioned=True)
     table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
     if properties:
-        said = {k.replace("_", "."): v for k, v in properties.items()}
-        table.update_properties().set(said).commit()
+        table_properties = {k.replace("_", "."): v for k, v in properties.items()}
+        table.update_properties().set(table_properties).commit()
     for number, part in enumerate("aab"):
         ids = range(number * ROWS, number * ROWS + ROWS)
         table.append(pa.table({"id": pa.array(ids, pa.int64()), "part": [part] * ROWS}))
@@ -191,7 +191,7 @@ def test_any_sequence_of_deletes(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("properties", "expected"),
     [
         ({"write_format_default": "orc"}, "orc"),
         ({"write_delete_format_default": "avro"}, "avro"),
@@ -199,9 +199,9 @@ def test_any_sequence_of_deletes(seed: int) -> None:
     ],
 )
 def test_position_deletes_in_the_format_that_the_table_says(
-    said: dict[str, str], expected: str
+    properties: dict[str, str], expected: str
 ) -> None:
-    table = a_table(2, **said)
+    table = a_table(2, **properties)
     first, second, _ = (t.file_path for t in files(table))
     written = delete(table, {first: {1, 3}, second: {0}})
     assert {f.file_format for f in written.delete_files} == {expected}

@@ -55,9 +55,9 @@ def a_table() -> TableMetadata:
 
 
 def selected(**selector: object) -> tuple[int, str]:
-    found = select_snapshot(a_table(), SnapshotSelector(**selector))  # type: ignore[arg-type]
-    assert found.snapshot is not None
-    return found.snapshot.snapshot_id, found.schema.fields[0].name
+    selection = select_snapshot(a_table(), SnapshotSelector(**selector))  # type: ignore[arg-type]
+    assert selection.snapshot is not None
+    return selection.snapshot.snapshot_id, selection.schema.fields[0].name
 
 
 def test_default_is_main_with_the_table_schema() -> None:

@@ -25,7 +25,7 @@ from iceberg_pyspark.sql_text.on_demand import ClauseToken, statement_tokens
 DAY_MS = 86_400_000
 
 
-def ref(**given: object) -> CreateRef:
+def ref(**attributes: object) -> CreateRef:
     plain: dict[str, object] = {
         "type": "branch",
         "name": "b",
@@ -37,7 +37,7 @@ def ref(**given: object) -> CreateRef:
         "min_snapshots_to_keep": None,
         "max_snapshot_age_ms": None,
     }
-    return CreateRef(**{**plain, **given})  # type: ignore[arg-type]
+    return CreateRef(**{**plain, **attributes})  # type: ignore[arg-type]
 
 
 def by(term: str, direction: str = "asc", null_order: str = "nulls-first") -> OrderTerm:
@@ -114,10 +114,10 @@ def by(term: str, direction: str = "asc", null_order: str = "nulls-first") -> Or
 )
 def test_a_statement_says_what_it_does(text: str, clause: Clause) -> None:
     whole = f"-- why\n /* how */ ALTER table lake.`d b`.t {text}"
-    found = extension_statement(whole)
-    assert found is not None
-    assert found.table == ("lake", "d b", "t")
-    assert parse_clause(whole, found.offset) == clause
+    statement = extension_statement(whole)
+    assert statement is not None
+    assert statement.table == ("lake", "d b", "t")
+    assert parse_clause(whole, statement.offset) == clause
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_a_statement_says_what_it_does(text: str, clause: Clause) -> None:
     ],
 )
 def test_names_of_digits_and_comments(text: str, table: tuple[str, ...], clause: str) -> None:
-    found = extension_statement(f"{text} {clause}")
-    assert found is not None
-    assert found.table == table
-    parsed = parse_clause(f"{text} {clause}", found.offset)
+    statement = extension_statement(f"{text} {clause}")
+    assert statement is not None
+    assert statement.table == table
+    parsed = parse_clause(f"{text} {clause}", statement.offset)
     assert isinstance(parsed, CreateRef)
     assert parsed.name == clause.split()[-1]
 
@@ -148,9 +148,9 @@ def test_a_statement_is_found_however_far_down_it_begins(length: int, begin: str
     padding = filler * (length if filler != "-" else max(length, 2))
     for clause in ("create branch b", "write ordered by id"):
         whole = f"{begin.format(padding)} {clause}"
-        found = extension_statement(whole)
-        assert found is not None
-        assert whole[found.offset :] == clause
+        statement = extension_statement(whole)
+        assert statement is not None
+        assert whole[statement.offset :] == clause
     assert extension_statement(f"{begin.format(padding)} add column tag int") is None
 
 
@@ -229,10 +229,10 @@ def test_what_is_no_such_statement_is_left_to_spark(text: str) -> None:
 def test_what_is_wrong_is_said_with_its_place(
     text: str, near: str, expected: str, place: tuple[int, int]
 ) -> None:
-    found = extension_statement(text)
-    assert found is not None
+    statement = extension_statement(text)
+    assert statement is not None
     with pytest.raises(ExtensionSyntaxError) as e:
-        parse_clause(text, found.offset)
+        parse_clause(text, statement.offset)
     assert e.value.near.startswith(near)
     assert e.value.expected.startswith(expected) or expected in e.value.expected
     assert (e.value.line, e.value.position) == place

@@ -50,8 +50,8 @@ def table(t: CommitTable) -> Table:
 
 
 def ids(of: Table, **options: Any) -> list[int]:
-    found: list[int] = of.scan(**options).to_arrow().column("id").to_pylist()
-    return sorted(found)
+    row_ids: list[int] = of.scan(**options).to_arrow().column("id").to_pylist()
+    return sorted(row_ids)
 
 
 def data_files(t: CommitTable) -> set[str]:
@@ -443,12 +443,12 @@ def test_a_table_of_version_1_without_uuid_is_given_one_by_any_change(
     t = without_uuid()
     users = table(t)
     change(users)
-    given = users.metadata.table_uuid
-    assert given is not None
+    table_uuid = users.metadata.table_uuid
+    assert table_uuid is not None
     assert t.loaded.metadata == users.metadata
     users.append(rows((2, "b")))
     users.update_schema().add_column("later", "int").commit()
-    assert users.refresh().metadata.table_uuid == given
+    assert users.refresh().metadata.table_uuid == table_uuid
     assert 2 in ids(users)
 
 

@@ -116,9 +116,11 @@ def of_spec(t: CommitTable, spec_id: int) -> list[ManifestFile]:
 
 
 @pytest.mark.parametrize(("type_", "one", "other"), VALUES, ids=str)
-@pytest.mark.parametrize("gone", [True, False], ids=["column is gone", "unknown transform"])
+@pytest.mark.parametrize(
+    "column_is_gone", [True, False], ids=["column is gone", "unknown transform"]
+)
 def test_values_of_merged_and_rewritten_manifests_stay_as_they_are(
-    type_: PrimitiveType, one: Any, other: Any, gone: bool
+    type_: PrimitiveType, one: Any, other: Any, column_is_gone: bool
 ) -> None:
     t = table_with(type_, one, other, None)
     before = partitions(t)
@@ -126,8 +128,8 @@ def test_values_of_merged_and_rewritten_manifests_stay_as_they_are(
         {getattr(s, bound) for m in t.manifests() for s in m.partitions or ()}
         for bound in ("lower_bound", "upper_bound")
     ]
-    transform = IdentityTransform() if gone else UnknownTransform("z")
-    respecified(t, by(type_, transform), column_is_gone=gone)
+    transform = IdentityTransform() if column_is_gone else UnknownTransform("z")
+    respecified(t, by(type_, transform), column_is_gone=column_is_gone)
     assert partitions(t) == before
 
     append(t, data_file("new", spec_id=1))
@@ -194,8 +196,11 @@ def test_row_deletes_carry_the_partition_of_a_column_that_is_gone(
         checks = ConflictChecks(base_snapshot_id=t.metadata.current_snapshot_id)
         action = RowDelta(delete_files=(deletes,), checks=checks)
         commit_action(t.catalog, t.loaded, t.io, action, clock=t.clock.clock)
-    found = partitions(t)
-    assert (found["d0"], found["d1"]) == (found["f1"], found["f0"])
+    file_partitions = partitions(t)
+    assert (file_partitions["d0"], file_partitions["d1"]) == (
+        file_partitions["f1"],
+        file_partitions["f0"],
+    )
     tasks = Table(t.catalog, t.loaded, io=t.io).scan().plan_files()
     assert [len(task.deletes) for task in tasks] == [1, 1]
 
@@ -252,10 +257,12 @@ def test_metadata_tables_show_values_of_unknown_transforms_as_text() -> None:
     t = table_with(BinaryType(), b"\xff", None)
     respecified(t, by(BinaryType(), UnknownTransform("z")))
     table = Table(t.catalog, t.loaded, io=t.io)
-    shown = [{"p": "/w=="}, {"p": None}]
+    text_values = [{"p": "/w=="}, {"p": None}]
     for name in ("files", "partitions"):
         rows = table.metadata_table(name).to_arrow()["partition"].to_pylist()
-        assert sorted(rows, key=str, reverse=True) == sorted(shown, key=str, reverse=True), name
+        assert sorted(rows, key=str, reverse=True) == sorted(text_values, key=str, reverse=True), (
+            name
+        )
     bounds = table.metadata_table("manifests").to_arrow()["partition_summaries"].to_pylist()
     assert sorted(str(s["lower_bound"]) for [s] in bounds) == ["/w==", "null"]
 

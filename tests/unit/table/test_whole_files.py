@@ -16,15 +16,15 @@ from iceberg_pyspark.table.table import Table
 def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     warehouse = str(tmp_path_factory.mktemp("whole"))
     catalog = load_catalog("whole", type="memory", warehouse=warehouse)
-    made = catalog.create_table(
+    new_table = catalog.create_table(
         "db.t",
         schema="id BIGINT NOT NULL, d DOUBLE, day DATE, s STRING",
         partitioned_by=["bucket(2, s)"],
     )
-    made.append(_rows([1, 2, 3], [1.0, 2.0, 3.0], "a"))
-    made.append(_rows([4, 5, 6], [4.0, None, 6.0], "b"))
-    made.append(_rows([7, 8, 9], [7.0, math.nan, 9.0], "c"))
-    return made
+    new_table.append(_rows([1, 2, 3], [1.0, 2.0, 3.0], "a"))
+    new_table.append(_rows([4, 5, 6], [4.0, None, 6.0], "b"))
+    new_table.append(_rows([7, 8, 9], [7.0, math.nan, 9.0], "c"))
+    return new_table
 
 
 def _rows(ids: list[int], doubles: list[float | None], text: str) -> pa.Table:
@@ -57,9 +57,9 @@ def _rows(ids: list[int], doubles: list[float | None], text: str) -> pa.Table:
 def test_files_by_what_is_selected_of_them(
     table: Table, filter_: str, whole: str, partial: str
 ) -> None:
-    found = select_files(table.scan(filter=filter_))
+    selection = select_files(table.scan(filter=filter_))
     names = {t.file_path: "abc"[t.data_sequence_number - 1] for t in table.scan().plan_files()}
-    assert ("".join(sorted(names[p] for p in found.whole))) == whole
-    assert set(partial) <= {names[p] for p in found.partial}
+    assert ("".join(sorted(names[p] for p in selection.whole))) == whole
+    assert set(partial) <= {names[p] for p in selection.partial}
     selected = set(table.scan(filter=filter_).to_arrow()["s"].to_pylist())
-    assert selected <= {names[p] for p in (*found.whole, *found.partial)}
+    assert selected <= {names[p] for p in (*selection.whole, *selection.partial)}

@@ -26,17 +26,17 @@ def test_all_rows_of_whole_files_match_and_none_of_those_left_out(
 ) -> None:
     history = a_history(data.draw, catalog)
     struct = history.struct
-    wanted = data.draw(
+    filters = data.draw(
         st.lists(conditions(struct).filter(lambda c: c.is_filter), min_size=3, max_size=6)
     )
-    for condition in wanted:
+    for condition in filters:
         note(condition.text)
-        found = select_files(history.table.scan(filter=condition.text))
+        selection = select_files(history.table.scan(filter=condition.text))
         for row in history.rows:
             if not row.is_live:
                 continue
             matches = condition.decide(read(struct, row.stored)) is True
-            if row.file_path in found.whole:
+            if row.file_path in selection.whole:
                 assert matches, f"{row.stored} of a whole file is not selected by {condition}"
-            elif row.file_path not in found.partial:
+            elif row.file_path not in selection.partial:
                 assert not matches, f"{row.stored} is selected by {condition}, its file is not"
