@@ -6,7 +6,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
-from iceberg_pyspark.errors import IcebergError, NoSuchNamespaceError, TableAlreadyExistsError
+from iceberg_pyspark.errors import (
+    IcebergError,
+    NoSuchNamespaceError,
+    TableAlreadyExistsError,
+    ViewAlreadyExistsError,
+)
 from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.scans import (
     scan_aggregate,
@@ -33,6 +38,7 @@ from iceberg_pyspark.spark.bridge.protocol.operations import (
 )
 from iceberg_pyspark.spark.bridge.protocol.sources import ReadStatement, StatementRead
 from iceberg_pyspark.spark.bridge.protocol.tables import TableBranch, TableFacts, TableRename
+from iceberg_pyspark.spark.bridge.protocol.views import ViewChange
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import statement_read
@@ -84,13 +90,17 @@ def _ours_in(error: BaseException) -> tuple[str, str] | None:
 def _named_in(
     question: Question | None, error: BaseException
 ) -> tuple[tuple[str, ...], str | None]:
-    """The namespace and the table that an error is about."""
+    """The namespace and the table or view that an error is about."""
     if isinstance(question, TableRename) and isinstance(
         error, TableAlreadyExistsError | NoSuchNamespaceError
     ):
         return question.to_namespace, question.to_name
     if isinstance(question, TableQuestion):
         return question.namespace, question.name
+    if isinstance(question, ViewChange):
+        statement = question.statement
+        taken = statement.to if isinstance(error, ViewAlreadyExistsError) else ()
+        return question.namespace, taken[-1] if taken else statement.name
     return (question.namespace if isinstance(question, NamespaceQuestion) else ()), None
 
 
@@ -133,6 +143,8 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.table_invalidate, _of_catalogs(CatalogCallbacks.table_invalidate)),
         _row(Operations.table_load, _of_catalogs(CatalogCallbacks.table_load)),
         _row(Operations.view_load, _of_catalogs(CatalogCallbacks.view_load)),
+        _row(Operations.views_list, _of_catalogs(CatalogCallbacks.views_list)),
+        _row(Operations.view_change, _of_catalogs(CatalogCallbacks.view_change)),
         _row(Operations.table_branch, _table_branch),
         _row(Operations.table_create, _of_catalogs(CatalogCallbacks.table_create)),
         _row(Operations.table_stage, _of_catalogs(CatalogCallbacks.table_stage)),

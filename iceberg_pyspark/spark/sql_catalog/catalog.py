@@ -54,7 +54,13 @@ from iceberg_pyspark.spark.bridge.protocol.tables import (
     TablesList,
     TableStage,
 )
-from iceberg_pyspark.spark.bridge.protocol.views import ViewDefinition, ViewLoad
+from iceberg_pyspark.spark.bridge.protocol.views import (
+    ViewChange,
+    ViewDefinition,
+    ViewLoad,
+    ViewNames,
+    ViewsList,
+)
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
@@ -72,7 +78,8 @@ from iceberg_pyspark.spark.sql_catalog.staged_tables import (
 )
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement, statement_in
 from iceberg_pyspark.spark.sql_catalog.table_facts import facts_of_snapshot, table_facts
-from iceberg_pyspark.spark.sql_catalog.views import view_definition
+from iceberg_pyspark.spark.sql_catalog.view_statements import change_view
+from iceberg_pyspark.spark.sql_catalog.views import view_definition, view_names
 from iceberg_pyspark.spark.table_states import TableState, TableStates
 from iceberg_pyspark.spec.properties import WAP_ENABLED
 from iceberg_pyspark.spec.snapshots import MAIN
@@ -193,6 +200,15 @@ class CatalogCallbacks:
     def view_load(self, q: ViewLoad) -> ViewDefinition:
         """What a name means that is no table's."""
         return view_definition(self.catalog(q.catalog), _identifier(q))
+
+    def views_list(self, q: ViewsList) -> ViewNames:
+        """The views in a namespace; none in a catalog without views."""
+        return ViewNames(names=view_names(self.catalog(q.catalog), q.namespace))
+
+    def view_change(self, q: ViewChange) -> Acknowledgement:
+        """CREATE, ALTER and DROP VIEW."""
+        change_view(self.catalog(q.catalog), q.namespace, q.statement, q.query)
+        return _DONE
 
     def table_create(self, q: TableCreate) -> TableFacts:
         """CREATE TABLE."""

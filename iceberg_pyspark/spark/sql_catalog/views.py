@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.errors import NoSuchViewError, UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.protocol.views import ViewDefinition
@@ -11,6 +11,13 @@ from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.sql_text.names import quoted
 
 DIALECT = "spark"
+
+
+def view_names(catalog: Catalog, namespace: Namespace) -> tuple[str, ...]:
+    """The views in a namespace; none in a catalog without views."""
+    if not isinstance(catalog, ViewCatalog):
+        return ()
+    return tuple(view.name for view in catalog.list_views(namespace))
 
 
 def view_definition(catalog: Catalog, identifier: TableIdentifier) -> ViewDefinition:

@@ -71,6 +71,8 @@ class Operations:
     table_drop = BridgeOperation("table.drop", tables.TableDrop, tables.DropResult)
     table_rename = BridgeOperation("table.rename", tables.TableRename, Acknowledgement)
     view_load = BridgeOperation("view.load", views.ViewLoad, views.ViewDefinition)
+    views_list = BridgeOperation("views.list", views.ViewsList, views.ViewNames)
+    view_change = BridgeOperation("view.change", views.ViewChange, Acknowledgement)
     scan_plan = BridgeOperation("scan.plan", scans.ScanParts, scans.PlannedScan)
     scan_runtime_filter = BridgeOperation(
         "scan.runtime_filter", scans.ScanRuntimeFilter, scans.RemainingFiles

@@ -65,6 +65,12 @@ public class IcebergPyBridge {
     if (kind.equals("TableAlreadyExistsError") && table != null)
       Platform.throwException(
           new org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException(table));
+    if (kind.equals("NoSuchViewError") && table != null)
+      Platform.throwException(
+          new org.apache.spark.sql.catalyst.analysis.NoSuchViewException(table));
+    if (kind.equals("ViewAlreadyExistsError") && table != null)
+      Platform.throwException(
+          new org.apache.spark.sql.catalyst.analysis.ViewAlreadyExistsException(table));
     if (kind.equals("NoSuchNamespaceError"))
       Platform.throwException(new NoSuchNamespaceException(namespace));
     if (kind.equals("NamespaceAlreadyExistsError"))

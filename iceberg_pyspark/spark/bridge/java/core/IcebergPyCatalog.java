@@ -292,8 +292,13 @@ class IcebergPyCatalog implements StagingTableCatalog, SupportsNamespaces, Funct
       else
         removals.add(((NamespaceChange.RemoveProperty) changes[i]).property());
     }
-    IcebergPyQuestions.namespaceAlter(handle, levels(namespace), set, removals);
+    if (set.containsKey(IcebergPyViewChanges.STATEMENT))
+      IcebergPyViewChanges.run(name, handle, levels(namespace), set);
+    else
+      IcebergPyQuestions.namespaceAlter(handle, levels(namespace), set, removals);
   }
+  /** The names of the views in a namespace. */
+  List views(List namespace) { return IcebergPyQuestions.viewsList(handle, namespace).names(); }
   public boolean dropNamespace(String[] namespace, boolean cascade)
       throws NoSuchNamespaceException, NonEmptyNamespaceException {
     IcebergPyQuestions.namespaceDrop(handle, levels(namespace), cascade);

@@ -103,6 +103,15 @@ class IcebergPyQuestions {
         IcebergPyBridge.arguments(
             new Object[] {"catalog", catalog, "namespace", namespace, "name", name})));
   }
+  static IcebergPyViewNames viewsList(String catalog, List namespace) {
+    return new IcebergPyViewNames(IcebergPyBridge.ask("views.list",
+        IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));
+  }
+  static void viewChange(String catalog, List namespace, Map statement, Map query) {
+    IcebergPyBridge.ask("view.change",
+        IcebergPyBridge.arguments(new Object[] {
+            "catalog", catalog, "namespace", namespace, "statement", statement, "query", query}));
+  }
   static IcebergPyPlannedScan scanPlan(Map scan) {
     return new IcebergPyPlannedScan(
         IcebergPyBridge.ask("scan.plan", IcebergPyBridge.arguments(new Object[] {"scan", scan})));
@@ -215,6 +224,17 @@ class IcebergPyQuestions {
   }
   static Map otherChange(String kind) {
     return IcebergPyBridge.arguments(new Object[] {"op", "other", "kind", kind});
+  }
+  static Map viewStatement(String kind, String name, String columns, String comment, Map properties,
+      List removals, List to) {
+    return IcebergPyBridge.arguments(new Object[] {"kind", kind, "name", name, "columns", columns,
+        "comment", comment, "properties", properties, "removals", removals, "to", to});
+  }
+  static Map analysedQuery(String sql, String schema, List temporary, boolean readsItself,
+      String currentCatalog, List currentNamespace, String release) {
+    return IcebergPyBridge.arguments(new Object[] {"sql", sql, "schema", schema, "temporary",
+        temporary, "reads_itself", Boolean.valueOf(readsItself), "current_catalog", currentCatalog,
+        "current_namespace", currentNamespace, "release", release});
   }
   static Map scannedTable(String session, String handle, String source, Map locations) {
     return IcebergPyBridge.arguments(new Object[] {

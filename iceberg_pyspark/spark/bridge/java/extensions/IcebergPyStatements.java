@@ -1,4 +1,6 @@
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -8,13 +10,19 @@ import org.apache.spark.sql.internal.VariableSubstitution;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * Iceberg's statements of ALTER TABLE as plans. They reach our catalog as a property to set, so
- * that Spark itself finds catalog and table.
+ * Iceberg's statements of ALTER TABLE as plans, and those about views of ours. They reach our
+ * catalog as a property to set, so that Spark itself finds catalog and table.
  */
 class IcebergPyStatements {
+  /** CREATE OR REPLACE VIEW. */
+  private static final int WORDS = 4;
+
   /** The plan of a statement on a table of ours; null for what the next parser shall parse. */
   static LogicalPlan plan(String text, ParserInterface next) {
-    if (IcebergPyBridge.python == null || !beginsAs("ALTER", text)) return null;
+    if (IcebergPyBridge.python == null) return null;
+    List words = firstWords(text);
+    if (isAboutViews(words)) return IcebergPyViewStatements.plan(text, next);
+    if (words.isEmpty() || !words.get(0).equals("ALTER")) return null;
     String statement = new VariableSubstitution().substitute(text);
     IcebergPyReadStatement read = IcebergPyQuestions.statementRead(statement);
     if (read.table() == null || !isOurs(read.table())) return null;
@@ -30,32 +38,48 @@ class IcebergPyStatements {
     }
   }
 
-  /** Whether the first word of a text is that one; blanks and comments before it do not count. */
-  private static boolean beginsAs(String word, String text) {
+  /** Whether a statement begins as one about views that outlive the session. */
+  private static boolean isAboutViews(List words) {
+    int at = words.size() > 1 && words.get(1).equals("OR") ? 3 : 1;
+    if (words.size() <= at) return false;
+    Object first = words.get(0), what = words.get(at);
+    if (first.equals("SHOW")) return what.equals("VIEWS");
+    return what.equals("VIEW")
+        && (first.equals("CREATE") || first.equals("ALTER") || first.equals("DROP"));
+  }
+  /** The first words of a text in capitals; blanks and comments before them do not count. */
+  private static List firstWords(String text) {
+    List words = new ArrayList();
     int at = 0;
-    while (at < text.length()) {
+    while (at < text.length() && words.size() < WORDS) {
       if (Character.isWhitespace(text.charAt(at)))
         at++;
       else if (text.startsWith("--", at) || text.startsWith("/*", at)) {
         boolean line = text.startsWith("--", at);
         int end = text.indexOf(line ? "\n" : "*/", at + 2);
-        if (end < 0) return false;
+        if (end < 0) return words;
         at = end + (line ? 1 : 2);
-      } else
-        break;
+      } else {
+        int from = at;
+        while (at < text.length() && Character.isLetter(text.charAt(at))) at++;
+        if (at == from) return words;
+        words.add(text.substring(from, at).toUpperCase(Locale.ROOT));
+      }
     }
-    return text.regionMatches(true, at, word, 0, word.length());
+    return words;
   }
 
   /** Whether the catalog that a name begins with, or else the current one, is of our class. */
   private static boolean isOurs(List levels) {
     SparkSession spark = IcebergPySessions.active();
     String first = (String) levels.get(0);
-    if (levels.size() > 1 && spark.conf().getOption(setting(first)).isDefined())
-      return isOurs(spark, first);
+    if (levels.size() > 1 && isCatalog(spark, first)) return isOurs(spark, first);
     return isOurs(spark, spark.sessionState().catalogManager().currentCatalog().name());
   }
-  private static boolean isOurs(SparkSession spark, String catalog) {
+  static boolean isCatalog(SparkSession spark, String name) {
+    return spark.conf().getOption(setting(name)).isDefined();
+  }
+  static boolean isOurs(SparkSession spark, String catalog) {
     scala.Option name = spark.conf().getOption(setting(catalog));
     return name.isDefined() && name.get().equals(iceberg_pyspark.class.getName());
   }

@@ -1,0 +1,103 @@
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.unsafe.Platform;
+
+/** CREATE, ALTER and DROP VIEW, which reach a catalog of ours as properties of a namespace. */
+public class IcebergPyViewChanges {
+  /** The property with the statement, as JSON; no namespace has such a one. */
+  public static final String STATEMENT = "iceberg_pyspark.view_statement";
+  /** That with the name of the view, and that with the text of its query, where it has one. */
+  public static final String NAME = "iceberg_pyspark.view_name";
+  public static final String QUERY = "iceberg_pyspark.view_query";
+
+  static void run(String catalog, String handle, List namespace, Map properties) {
+    String sql = (String) properties.get(QUERY);
+    String name = (String) properties.get(NAME);
+    Map statement = IcebergPyBridge.values((String) properties.get(STATEMENT));
+    Map query = sql == null ? null : analysed(sql, catalog, namespace, name);
+    IcebergPyQuestions.viewChange(handle, namespace, statement, query);
+    namespace = new ArrayList(namespace);
+    namespace.add(0, catalog);
+    namespace.add(name);
+    IcebergPyInternals.readCachedAnew(IcebergPySessions.active(), IcebergPyBridge.seq(namespace));
+  }
+
+  private static Map analysed(String sql, String catalog, List namespace, String name) {
+    SparkSession spark = IcebergPySessions.active();
+    LogicalPlan parsed;
+    try {
+      parsed = spark.sessionState().sqlParser().parsePlan(sql);
+    } catch (Exception e) {
+      Platform.throwException(e);
+      return null;
+    }
+    LogicalPlan plan =
+        (LogicalPlan) (Object) org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, parsed)
+            .queryExecution()
+            .analyzed();
+    List temporary = new ArrayList();
+    List views = new ArrayList();
+    functions(parsed, spark, temporary);
+    views(plan, temporary, views);
+    TableIdentifier own = new TableIdentifier(name,
+        scala.Option.apply(scala.jdk.javaapi.CollectionConverters.asScala(namespace).mkString(".")),
+        scala.Option.apply(catalog));
+    return IcebergPyQuestions.analysedQuery(sql, plan.schema().json(), temporary,
+        views.contains(own), spark.sessionState().catalogManager().currentCatalog().name(),
+        IcebergPyBridge.list(spark.sessionState().catalogManager().currentNamespace()),
+        spark.version());
+  }
+
+  /** The temporary functions that a parsed plan names. */
+  private static void functions(Object node, SparkSession spark, List temporary) {
+    if (node instanceof UnresolvedFunction) {
+      scala.collection.immutable.Seq parts =
+          (scala.collection.immutable.Seq) ((UnresolvedFunction) node).nameParts();
+      if (parts.size() == 1
+          && spark.sessionState().catalog().isTemporaryFunction(
+              new FunctionIdentifier((String) parts.head(), scala.Option.empty())))
+        add(temporary, "function " + parts.head());
+    }
+    List below = below(node);
+    for (int i = 0; i < below.size(); i++) functions(below.get(i), spark, temporary);
+  }
+  /** The views that an analysed plan reads: temporary ones, and the names of others. */
+  private static void views(Object node, List temporary, List names) {
+    if (node instanceof View) {
+      View view = (View) node;
+      if (view.isTempView())
+        add(temporary, "view " + view.desc().identifier().table());
+      else
+        names.add(view.desc().identifier());
+    }
+    List below = below(node);
+    for (int i = 0; i < below.size(); i++) views(below.get(i), temporary, names);
+  }
+  private static void add(List all, Object one) {
+    if (!all.contains(one)) all.add(one);
+  }
+  /** What a plan or an expression is made of, plans of subqueries among it. */
+  private static List below(Object node) {
+    List all = new ArrayList();
+    if (!(node instanceof TreeNode)) return all;
+    addAll(all, ((TreeNode) node).children());
+    addAll(all, ((TreeNode) node).innerChildren());
+    if (node instanceof QueryPlan) addAll(all, ((QueryPlan) node).expressions());
+    if (node instanceof SubqueryExpression) all.add(((SubqueryExpression) node).plan());
+    return all;
+  }
+  private static void addAll(List all, Object seq) {
+    scala.collection.Iterator it = ((scala.collection.Iterable) seq).iterator();
+    while (it.hasNext()) all.add(it.next());
+  }
+}

@@ -1,0 +1,221 @@
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedView;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.AlterViewAs;
+import org.apache.spark.sql.catalyst.plans.logical.CreateView;
+import org.apache.spark.sql.catalyst.plans.logical.DropView;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.RenameTable;
+import org.apache.spark.sql.catalyst.plans.logical.SetNamespaceProperties;
+import org.apache.spark.sql.catalyst.plans.logical.SetViewProperties;
+import org.apache.spark.sql.catalyst.plans.logical.ShowViews;
+import org.apache.spark.sql.catalyst.plans.logical.UnsetViewProperties;
+import org.apache.spark.sql.catalyst.util.StringUtils;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+
+/**
+ * Statements about views of ours, which Spark parses and has no catalog for: each goes on as a
+ * change of the view's namespace, so that Spark itself finds the catalog.
+ */
+class IcebergPyViewStatements {
+  /** The plan of a statement; null for what the next parser shall parse. */
+  static LogicalPlan plan(String text, ParserInterface next) {
+    LogicalPlan parsed = parse(text, next);
+    LogicalPlan ours = null;
+    if (parsed instanceof CreateView)
+      ours = create((CreateView) parsed, next);
+    else if (parsed instanceof AlterViewAs)
+      ours = replaceQuery((AlterViewAs) parsed, next);
+    else if (parsed instanceof DropView)
+      ours = drop((DropView) parsed, next);
+    else if (parsed instanceof SetViewProperties)
+      ours = set((SetViewProperties) parsed, next);
+    else if (parsed instanceof UnsetViewProperties)
+      ours = unset((UnsetViewProperties) parsed, next);
+    else if (parsed instanceof RenameTable && ((RenameTable) parsed).isView())
+      ours = rename((RenameTable) parsed, next);
+    else if (parsed instanceof ShowViews)
+      ours = show((ShowViews) parsed);
+    return ours == null ? parsed : ours;
+  }
+
+  private static LogicalPlan create(CreateView s, ParserInterface next) {
+    List name = name((Object) s.child());
+    if (name == null) return null;
+    String kind = s.replace() ? "create or replace"
+        : s.allowExisting()   ? "create if not exists"
+                              : "create";
+    Map statement =
+        IcebergPyQuestions.viewStatement(kind, last(name), columns(s.userSpecifiedColumns()),
+            (String) orNull(s.comment()), asJava(s.properties()), new ArrayList(), new ArrayList());
+    return change(name, statement, (String) orNull(s.originalText()), next);
+  }
+  private static LogicalPlan replaceQuery(AlterViewAs s, ParserInterface next) {
+    List name = name((Object) s.child());
+    if (name == null) return null;
+    return change(name, statement("replace query", name), s.originalText(), next);
+  }
+  private static LogicalPlan drop(DropView s, ParserInterface next) {
+    List name = name((Object) s.child());
+    if (name == null) return null;
+    return change(name, statement(s.ifExists() ? "drop if exists" : "drop", name), null, next);
+  }
+  private static LogicalPlan set(SetViewProperties s, ParserInterface next) {
+    List name = name((Object) s.child());
+    if (name == null) return null;
+    Map statement = IcebergPyQuestions.viewStatement("set properties", last(name), "", null,
+        asJava(s.properties()), new ArrayList(), new ArrayList());
+    return change(name, statement, null, next);
+  }
+  private static LogicalPlan unset(UnsetViewProperties s, ParserInterface next) {
+    List name = name((Object) s.child());
+    if (name == null) return null;
+    String kind = s.ifExists() ? "unset properties if exists" : "unset properties";
+    Map statement = IcebergPyQuestions.viewStatement(
+        kind, last(name), "", null, new HashMap(), asJava(s.propertyKeys()), new ArrayList());
+    return change(name, statement, null, next);
+  }
+  private static LogicalPlan rename(RenameTable s, ParserInterface next) {
+    List name = name((Object) s.child());
+    if (name == null) return null;
+    Map statement = IcebergPyQuestions.viewStatement(
+        "rename", last(name), "", null, new HashMap(), new ArrayList(), asJava(s.newName()));
+    return change(name, statement, null, next);
+  }
+  private static Map statement(String kind, List name) {
+    return IcebergPyQuestions.viewStatement(
+        kind, last(name), "", null, new HashMap(), new ArrayList(), new ArrayList());
+  }
+
+  /** A statement on its way to the catalog that its view's name begins with. */
+  private static LogicalPlan change(List name, Map statement, String query, ParserInterface next) {
+    String namespace = "";
+    for (int i = 0; i < name.size() - 1; i++)
+    namespace += (i == 0 ? "" : ".") + IcebergPyBridge.quote((String) name.get(i));
+    SetNamespaceProperties alter = (SetNamespaceProperties) parse(
+        "ALTER NAMESPACE " + namespace + " SET PROPERTIES ('' = '')", next);
+    Map properties = new HashMap();
+    properties.put(IcebergPyViewChanges.STATEMENT, IcebergPyBridge.json(statement));
+    properties.put(IcebergPyViewChanges.NAME, last(name));
+    if (query != null) properties.put(IcebergPyViewChanges.QUERY, query);
+    return new SetNamespaceProperties((LogicalPlan) (Object) alter.namespace(),
+        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
+            scala.jdk.javaapi.CollectionConverters.asScala(properties)));
+  }
+
+  /** The rows of SHOW VIEWS; null for a namespace of another catalog. */
+  private static LogicalPlan show(ShowViews s) {
+    SparkSession spark = IcebergPySessions.active();
+    Object of = (Object) s.namespace();
+    List levels = new ArrayList();
+    if (of instanceof UnresolvedNamespace)
+      levels = asJava(((UnresolvedNamespace) of).multipartIdentifier());
+    else if (of != CurrentNamespace$.MODULE$)
+      return null;
+    String catalog = spark.sessionState().catalogManager().currentCatalog().name();
+    if (levels.isEmpty())
+      levels = current(spark);
+    else if (IcebergPyStatements.isCatalog(spark, (String) levels.get(0)))
+      catalog = (String) levels.remove(0);
+    if (!isOurs(spark, catalog)) return null;
+    List names =
+        ((iceberg_pyspark) spark.sessionState().catalogManager().catalog(catalog)).views(levels);
+    if (s.pattern().isDefined())
+      names =
+          asJava(StringUtils.filterPattern(IcebergPyBridge.seq(names), (String) s.pattern().get()));
+    String quoted = "";
+    for (int i = 0; i < levels.size(); i++)
+      quoted += (i == 0 ? "" : ".")
+          + org.apache.spark.sql.catalyst.util.QuotingUtils$.MODULE$.quoteIfNeeded(
+              (String) levels.get(i));
+    List rows = new ArrayList();
+    for (int i = 0; i < names.size(); i++)
+      rows.add(RowFactory.create(new Object[] {quoted, names.get(i), Boolean.FALSE}));
+    List temporary = asJava(spark.sessionState().catalog().listLocalTempViews(
+        s.pattern().isDefined() ? (String) s.pattern().get() : "*"));
+    for (int i = 0; i < temporary.size(); i++)
+      rows.add(RowFactory.create(
+          new Object[] {"", ((TableIdentifier) temporary.get(i)).table(), Boolean.TRUE}));
+    return LocalRelation$.MODULE$.fromExternalRows(s.output(), IcebergPyBridge.seq(rows));
+  }
+
+  /**
+   * The whole name of a view of ours, the catalog first; null for one of another catalog, and for
+   * a temporary view.
+   */
+  private static List name(Object named) {
+    scala.collection.immutable.Seq parts = null;
+    if (named instanceof UnresolvedIdentifier)
+      parts = (scala.collection.immutable.Seq) ((UnresolvedIdentifier) named).nameParts();
+    else if (named instanceof UnresolvedView)
+      parts = (scala.collection.immutable.Seq) ((UnresolvedView) named).multipartIdentifier();
+    else if (named instanceof UnresolvedTableOrView)
+      parts =
+          (scala.collection.immutable.Seq) ((UnresolvedTableOrView) named).multipartIdentifier();
+    SparkSession spark = IcebergPySessions.active();
+    if (parts == null || spark.sessionState().catalog().isTempView(parts)) return null;
+    List levels = asJava(parts);
+    String catalog = spark.sessionState().catalogManager().currentCatalog().name();
+    if (levels.size() > 1 && IcebergPyStatements.isCatalog(spark, (String) levels.get(0)))
+      catalog = (String) levels.remove(0);
+    if (!isOurs(spark, catalog)) return null;
+    if (levels.size() == 1) levels.addAll(0, current(spark));
+    levels.add(0, catalog);
+    return levels;
+  }
+  /** Views of the session's own catalog are Spark's. */
+  private static boolean isOurs(SparkSession spark, String catalog) {
+    return !catalog.equals("spark_catalog") && IcebergPyStatements.isOurs(spark, catalog);
+  }
+  private static List current(SparkSession spark) {
+    return IcebergPyBridge.list(spark.sessionState().catalogManager().currentNamespace());
+  }
+
+  /** Names and comments of columns, as a schema; empty where the statement names none. */
+  private static String columns(Object named) {
+    List all = asJava(named);
+    if (all.isEmpty()) return "";
+    StructField[] fields = new StructField[all.size()];
+    for (int i = 0; i < fields.length; i++) {
+      scala.Tuple2 one = (scala.Tuple2) all.get(i);
+      fields[i] = DataTypes.createStructField((String) one._1(), DataTypes.NullType, true);
+      scala.Option comment = (scala.Option) one._2();
+      if (comment.isDefined()) fields[i] = fields[i].withComment((String) comment.get());
+    }
+    return new StructType(fields).json();
+  }
+
+  private static LogicalPlan parse(String text, ParserInterface next) {
+    try {
+      return next.parsePlan(text);
+    } catch (ParseException e) {
+      Platform.throwException(e);
+      return null;
+    }
+  }
+  private static Object orNull(Object option) {
+    return ((scala.Option) option).isDefined() ? ((scala.Option) option).get() : null;
+  }
+  private static String last(List name) { return (String) name.get(name.size() - 1); }
+  private static List asJava(Object seq) {
+    return new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Seq) seq));
+  }
+  private static Map asJava(scala.collection.immutable.Map map) {
+    return new HashMap(scala.jdk.javaapi.CollectionConverters.asJava(map));
+  }
+}

@@ -1,0 +1,182 @@
+"""CREATE, ALTER and DROP VIEW on a catalog of ours.
+
+A parser in front of Spark's (`bridge/java/extensions/`) sends a statement through Spark as a change
+of its view's namespace, so that Spark finds the catalog; the catalog has Spark analyse the query.
+What is stored is what Iceberg's own extensions store: the query's text, the columns that the view
+shows, the names of the query's own, and who made it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchViewError
+from iceberg_pyspark.spark.bridge.protocol.views import AnalysedQuery, ViewStatement
+from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spark.sql_catalog.views import DIALECT
+from iceberg_pyspark.spec.views import SqlRepresentation
+from iceberg_pyspark.table.changes.define_view import (
+    NewDefinition,
+    create_or_replace_view,
+    create_view,
+    remove_view_properties,
+    replace_view,
+    set_view_properties,
+    with_views,
+)
+
+_COMMENT = "comment"
+_QUERY_COLUMNS = "spark.query-column-names"
+_CREATED_BY = "create_engine_version"
+_CHANGED_BY = "engine_version"
+
+
+def change_view(
+    catalog: Catalog, namespace: Namespace, statement: ViewStatement, query: AnalysedQuery | None
+) -> None:
+    """Carry out a statement; `query` is that of the view where the statement has one."""
+    views = with_views(catalog)
+    identifier = TableIdentifier(namespace=namespace, name=statement.name)
+    if query is not None:
+        _define(catalog, views, identifier, statement, query)
+        return
+    match statement.kind:
+        case "drop" | "drop if exists":
+            try:
+                views.drop_view(identifier)
+            except NoSuchViewError:
+                if statement.kind == "drop":
+                    raise
+        case "set properties":
+            set_view_properties(views, identifier, statement.properties)
+        case "unset properties" | "unset properties if exists":
+            if statement.kind == "unset properties":
+                _check_are_set(views, identifier, statement.removals)
+            remove_view_properties(views, identifier, statement.removals)
+        case "rename":
+            views.rename_view(identifier, _new_name(catalog, identifier, statement.to))
+        case _:
+            raise InvalidRequestError(f"view {identifier}: {statement.kind} without a query")
+
+
+def _define(
+    catalog: Catalog,
+    views: ViewCatalog,
+    identifier: TableIdentifier,
+    statement: ViewStatement,
+    query: AnalysedQuery,
+) -> None:
+    if statement.kind == "create if not exists" and views.view_exists(identifier):
+        return
+    _check_query(identifier, query)
+    definition = _definition(catalog, identifier, statement, query)
+    match statement.kind:
+        case "create or replace":
+            create_or_replace_view(views, identifier, definition)
+        case "replace query":
+            replace_view(views, identifier, definition)
+        case _:
+            create_view(
+                views,
+                identifier,
+                replace(
+                    definition,
+                    properties={_CREATED_BY: _engine(query), **definition.properties},
+                ),
+            )
+
+
+def _check_query(identifier: TableIdentifier, query: AnalysedQuery) -> None:
+    if query.temporary:
+        raise InvalidRequestError(
+            f"view {identifier} reads the temporary {', the temporary '.join(query.temporary)}, "
+            "which other sessions do not have; name a table or view of a catalog instead, or "
+            "CREATE TEMPORARY VIEW"
+        )
+    if query.reads_itself:
+        raise InvalidRequestError(
+            f"view {identifier} would read itself: take it out of its own query, or give the new "
+            "view another name"
+        )
+
+
+def _definition(
+    catalog: Catalog, identifier: TableIdentifier, statement: ViewStatement, query: AnalysedQuery
+) -> NewDefinition:
+    columns = _struct(query.schema)
+    own_names = [field.name for field in columns.fields]
+    shown = _shown_columns(identifier, columns, statement)
+    properties = {
+        **statement.properties,
+        _QUERY_COLUMNS: ",".join(own_names),
+        _CHANGED_BY: _engine(query),
+    }
+    if statement.comment is not None:
+        properties[_COMMENT] = statement.comment
+    elsewhere = query.current_catalog != catalog.name
+    return NewDefinition(
+        schema=from_spark_schema(shown),
+        query=SqlRepresentation(query.sql, DIALECT),
+        default_catalog=query.current_catalog if elsewhere else None,
+        default_namespace=query.current_namespace,
+        summary={"engine-name": "spark", "engine-version": query.release},
+        properties=properties,
+    )
+
+
+def _shown_columns(
+    identifier: TableIdentifier, columns: spark_types.StructType, statement: ViewStatement
+) -> spark_types.StructType:
+    """The query's columns by the names and with the comments that the view has for them."""
+    shown = list(columns.fields)
+    if statement.columns:
+        named = _struct(statement.columns).fields
+        if len(named) != len(shown):
+            raise InvalidRequestError(
+                f"view {identifier} names {len(named)} columns, and its query has {len(shown)}: "
+                f"{', '.join(f.name for f in shown)}; name as many"
+            )
+        shown = [
+            spark_types.StructField(name.name, column.dataType, column.nullable, name.metadata)
+            for name, column in zip(named, shown, strict=True)
+        ]
+    counts = Counter(field.name.lower() for field in shown)
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise InvalidRequestError(
+            f"view {identifier} would have two columns of one name: {', '.join(twice)}; give "
+            "others by AS in the query, or in parentheses after the view's name"
+        )
+    return spark_types.StructType(shown)
+
+
+def _check_are_set(
+    views: ViewCatalog, identifier: TableIdentifier, removals: Sequence[str]
+) -> None:
+    properties = views.load_view(identifier).metadata.properties
+    if unset := [key for key in removals if key not in properties]:
+        raise InvalidRequestError(
+            f"view {identifier} has no property {', '.join(unset)}; write UNSET TBLPROPERTIES IF "
+            "EXISTS, or leave it out"
+        )
+
+
+def _new_name(
+    catalog: Catalog, identifier: TableIdentifier, to: tuple[str, ...]
+) -> TableIdentifier:
+    levels = to[1:] if len(to) > 1 and to[0] == catalog.name else to
+    return TableIdentifier(namespace=levels[:-1] or identifier.namespace, name=levels[-1])
+
+
+def _engine(query: AnalysedQuery) -> str:
+    return f"Spark {query.release}"
+
+
+def _struct(text: str) -> spark_types.StructType:
+    return spark_types.StructType.fromJson(json.loads(text))

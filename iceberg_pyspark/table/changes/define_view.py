@@ -1,0 +1,174 @@
+"""Views created and changed: each is one commit or none.
+
+View specification, "View Metadata" and "Versions". What a new definition does to the versions
+before it is `commits/view_changes.py`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.view_catalog import LoadedView, ViewCatalog
+from iceberg_pyspark.commits.outcomes import Refused, caused_by
+from iceberg_pyspark.commits.retry import commit_retry_policy
+from iceberg_pyspark.commits.updates import RemoveProperties, SetProperties
+from iceberg_pyspark.commits.view_changes import (
+    AssertViewUUID,
+    ViewUpdate,
+    new_view_metadata,
+    view_definition_updates,
+)
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    NoSuchViewError,
+    UnsupportedFeatureError,
+    ViewAlreadyExistsError,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.views import SqlRepresentation
+from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDefinition:
+    """A query and its columns; names in it without a catalog or namespace are in the defaults.
+
+    `default_catalog` None: the catalog of the view.
+    """
+
+    schema: Schema
+    query: SqlRepresentation
+    default_namespace: tuple[str, ...]
+    default_catalog: str | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Properties of the view, set beside those that it has."""
+
+    def updates(self, now_ms: int) -> tuple[ViewUpdate, ...]:
+        """What gives a view this definition."""
+        return view_definition_updates(
+            self.schema,
+            [self.query],
+            default_namespace=self.default_namespace,
+            default_catalog=self.default_catalog,
+            summary=self.summary,
+            now_ms=now_ms,
+        )
+
+
+def with_views(catalog: Catalog) -> ViewCatalog:
+    """The catalog as one of views; raises `UnsupportedFeatureError` where it has none."""
+    if not isinstance(catalog, ViewCatalog):
+        raise UnsupportedFeatureError(
+            f"catalog '{catalog.name}' has no views: catalogs of type sql, rest, hive and memory "
+            "do; create the view there, or a temporary view"
+        )
+    return catalog
+
+
+def create_view(
+    catalog: ViewCatalog,
+    identifier: TableIdentifier,
+    definition: NewDefinition,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedView:
+    """Create a view; raises `ViewAlreadyExistsError` where a view or table has the name."""
+    now_ms = clock.now_ms()
+    metadata = new_view_metadata(
+        definition.updates(now_ms),
+        catalog.default_view_location(identifier),
+        definition.properties,
+        view_uuid=str(uuid.uuid4()),
+        now_ms=now_ms,
+    )
+    return catalog.create_view(identifier, metadata)
+
+
+def create_or_replace_view(
+    catalog: ViewCatalog,
+    identifier: TableIdentifier,
+    definition: NewDefinition,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedView:
+    """Create a view, or give the one that is there this definition."""
+    try:
+        return replace_view(catalog, identifier, definition, clock=clock)
+    except NoSuchViewError:
+        try:
+            return create_view(catalog, identifier, definition, clock=clock)
+        except ViewAlreadyExistsError:
+            if not catalog.view_exists(identifier):
+                # a table has the name
+                raise
+            return replace_view(catalog, identifier, definition, clock=clock)
+
+
+def replace_view(
+    catalog: ViewCatalog,
+    identifier: TableIdentifier,
+    definition: NewDefinition,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedView:
+    """Give a view another definition; raises `NoSuchViewError`."""
+    updates: tuple[ViewUpdate, ...] = definition.updates(clock.now_ms())
+    if definition.properties:
+        updates = (SetProperties(dict(definition.properties)), *updates)
+    return _commit(catalog, identifier, updates, clock)
+
+
+def set_view_properties(
+    catalog: ViewCatalog,
+    identifier: TableIdentifier,
+    properties: Mapping[str, str],
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedView:
+    """Set properties of a view; raises `NoSuchViewError`."""
+    return _commit(catalog, identifier, (SetProperties(dict(properties)),), clock)
+
+
+def remove_view_properties(
+    catalog: ViewCatalog,
+    identifier: TableIdentifier,
+    removals: Sequence[str],
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+) -> LoadedView:
+    """Remove properties of a view; raises `NoSuchViewError`."""
+    return _commit(catalog, identifier, (RemoveProperties(tuple(removals)),), clock)
+
+
+def _commit(
+    catalog: ViewCatalog,
+    identifier: TableIdentifier,
+    updates: Sequence[ViewUpdate],
+    clock: Clock,
+) -> LoadedView:
+    """Commit the updates on the view as it is now, again after every conflict."""
+    started_ms = clock.now_ms()
+    retry = 0
+    while True:
+        view = catalog.load_view(identifier).metadata
+        requirements = (AssertViewUUID(view.view_uuid),)
+        outcome = catalog.commit_view(identifier, requirements, updates)
+        if not isinstance(outcome, Refused) or not isinstance(outcome.error, CommitConflictError):
+            return outcome.result()
+        retry += 1
+        wait_ms = commit_retry_policy(view.properties).wait_ms(
+            retry, elapsed_ms=clock.now_ms() - started_ms, jitter=clock.random()
+        )
+        if wait_ms is None:
+            raise caused_by(
+                CommitConflictError(
+                    f"view {identifier}: gave up after {retry} attempts, each overtaken by "
+                    f"another commit; the last: {outcome.error}"
+                ),
+                outcome.error,
+            )
+        clock.sleep_ms(wait_ms)

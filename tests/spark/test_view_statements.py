@@ -1,0 +1,205 @@
+"""Views made, changed, listed and dropped by SQL."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import SparkSession
+
+from tests.support.native_lake import sqlite_lake
+
+CATALOG = "spark.sql.catalog.made"
+HADOOP = {"": "iceberg_pyspark", ".type": "hadoop"}
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the catalog `made` with the table `made.db.t`, and a folder catalog `plain`."""
+    folder = tmp_path_factory.mktemp("made")
+    settings = {f"{CATALOG}.jdbc.schema-version": "V1"}
+    settings |= {f"spark.sql.catalog.plain{key}": value for key, value in HADOOP.items()}
+    settings["spark.sql.catalog.plain.warehouse"] = str(folder / "plain")
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    with sqlite_lake(spark, folder, "made"):
+        spark.sql("CREATE TABLE made.db.t (id INT NOT NULL, v STRING)")
+        spark.sql("INSERT INTO made.db.t VALUES (1, 'a'), (2, 'b')")
+        yield folder
+    for key in settings:
+        spark.conf.unset(key)
+
+
+def rows(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in spark.sql(query).collect())
+
+
+def metadata(folder: Path, name: str) -> dict[str, Any]:
+    newest = max((folder / "db" / name / "metadata").glob("*.gz.metadata.json"))
+    document: dict[str, Any] = json.loads(gzip.decompress(newest.read_bytes()))
+    return document
+
+
+def test_a_view_is_created_replaced_and_dropped(spark: SparkSession, folder: Path) -> None:
+    spark.sql(
+        "CREATE VIEW made.db.v (n COMMENT 'one more', `W w`) COMMENT 'mine' "
+        "TBLPROPERTIES ('k' = '1') AS SELECT id + 1, upper(v) AS u FROM made.db.t"
+    )
+    assert rows(spark, "SELECT * FROM made.db.v") == [(2, "A"), (3, "B")]
+    assert spark.table("made.db.v").columns == ["n", "W w"]
+    first = metadata(folder, "v")
+    version = first["versions"][0]
+    assert version["representations"][0] == {
+        "type": "sql",
+        "sql": "SELECT id + 1, upper(v) AS u FROM made.db.t",
+        "dialect": "spark",
+    }
+    assert version["summary"] == {"engine-name": "spark", "engine-version": spark.version}
+    assert first["properties"] == {
+        "k": "1",
+        "comment": "mine",
+        "spark.query-column-names": "(id + 1),u",
+        "create_engine_version": f"Spark {spark.version}",
+        "engine_version": f"Spark {spark.version}",
+    }
+    fields = first["schemas"][0]["fields"]
+    assert [(f["name"], f["required"], f.get("doc")) for f in fields] == [
+        ("n", True, "one more"),
+        ("W w", False, None),
+    ]
+    with pytest.raises(AnalysisException, match="VIEW_ALREADY_EXISTS"):
+        spark.sql("CREATE VIEW made.db.v AS SELECT 1 AS other")
+    spark.sql("CREATE VIEW IF NOT EXISTS made.db.v AS SELECT 1 AS other")
+    assert metadata(folder, "v") == first
+    spark.sql("create /* again */ or replace view made.db.v as select max(id) as m from made.db.t")
+    assert rows(spark, "SELECT m FROM made.db.v") == [(2,)]
+    second = metadata(folder, "v")
+    assert (second["view-uuid"], second["current-version-id"]) == (first["view-uuid"], 2)
+    assert second["properties"]["k"] == "1"
+    spark.sql("DROP VIEW made.db.v")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.table("made.db.v")
+    with pytest.raises(AnalysisException, match="VIEW_NOT_FOUND"):
+        spark.sql("DROP VIEW made.db.v")
+    spark.sql("DROP VIEW IF EXISTS made.db.v")
+    spark.sql("CREATE OR REPLACE VIEW made.db.v AS SELECT 3 AS x")
+    assert rows(spark, "SELECT * FROM made.db.v") == [(3,)]
+    spark.sql("DROP VIEW made.db.v")
+
+
+def test_names_of_a_query_are_those_of_the_session_that_created_it(
+    spark: SparkSession, folder: Path
+) -> None:
+    spark.sql("USE made.db")
+    spark.sql("CREATE VIEW short AS WITH a AS (SELECT * FROM t) SELECT id FROM a")
+    spark.sql("CREATE VIEW above AS SELECT id * 2 AS twice FROM short")
+    spark.sql("USE spark_catalog.default")
+    spark.sql("CREATE VIEW made.db.elsewhere AS SELECT count(*) AS n FROM made.db.above")
+    assert rows(spark, "SELECT * FROM made.db.above") == [(2,), (4,)]
+    assert rows(spark, "SELECT * FROM made.db.elsewhere") == [(2,)]
+    versions = [metadata(folder, name)["versions"][0] for name in ("short", "elsewhere")]
+    assert [v.get("default-catalog") for v in versions] == [None, "spark_catalog"]
+    assert [v["default-namespace"] for v in versions] == [["db"], ["default"]]
+    for name in ("elsewhere", "above", "short"):
+        spark.sql(f"DROP VIEW made.db.{name}")
+
+
+def test_views_are_listed(spark: SparkSession, folder: Path) -> None:
+    for name in ("one", "two"):
+        spark.sql(f"CREATE VIEW made.db.{name} AS SELECT 1 AS x")
+    spark.range(1).createOrReplaceTempView("fleeting")
+    every = [("", "fleeting", True), ("db", "one", False), ("db", "two", False)]
+    assert rows(spark, "SHOW VIEWS IN made.db") == every
+    assert spark.sql("SHOW VIEWS IN made.db").columns == ["namespace", "viewName", "isTemporary"]
+    assert rows(spark, "SHOW VIEWS FROM made.db LIKE 'o*|none'") == [("db", "one", False)]
+    spark.sql("USE made.db")
+    assert rows(spark, "show views") == every
+    spark.sql("USE spark_catalog.default")
+    assert rows(spark, "SHOW VIEWS") == [("", "fleeting", True)]
+    assert rows(spark, "SHOW VIEWS IN plain.db") == [("", "fleeting", True)]
+    assert rows(spark, "SHOW TABLES IN made.db LIKE 'one'") == []
+    # the temporary one hides a view of its name
+    spark.sql("USE made.db")
+    spark.sql("CREATE VIEW made.db.fleeting AS SELECT 2 AS x")
+    spark.sql("DROP VIEW fleeting")
+    assert rows(spark, "SELECT * FROM fleeting") == [(2,)]
+    spark.sql("DROP VIEW fleeting")
+    spark.sql("USE spark_catalog.default")
+    assert rows(spark, "SHOW VIEWS IN made.db") == every[1:]
+    for name in ("one", "two"):
+        spark.sql(f"DROP VIEW made.db.{name}")
+
+
+def test_views_are_altered(spark: SparkSession, folder: Path) -> None:
+    spark.sql("CREATE VIEW made.db.before TBLPROPERTIES ('a' = '1', 'b' = '2') AS SELECT 1 AS x")
+    spark.sql("ALTER VIEW made.db.before SET TBLPROPERTIES ('c' = '3', 'a' = '4')")
+    spark.sql("ALTER VIEW made.db.before UNSET TBLPROPERTIES ('b')")
+    with pytest.raises(PySparkException, match="has no property b; write UNSET TBLPROPERTIES IF"):
+        spark.sql("ALTER VIEW made.db.before UNSET TBLPROPERTIES ('b')")
+    spark.sql("ALTER VIEW made.db.before UNSET TBLPROPERTIES IF EXISTS ('b')")
+    spark.sql("ALTER VIEW made.db.before AS SELECT 2 AS y")
+    properties = metadata(folder, "before")["properties"]
+    assert {k: v for k, v in properties.items() if len(k) == 1} == {"a": "4", "c": "3"}
+    spark.sql("ALTER VIEW made.db.before RENAME TO made.db.after")
+    assert rows(spark, "SELECT y FROM made.db.after") == [(2,)]
+    spark.sql("ALTER VIEW made.db.after RENAME TO again")
+    assert rows(spark, "SELECT y FROM made.db.again") == [(2,)]
+    with pytest.raises(AnalysisException, match=r"VIEW_ALREADY_EXISTS.*db\.t"):
+        spark.sql("ALTER VIEW made.db.again RENAME TO db.t")
+    with pytest.raises(AnalysisException, match="VIEW_NOT_FOUND"):
+        spark.sql("ALTER VIEW made.db.none AS SELECT 1 AS x")
+    spark.sql("DROP VIEW made.db.again")
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("CREATE VIEW made.db.w AS SELECT * FROM gone_soon", "the temporary view gone_soon"),
+        (
+            "CREATE VIEW made.db.w AS SELECT 1 AS x WHERE EXISTS (SELECT * FROM gone_soon)",
+            "the temporary view gone_soon",
+        ),
+        ("CREATE VIEW made.db.w AS SELECT shout(v) AS s FROM made.db.t", "function shout"),
+        ("CREATE VIEW made.db.w AS SELECT id, v AS ID FROM made.db.t", "two columns of one name"),
+        ("CREATE VIEW made.db.w (a) AS SELECT id, v FROM made.db.t", "names 1 columns"),
+        ("CREATE OR REPLACE VIEW made.db.own AS SELECT * FROM made.db.own", "would read itself"),
+        ("CREATE VIEW made.db.w AS SELECT nothing FROM made.db.t", "UNRESOLVED_COLUMN"),
+        ("CREATE VIEW made.db.w AS SELECT * FROM made.db.none", "TABLE_OR_VIEW_NOT_FOUND"),
+        ("CREATE VIEW made.db.t AS SELECT 1 AS x", "VIEW_ALREADY_EXISTS"),
+        ("CREATE OR REPLACE VIEW made.db.t AS SELECT 1 AS x", "VIEW_ALREADY_EXISTS"),
+        ("CREATE VIEW plain.db.w AS SELECT 1 AS x", "catalog 'plain' has no views"),
+        ("DROP VIEW made.db.t", "VIEW_NOT_FOUND"),
+    ],
+)
+def test_what_no_view_can_be_is_refused(
+    spark: SparkSession, folder: Path, statement: str, why: str
+) -> None:
+    spark.range(1).createOrReplaceTempView("gone_soon")
+    spark.sql("CREATE VIEW IF NOT EXISTS made.db.own AS SELECT 1 AS x")
+    spark.udf.register("shout", lambda text: text)
+    with pytest.raises(PySparkException, match=why):
+        spark.sql(statement)
+    assert rows(spark, "SHOW VIEWS IN made.db LIKE 'w'") == []
+    assert rows(spark, "SELECT count(*) FROM made.db.t") == [(2,)]
+    assert rows(spark, "SELECT * FROM made.db.own") == [(1,)]
+    spark.sql("DROP VIEW made.db.own")
+    spark.sql("DROP VIEW gone_soon")
+
+
+def test_other_views_are_sparks(spark: SparkSession, folder: Path) -> None:
+    spark.sql("CREATE TEMPORARY VIEW mine AS SELECT * FROM made.db.t")
+    assert rows(spark, "SELECT id FROM mine") == [(1,), (2,)]
+    spark.sql("ALTER VIEW mine AS SELECT 5 AS id")
+    assert rows(spark, "SELECT id FROM mine") == [(5,)]
+    spark.sql("DROP VIEW mine")
+    spark.sql("CREATE VIEW kept_by_spark AS SELECT 1 AS x")
+    spark.sql("ALTER VIEW kept_by_spark SET TBLPROPERTIES ('a' = 'b')")
+    assert rows(spark, "SHOW VIEWS LIKE 'kept*'") == [("default", "kept_by_spark", False)]
+    spark.sql("DROP VIEW kept_by_spark")
+    with pytest.raises(ParseException):
+        spark.sql("CREATE VIEW made.db.w")
