@@ -6,7 +6,7 @@ hold and updates to apply, so that all catalogs have the same interface.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -14,6 +14,8 @@ from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import TableRecreatedError
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 Namespace: TypeAlias = tuple[str, ...]
@@ -31,17 +33,35 @@ class TableIdentifier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScanReport:
+    """What one plan of a scan looked at and kept, for a catalog that is told so."""
+
+    snapshot_id: int | None
+    predicate: Predicate
+    projection: Schema
+    data_files: int
+    data_files_kept: int
+    delete_files: int
+    bytes_kept: int
+    duration_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTable:
     """A table as the catalog knows it at one moment.
 
     `config` holds storage properties for it and where it may read: from the user and the catalog's
-    configuration, and nothing of it from the table.
+    configuration, and nothing of it from the table. `report_scan`, of a catalog that wants reports,
+    returns at once and raises nothing.
     """
 
     identifier: TableIdentifier
     metadata: TableMetadata
     metadata_location: str
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
+    report_scan: Callable[[ScanReport], None] | None = field(
+        default=None, repr=False, compare=False
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,11 @@ here: `read_entries` is handed in.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from sys import intern
+from time import monotonic_ns
 from typing import Protocol
 
 import numpy as np
@@ -105,12 +106,15 @@ class ScanPlan:
         read_entries: ReadEntries,
         only_files: Collection[str] | None = None,
         metrics: Collection[int] = (),
+        on_end: Callable[[PlanStatistics, int], None] | None = None,
     ) -> None:
         """`predicate` is a row predicate bound to the scan's schema.
 
         `only_files` are the locations of the data files to plan; None for all. `metrics` are ids of
         columns whose metrics the entries of data files are to have, besides the predicate's.
+        `on_end` is told the statistics and the nanoseconds that planning took, once it is complete.
         """
+        self._on_end = on_end
         self._metadata = metadata
         self._filters = SpecFilters(metadata, predicate)
         self._predicate = predicate
@@ -122,6 +126,20 @@ class ScanPlan:
 
     def files(self) -> Iterator[PlannedFiles]:
         """The surviving files, manifest by manifest in the order of the manifest list."""
+        if self._on_end is None:
+            yield from self._files()
+            return
+        files, duration_ns = self._files(), 0
+        while True:
+            started_ns = monotonic_ns()
+            planned_files = next(files, None)
+            duration_ns += monotonic_ns() - started_ns
+            if planned_files is None:
+                break
+            yield planned_files
+        self._on_end(self.statistics, duration_ns)
+
+    def _files(self) -> Iterator[PlannedFiles]:
         if isinstance(self._predicate, AlwaysFalse):
             return
         all_data = [m for m in self._manifests if m.content is ManifestContent.DATA]

@@ -8,7 +8,7 @@ Files, gzip and locations are `storage/metadata_files.py`; changes are `commits/
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -40,6 +40,7 @@ from iceberg_pyspark.spec.snapshots import (
     snapshot_log_entry_from_json,
     snapshot_to_json,
 )
+from iceberg_pyspark.spec.snapshots_of_refs import KnownFirst, SnapshotsOfRefs
 from iceberg_pyspark.spec.sorting import (
     UNSORTED,
     SortOrder,
@@ -94,7 +95,7 @@ class TableMetadata:
     default_sort_order_id: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
     current_snapshot_id: int | None = None
-    snapshots: tuple[Snapshot, ...] = ()
+    snapshots: Sequence[Snapshot] = ()
     refs: Mapping[str, SnapshotRef] = field(default_factory=dict)
     snapshot_log: tuple[SnapshotLogEntry, ...] = ()
     metadata_log: tuple[MetadataLogEntry, ...] = ()
@@ -123,6 +124,12 @@ class TableMetadata:
     @cached_property
     def snapshot_by_id(self) -> Mapping[int, Snapshot]:
         """All snapshots by id."""
+        if isinstance(self.snapshots, SnapshotsOfRefs):
+            return KnownFirst(self.snapshots.known, lambda: self._all_snapshots_by_id)
+        return self._all_snapshots_by_id
+
+    @cached_property
+    def _all_snapshots_by_id(self) -> Mapping[int, Snapshot]:
         return self._by_id("snapshot", ((s.snapshot_id, s) for s in self.snapshots))
 
     def _by_id(self, what: str, items: Iterable[tuple[int, T]]) -> ById[T]:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.credential_renewal import RENEWAL, RenewedCredentials, source_of
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.places import EQUAL_SCHEMES
 from iceberg_pyspark.storage.store_properties import StoreSettings, store_settings
-from iceberg_pyspark.storage.vended_credentials import properties_at
+from iceberg_pyspark.storage.vended_credentials import prefix_at, properties_at
 
 OBJECT_SCHEMES = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az"))
 """The schemes of object stores."""
@@ -69,12 +71,32 @@ def open_object_store(location: str, properties: Mapping[str, str]) -> tuple[Any
         )
     used = properties_at(location, properties)
     own = tuple(sorted((k, v) for k, v in used.items() if k.startswith(_PREFIXES[kind])))
+    renewal = None
+    if RENEWAL in properties:
+        prefix = prefix_at(location, properties)
+        renewal = _Renewal(properties[RENEWAL], prefix, location, properties)
     # a client does not survive a fork
-    return _store(kind, bucket, own, os.getpid()), name
+    return _store(kind, bucket, own, renewal, os.getpid()), name
+
+
+@dataclass(frozen=True, slots=True)
+class _Renewal:
+    """What tells two stores apart whose credentials are renewed, and what renews them."""
+
+    text: str = field(repr=False)
+    prefix: str | None
+    location: str = field(compare=False)
+    properties: Mapping[str, str] = field(compare=False, repr=False)
 
 
 @lru_cache(maxsize=64)
-def _store(kind: str, bucket: str, properties: tuple[tuple[str, str], ...], _process: int) -> Any:
+def _store(
+    kind: str,
+    bucket: str,
+    properties: tuple[tuple[str, str], ...],
+    renewal: _Renewal | None,
+    _process: int,
+) -> Any:
     try:
         # a large library, which no one imports whose files are local
         from obstore import store as stores  # noqa: PLC0415
@@ -85,6 +107,15 @@ def _store(kind: str, bucket: str, properties: tuple[tuple[str, str], ...], _pro
         ) from e
     redact_logs_of("obstore")
     arguments = _arguments(store_settings(kind, bucket, dict(properties)))
+    if renewal is not None and "credential_provider" in arguments:
+        source = source_of(renewal.properties)
+        if source is not None:
+            arguments["credential_provider"] = RenewedCredentials(
+                renewal.prefix or renewal.location,
+                renewal.properties,
+                source,
+                lambda used: store_settings(kind, bucket, used).credentials,
+            )
     match kind:
         case "s3":
             return stores.S3Store(bucket, **arguments)

@@ -32,7 +32,11 @@ _REFUSED = {
     "gcs.user-project": "requester-pays buckets are not supported",
 }
 _REFUSED_IF_TRUE = {
-    "s3.remote-signing-enabled": "ask the catalog for vended credentials instead",
+    "s3.remote-signing-enabled": (
+        "requests are signed here, with keys; have the catalog's server vend credentials for the "
+        "table (header.X-Iceberg-Access-Delegation = vended-credentials, which is sent unless you "
+        "set another), or give s3.access-key-id and s3.secret-access-key and set it to false"
+    ),
     "gcs.requester-pays": "requester-pays buckets are not supported",
 }
 # of a whole request, its body included: a part of an upload on a slow line
@@ -189,11 +193,22 @@ def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSett
         token=properties.get("adls.token"),
         endpoint=endpoint,
     )
+    credentials = None
     if sas is not None:
         # of the two the narrower one, which a catalog vends
         config.pop("account_key", None)
+        end = _of_account(properties, "sas-token-expires-at-ms", host or account)
+        if end is not None:
+            name = "adls.sas-token-expires-at-ms"
+            credentials = {
+                "sas_token": config.pop("sas_key"),
+                "expires_at": _expiry({name: end}, name),
+            }
     return StoreSettings(
-        config=config, client_options=_client_options(endpoint), retry_config=_retry_config()
+        config=config,
+        client_options=_client_options(endpoint),
+        retry_config=_retry_config(),
+        credentials=credentials,
     )
 
 

@@ -32,10 +32,19 @@ def properties_at(location: str, properties: Mapping[str, str]) -> Mapping[str, 
     if text is None:
         return properties
     own = {k: v for k, v in properties.items() if k != VENDED_CREDENTIALS}
-    for prefix, config in vended_entries(text):
-        if _is_for(prefix, location):
-            return {**own, **dict(config)}
-    return own
+    entry = _entry_at(location, text)
+    return own if entry is None else {**own, **dict(entry[1])}
+
+
+def prefix_at(location: str, properties: Mapping[str, str]) -> str | None:
+    """The prefix whose credentials are in force for a location; None: the table's own are."""
+    text = properties.get(VENDED_CREDENTIALS)
+    entry = None if text is None else _entry_at(location, text)
+    return None if entry is None else entry[0]
+
+
+def _entry_at(location: str, text: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
+    return next((entry for entry in vended_entries(text) if _is_for(entry[0], location)), None)
 
 
 def _is_for(prefix: str, location: str) -> bool:

@@ -140,7 +140,7 @@ class Table(EditableTable):
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
         """All snapshots."""
-        return self.metadata.snapshots
+        return tuple(self.metadata.snapshots)
 
     @property
     def current_snapshot(self) -> Snapshot | None:
@@ -183,6 +183,7 @@ class Table(EditableTable):
             columns=columns,
             filter=filter,
             case_sensitive=case_sensitive,
+            report=self._loaded.report_scan,
         )
 
     def metadata_table(

@@ -82,16 +82,17 @@ def http_server(answer: Answering) -> Iterator[TestServer]:
                 return
             content = reply.content
             body = content if isinstance(content, bytes) else json.dumps(content).encode()
-            body = b"" if content is None or self.command == "HEAD" else body
+            body = b"" if content is None else body
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
             if reply.status not in (204, 304):
                 self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
-        do_GET = do_POST = do_DELETE = do_HEAD = _serve  # noqa: N815 - the library's names
+        do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _serve  # noqa: N815 - the library's names
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

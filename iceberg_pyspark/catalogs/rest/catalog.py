@@ -6,7 +6,9 @@ client sends what must hold and what changes (`commits.py`). Views are `views.py
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -31,11 +33,24 @@ from iceberg_pyspark.catalogs.rest.commits import (
     read_nothing,
 )
 from iceberg_pyspark.catalogs.rest.connection import Connection
-from iceberg_pyspark.catalogs.rest.loaded import TableCache, loaded_table
+from iceberg_pyspark.catalogs.rest.loaded import AnsweredTable, TableCache, answered_table
+from iceberg_pyspark.catalogs.rest.metrics_reports import (
+    MetricsReports,
+    ScanReports,
+    commit_report,
+)
+from iceberg_pyspark.catalogs.rest.renewal import CredentialRenewals
+from iceberg_pyspark.catalogs.rest.snapshot_loading import (
+    ALL_QUERY,
+    REFS_QUERY,
+    loads_refs,
+    with_snapshots_of_refs,
+)
+from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.catalogs.rest.views import RestViews
 from iceberg_pyspark.commits.outcomes import Done, Outcome, after_commit
 from iceberg_pyspark.commits.requirements import TableRequirement
-from iceberg_pyspark.commits.updates import TableUpdate
+from iceberg_pyspark.commits.updates import AddSnapshot, TableUpdate
 from iceberg_pyspark.errors import (
     InvalidMetadataError,
     NamespaceAlreadyExistsError,
@@ -52,6 +67,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 _CACHE_SIZE = "rest-table-cache.max-entries"
 _CACHE_MS = "rest-table-cache.expire-after-write-ms"
+_REPORTS = "rest-metrics-reporting-enabled"
 _PURGE = "rest-catalog-purge"
 _DELEGATION = "X-Iceberg-Access-Delegation"
 
@@ -70,6 +86,8 @@ class RestCatalog(RestViews):
         super().__init__(name, Connection(name, given, authentication))
         self._given = given
         self._authentication = authentication
+        self._sessions = TableSessions(self._connection)
+        self._renewals = CredentialRenewals(name, self._connection, self._sessions, self._load_anew)
 
     def __repr__(self) -> str:
         return f"RestCatalog({self._name!r}, {self._given!r})"
@@ -96,6 +114,15 @@ class RestCatalog(RestViews):
             int_property(properties, _CACHE_SIZE, 100),
             int_property(properties, _CACHE_MS, 300_000) / 1000,
         )
+
+    @cached_property
+    def _reports(self) -> MetricsReports | None:
+        """Where the server gets reports; None where it takes none or is to get none."""
+        if not bool_property(self.properties, _REPORTS, True):
+            return None
+        if e.REPORT_METRICS not in self._connection.endpoints:
+            return None
+        return MetricsReports(self._send_report)
 
     # namespaces
 
@@ -176,12 +203,23 @@ class RestCatalog(RestViews):
         headers = self._delegation()
         if cached is not None and cached[0] is not None:
             headers["If-None-Match"] = cached[0]
-        answer = c.session.ask("GET", c.paths.table(identifier), headers=headers)
+        of_refs = loads_refs(self.properties)
+        query = REFS_QUERY if of_refs else None
+        answer = c.session.ask("GET", c.paths.table(identifier), query=query, headers=headers)
         if cached is not None and answer.status == NOT_MODIFIED:
             return cached[1]
         if not answer.is_success:
-            self._cache.forget(identifier)
-        return self._loaded(c.checked(answer, NoSuchTableError), identifier)
+            self._forget(identifier)
+        return self._loaded(c.checked(answer, NoSuchTableError), identifier, of_refs=of_refs)
+
+    def _load_all_snapshots(self, identifier: TableIdentifier) -> LoadedTable:
+        c = self._connection
+        answer = c.session.ask("GET", c.paths.table(identifier), query=ALL_QUERY)
+        return self._read(c.checked(answer, NoSuchTableError), identifier, {}).table
+
+    def _load_anew(self, identifier: TableIdentifier) -> LoadedTable:
+        self._cache.forget(identifier)
+        return self.load_table(identifier)
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
         """Where the server puts a new table of that name, asked by a create that it only stages.
@@ -205,7 +243,7 @@ class RestCatalog(RestViews):
             return NewTablePlace(location=location, config=storage_properties(self.properties))
         if not answer.is_success:
             raise creation_refusal(answer, self._name)
-        staged = self._read(answer, identifier, is_staged=True)
+        staged = self._read(answer, identifier, is_staged=True).table
         return NewTablePlace(location=staged.metadata.location, config=staged.config)
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
@@ -242,21 +280,33 @@ class RestCatalog(RestViews):
         """Have the server check the requirements and apply the updates."""
         check_identifier(identifier)
         known = self._cache.get(identifier)
+        # before the swap: whatever is wrong with it fails no commit that is done
+        reports = self._reports
+        started_ns = time.monotonic_ns()
         outcome = outcome_of(
             self._connection.send(
                 self._connection.paths.table(identifier),
                 commit_to_json(identifier, requirements, updates),
+                session=self._sessions.of(identifier),
             ),
             self._name,
             f"table {identifier}",
             lambda answer: self._loaded(answer, identifier, known[1].config if known else {}),
             lambda answer: commit_refusal(answer, self._name, requirements),
         )
+        if isinstance(outcome, Done) and reports is not None:
+            name, duration_ns = f"{self._name}.{identifier}", time.monotonic_ns() - started_ns
+            for snapshot in (u.snapshot for u in updates if isinstance(u, AddSnapshot)):
+                reports.put(identifier, partial(commit_report, name, snapshot, duration_ns))
         if isinstance(outcome, Done) and known is None:
             # an answer to a commit has no storage properties
             with after_commit(f"loading table {identifier} to know its storage properties"):
                 return Done(self.load_table(identifier))
         return outcome
+
+    def _send_report(self, identifier: TableIdentifier, report: Mapping[str, Any]) -> None:
+        path = self._connection.paths.metrics(identifier)
+        self._sessions.of(identifier).try_to_ask("POST", path, body=report, is_repeatable=False)
 
     def commit_transaction(
         self,
@@ -294,7 +344,7 @@ class RestCatalog(RestViews):
         c = self._connection
         query = {"purgeRequested": "true" if purge else "false"}
         answer = c.session.ask("DELETE", c.paths.table(identifier), query=query)
-        self._cache.forget(identifier)
+        self._forget(identifier)
         if not is_deleted(answer):
             c.checked(answer, NoSuchTableError)
 
@@ -312,7 +362,7 @@ class RestCatalog(RestViews):
             raise error_of(
                 answer, self._name, missing=NoSuchTableError, existing=TableAlreadyExistsError
             )
-        self._cache.forget(source)
+        self._forget(source)
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
         """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
@@ -332,11 +382,29 @@ class RestCatalog(RestViews):
     # requests
 
     def _loaded(
-        self, answer: Answer, identifier: TableIdentifier, config: Mapping[str, str] | None = None
+        self,
+        answer: Answer,
+        identifier: TableIdentifier,
+        config: Mapping[str, str] | None = None,
+        *,
+        of_refs: bool = False,
     ) -> LoadedTable:
-        table = self._read(answer, identifier, config)
+        answered = self._read(answer, identifier, config)
+        table = answered.table
+        if config is None:
+            self._sessions.set_tokens(identifier, answered.tokens)
+            table = self._renewals.of(table)
+        if self._reports is not None:
+            to = ScanReports(identifier, f"{self._name}.{identifier}", self._reports)
+            table = replace(table, report_scan=to)
+        if of_refs:
+            table = with_snapshots_of_refs(table, partial(self._load_all_snapshots, identifier))
         self._cache.put(table, answer.headers.get("ETag"))
         return table
+
+    def _forget(self, identifier: TableIdentifier) -> None:
+        self._cache.forget(identifier)
+        self._sessions.forget(identifier)
 
     def _read(
         self,
@@ -345,8 +413,8 @@ class RestCatalog(RestViews):
         config: Mapping[str, str] | None = None,
         *,
         is_staged: bool = False,
-    ) -> LoadedTable:
-        return loaded_table(
+    ) -> AnsweredTable:
+        return answered_table(
             answer,
             identifier,
             catalog=self._name,

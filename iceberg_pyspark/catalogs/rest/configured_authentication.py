@@ -1,6 +1,8 @@
-"""The authentication that a catalog's properties ask for.
+"""The authentication that a catalog's properties ask for, and that of one table's requests.
 
-`rest.auth.type` chooses, as in Java; without it `token` or `credential` mean OAuth2.
+`rest.auth.type` chooses, as in Java; without it `token` or `credential` mean OAuth2. A server may
+give a token for one table, or one to exchange for it (Open API specification of the REST catalog,
+`LoadTableResult`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from iceberg_pyspark.catalogs.rest.authentication import (
     BasicAuthentication,
     NoAuthentication,
 )
-from iceberg_pyspark.catalogs.rest.oauth2 import OAuth2, oauth2_settings
+from iceberg_pyspark.catalogs.rest.oauth2 import SUBJECTS, OAuth2, oauth2_settings
 from iceberg_pyspark.catalogs.rest.settings import HttpSettings
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 
@@ -55,6 +57,35 @@ def authentication_of(
                 f"are {', '.join(_TYPES)}, and classes named in properties are never loaded: give "
                 "an object, as in RestCatalog(name, properties, authentication=...)"
             )
+
+
+TABLE_TOKENS = ("token", *SUBJECTS)
+"""The keys of a table's `config` that are the client's, not its storage's."""
+
+
+def table_authentication_of(
+    catalog: str,
+    properties: Mapping[str, str],
+    tokens: Mapping[str, str],
+    own: Authentication,
+    settings: HttpSettings,
+    client: httpx.Client,
+) -> Authentication | None:
+    """The authentication of a table's requests; None: the catalog's `own`.
+
+    `tokens` are what the server gave for the table: a token, or else one to exchange with the
+    catalog's token as the actor. Where the catalog's authentication is of another kind, its user
+    chose it, and it stays.
+    """
+    if not isinstance(own, OAuth2 | NoAuthentication):
+        return None
+    parameters = {k: v for k, v in properties.items() if k not in ("credential", *TABLE_TOKENS)}
+    if "token" in tokens:
+        given = oauth2_settings(catalog, {**parameters, "token": tokens["token"]}, settings.uri)
+        return OAuth2(given, client)
+    if not tokens or not isinstance(own, OAuth2):
+        return None
+    return OAuth2(oauth2_settings(catalog, {**parameters, **tokens}, settings.uri), client, own)
 
 
 def _sigv4(catalog: str, properties: Mapping[str, str]) -> Authentication:

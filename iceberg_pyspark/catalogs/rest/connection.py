@@ -16,9 +16,12 @@ import httpx
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.properties import CatalogProperties
 from iceberg_pyspark.catalogs.rest.answers import Answer, error_of
-from iceberg_pyspark.catalogs.rest.authentication import Authentication
+from iceberg_pyspark.catalogs.rest.authentication import Authentication, NoAuthentication
 from iceberg_pyspark.catalogs.rest.commits import new_idempotency_key
-from iceberg_pyspark.catalogs.rest.configured_authentication import authentication_of
+from iceberg_pyspark.catalogs.rest.configured_authentication import (
+    authentication_of,
+    table_authentication_of,
+)
 from iceberg_pyspark.catalogs.rest.endpoints import Endpoints, offered_endpoints
 from iceberg_pyspark.catalogs.rest.paths import DEFAULT_SEPARATOR, Paths
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
@@ -125,15 +128,41 @@ class Connection:
     @cached_property
     def session(self) -> Session:
         """The requests of this configuration."""
-        return self._session(replace(self._settings, uri=self.properties["uri"].rstrip("/")))
+        return self._session(self._served)
 
-    def _session(self, settings: HttpSettings) -> Session:
+    @property
+    def _served(self) -> HttpSettings:
+        return replace(self._settings, uri=self.properties["uri"].rstrip("/"))
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether requests say nothing of who sends them."""
+        return isinstance(self._authentication, NoAuthentication)
+
+    def table_session(self, tokens: Mapping[str, str]) -> Session:
+        """The requests of a table for which the server gave these tokens."""
+        own = table_authentication_of(
+            self._catalog,
+            self._given,
+            tokens,
+            self._authentication,
+            self._served,
+            self._client,
+        )
+        return self.session if own is None else self._session(self._served, own, tokens)
+
+    def _session(
+        self,
+        settings: HttpSettings,
+        authentication: Authentication | None = None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> Session:
         return Session(
             self._catalog,
             settings,
             self._client,
-            self._authentication,
-            secrets=secret_values(self._given),
+            authentication or self._authentication,
+            secrets=secret_values({**self._given, **(secrets or {})}),
         )
 
     def pages(
@@ -188,12 +217,19 @@ class Connection:
         return answer
 
     def send(
-        self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str] | None = None,
+        session: Session | None = None,
     ) -> Answer | Lost:
-        """The answer to a change, sent again only where the server knows a repetition."""
+        """The answer to a change, sent again only where the server knows a repetition.
+
+        `session` is that of the table that changes, where it has its own.
+        """
         knows = self._configuration.knows_repetitions
         key = {"Idempotency-Key": new_idempotency_key()} if knows else {}
-        return self.session.try_to_ask(
+        return (session or self.session).try_to_ask(
             "POST", path, body=body, headers={**(headers or {}), **key}, is_repeatable=knows
         )
 

@@ -13,13 +13,8 @@ from collections.abc import Mapping
 from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
 from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.storage.credential_renewal import RENEWAL
 from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
-
-_EXPIRIES = (
-    "s3.session-token-expires-at-ms",
-    "gcs.oauth2.token-expires-at",
-    "adls.sas-token-expires-at-ms.",
-)
 
 
 def table_storage_properties(
@@ -28,8 +23,9 @@ def table_storage_properties(
     """The storage properties of the table in an answer; `properties` are the catalog's."""
     taken = taken_properties(catalog, uri, answer.string_map("config"))
     merged = {**storage_properties(properties), **storage_properties(taken)}
-    # the server names prefixes in a list of its own only
+    # the server names prefixes in a list of its own only, and nobody but us who renews
     merged.pop(VENDED_CREDENTIALS, None)
+    merged.pop(RENEWAL, None)
     vended = vended_credentials(answer, catalog=catalog, uri=uri)
     return CatalogProperties(merged if vended is None else {**merged, VENDED_CREDENTIALS: vended})
 
@@ -46,15 +42,3 @@ def vended_credentials(answer: JsonObject, *, catalog: str, uri: str) -> str | N
         for o in answer.objects("storage-credentials")
     ]
     return json.dumps(credentials, separators=(",", ":")) if credentials else None
-
-
-def expires_at_ms(properties: Mapping[str, str]) -> int | None:
-    """When the first credential among storage properties expires; None where none says so."""
-    vended = json.loads(properties.get(VENDED_CREDENTIALS, "[]"))
-    times = [
-        int(value)
-        for config in (properties, *(credential["config"] for credential in vended))
-        for key, value in config.items()
-        if key.startswith(_EXPIRIES) and value.isdigit()
-    ]
-    return min(times, default=None)

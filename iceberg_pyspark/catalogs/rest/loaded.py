@@ -10,19 +10,29 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest.answers import Answer
-from iceberg_pyspark.catalogs.rest.credentials import expires_at_ms, table_storage_properties
+from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
+from iceberg_pyspark.catalogs.rest.table_sessions import table_tokens
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.table_metadata import metadata_from_json
+from iceberg_pyspark.storage.credential_renewal import end_of
 
-_FRESH_CREDENTIALS_MS = 300_000
+_FRESH_CREDENTIALS_S = 300
 """Credentials that expire sooner are fetched anew rather than taken out of the cache."""
 
 
-def loaded_table(
+@dataclass(frozen=True, slots=True)
+class AnsweredTable:
+    """A table, and the tokens that the server gave for its requests."""
+
+    table: LoadedTable
+    tokens: Mapping[str, str] = field(repr=False)
+
+
+def answered_table(
     answer: Answer,
     identifier: TableIdentifier,
     *,
@@ -31,7 +41,7 @@ def loaded_table(
     properties: Mapping[str, str],
     config: Mapping[str, str] | None = None,
     is_staged: bool = False,
-) -> LoadedTable:
+) -> AnsweredTable:
     """The table in an answer; raises `InvalidMetadataError` naming the request and JSON path.
 
     `config` is what the answer to a commit lacks: the storage properties from the load before it.
@@ -39,8 +49,8 @@ def loaded_table(
     the table's own.
     """
 
-    def parse(content: JsonObject) -> LoadedTable:
-        return LoadedTable(
+    def parse(content: JsonObject) -> AnsweredTable:
+        table = LoadedTable(
             identifier=identifier,
             metadata=metadata_from_json(content.value("metadata")),
             metadata_location="" if is_staged else content.string("metadata-location"),
@@ -48,6 +58,7 @@ def loaded_table(
             if config is not None
             else table_storage_properties(content, catalog=catalog, uri=uri, properties=properties),
         )
+        return AnsweredTable(table, table_tokens(content))
 
     return answer.read(parse)
 
@@ -83,8 +94,8 @@ class TableCache:
             if self._clock() - entry.cached_at_s > self._expires_after_s:
                 del self._entries[identifier]
                 return None
-        expires_ms = expires_at_ms(entry.table.config)
-        if expires_ms is not None and expires_ms < time.time() * 1000 + _FRESH_CREDENTIALS_MS:
+        end_s = end_of(entry.table.config)
+        if end_s is not None and end_s <= time.time() + _FRESH_CREDENTIALS_S:
             return None
         return entry.etag, entry.table
 

@@ -32,9 +32,11 @@ _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
 _ACCESS_TOKEN = f"{_TOKEN_TYPE}access_token"
 # the order in which Java takes them
-_SUBJECTS = tuple(
+SUBJECTS = tuple(
     f"{_TOKEN_TYPE}{kind}" for kind in ("id_token", "access_token", "jwt", "saml2", "saml1")
 )
+"""Properties that hold a token to exchange, named by its type."""
+
 _DEFAULT_PATH = "v1/oauth/tokens"
 _now_s = time.monotonic
 _WINDOW_S = 300.0
@@ -72,7 +74,7 @@ def oauth2_settings(catalog: str, properties: Mapping[str, str], uri: str) -> OA
         raise InvalidRequestError(
             f"catalog '{catalog}': oauth2-server-uri must begin with http:// or https://"
         )
-    subject = next(((kind, properties[kind]) for kind in _SUBJECTS if kind in properties), None)
+    subject = next(((kind, properties[kind]) for kind in SUBJECTS if kind in properties), None)
     settings = OAuth2Settings(
         catalog=catalog,
         server_uri=server_uri,
@@ -100,11 +102,17 @@ class _Token:
 
 
 class OAuth2:
-    """A bearer token, fetched on first use and kept new; threads share it."""
+    """A bearer token, fetched on first use and kept new; threads share it.
 
-    def __init__(self, settings: OAuth2Settings, client: httpx.Client) -> None:
+    Whose token acts where another's is exchanged: `actor`, else the settings' own.
+    """
+
+    def __init__(
+        self, settings: OAuth2Settings, client: httpx.Client, actor: OAuth2 | None = None
+    ) -> None:
         self._settings = settings
         self._client = client
+        self._actor = actor
         self._lock = threading.Lock()
         self._token: _Token | None = None
         self._is_token_taken = False
@@ -138,10 +146,13 @@ class OAuth2:
             self._token = token
             return token.text
 
+    def _acting(self) -> str | None:
+        return self._settings.token if self._actor is None else self._actor._current()
+
     def _first(self) -> _Token:
         s = self._settings
         if s.subject is not None:
-            return self._exchanged(*s.subject, actor=s.token)
+            return self._exchanged(*s.subject, actor=self._acting())
         if s.token is not None and not self._is_token_taken:
             # taken once: where the server refuses it, the credential is what is left
             self._is_token_taken = True
@@ -153,7 +164,7 @@ class OAuth2:
         if s.credential is not None:
             return self._granted()
         if s.subject is not None:
-            return self._exchanged(*s.subject, actor=s.token)
+            return self._exchanged(*s.subject, actor=self._acting())
         if not s.exchanges:
             return _Token(token.text, None)
         return self._exchanged(_ACCESS_TOKEN, token.text, bearer=token.text)

@@ -51,6 +51,14 @@ class Paths:
         """One table."""
         return f"{self.tables(identifier.namespace)}/{quote(identifier.name, safe='')}"
 
+    def credentials(self, identifier: TableIdentifier) -> str:
+        """A table's credentials."""
+        return f"{self.table(identifier)}/credentials"
+
+    def metrics(self, identifier: TableIdentifier) -> str:
+        """Where a table's metrics are reported."""
+        return f"{self.table(identifier)}/metrics"
+
     def views(self, namespace: Namespace) -> str:
         """The views of a namespace."""
         return f"{self.namespace(namespace)}/views"

@@ -214,6 +214,7 @@ def _whole_scan(
         session.io_of(state, locations),
         selector=state.selector,
         projection=lambda schema: project_with_hidden(schema, struct, state.loaded_table.metadata),
+        report=state.loaded_table.report_scan,
     )
 
 

@@ -84,6 +84,7 @@ class ReadJob:
             filter=self.options.filter,
             case_sensitive=self.options.case_sensitive,
             overrides=self.options.read_properties,
+            report=self.loaded_table.report_scan,
         )
 
 

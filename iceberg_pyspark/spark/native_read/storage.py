@@ -16,6 +16,7 @@ from iceberg_pyspark.spark.native_read.hadoop_options import (
     hadoop_options,
     jvm_schemes,
 )
+from iceberg_pyspark.storage.credential_renewal import lasting_properties
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.places import REMOTE_SCHEMES
 from iceberg_pyspark.storage.vended_credentials import properties_at
@@ -49,7 +50,8 @@ class NativeStorage:
         `writes`: options are those of files that are written, encryption among them.
         """
         self._has_file_system = has_file_system
-        self._properties = properties
+        # the JVM renews nothing
+        self._properties = lasting_properties(properties)
         self._writes = writes
         self._roots: dict[str, tuple[str | None, Mapping[str, str]]] = {}
         self._options: dict[str, str] = {}

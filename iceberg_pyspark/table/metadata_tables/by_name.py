@@ -116,7 +116,7 @@ def metadata_table(
                 f"{full_name} shows the whole table and takes no snapshot, branch, tag or time; "
                 f"leave it out, or read one of {', '.join(_OF_ONE_SNAPSHOT)}"
             )
-        snapshots: tuple[Snapshot, ...] = metadata.snapshots
+        snapshots = tuple(metadata.snapshots)
     else:
         snapshot = select_snapshot(metadata, selector or SnapshotSelector()).snapshot
         snapshots = () if snapshot is None else (snapshot,)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.catalogs.catalog import ScanReport
 from iceberg_pyspark.errors import InvalidMetadataError, LocationRefusedError, StorageError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
@@ -102,6 +103,9 @@ class TableScan:
     only_files: frozenset[str] | None = None
     """The only data files to read; None: whichever may hold rows."""
 
+    report: Callable[[ScanReport], None] | None = field(default=None, repr=False, compare=False)
+    """Who is told what each plan of it kept."""
+
     def pruned_by(self, predicate: Predicate) -> TableScan:
         """The scan with a further bound predicate, which keeps files and rows that may match."""
         both = and_(self.context.predicate, predicate)
@@ -127,7 +131,23 @@ class TableScan:
             read_entries=partial(_read_entries, self.context.table, self.io),
             only_files=self.only_files,
             metrics=metrics,
+            on_end=None if self.report is None else self._planned,
         )
+
+    def _planned(self, statistics: PlanStatistics, duration_ns: int) -> None:
+        if self.report is not None:
+            self.report(
+                ScanReport(
+                    snapshot_id=None if self.snapshot is None else self.snapshot.snapshot_id,
+                    predicate=self.context.predicate,
+                    projection=self.context.projection,
+                    data_files=statistics.data_files,
+                    data_files_kept=statistics.data_files_kept,
+                    delete_files=statistics.delete_files,
+                    bytes_kept=statistics.bytes_kept,
+                    duration_ns=duration_ns,
+                )
+            )
 
     def plan_files(self) -> Iterator[ScanTask]:
         """One task per data file that must be read, or several for a large one."""
@@ -222,12 +242,13 @@ def scan_table(
     filter: str | Predicate | None = None,
     case_sensitive: bool = True,
     overrides: Mapping[str, str] | None = None,
+    report: Callable[[ScanReport], None] | None = None,
 ) -> TableScan:
     """Pin a snapshot and bind columns and filter to its schema.
 
     `columns` are names; `projection` instead derives the columns from the schema.
-    `overrides` are `read.*` properties for this scan. Raises `InvalidRequestError` or
-    `NoSuchSnapshotError`.
+    `overrides` are `read.*` properties for this scan; `report` is told what its plans kept. Raises
+    `InvalidRequestError` or `NoSuchSnapshotError`.
     """
     selected_snapshot = select_snapshot(metadata, selector or SnapshotSelector())
     schema = selected_snapshot.schema
@@ -255,6 +276,7 @@ def scan_table(
         snapshot=selected_snapshot.snapshot,
         io=io,
         split=split_options(properties),
+        report=report,
     )
 
 

@@ -16,6 +16,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.commits.outcomes import Refused
+from iceberg_pyspark.commits.updates import SetProperties
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     IcebergError,
@@ -24,8 +26,13 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from tests.support.http_server import Reply, Request, TestServer, http_server
-from tests.support.rest_answers import EVENTS, configured, error, table_reply
+from tests.support.rest_answers import EVENTS, TABLE, configured, error, table_reply
 
+BASIC = {
+    "rest.auth.type": "basic",
+    "rest.auth.basic.username": "me",
+    "rest.auth.basic.password": "my-password",
+}
 TOKENS = "/v1/oauth/tokens"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 JWT = "urn:ietf:params:oauth:token-type:jwt"
@@ -193,6 +200,80 @@ def test_a_subject_is_exchanged_for_a_token_with_the_catalogs_as_actor() -> None
         "actor_token_type": ACCESS_TOKEN,
         "scope": "catalog",
     }
+
+
+def committed_with(catalog: RestCatalog, server: TestServer) -> str | None:
+    catalog.commit_table(EVENTS, (), (SetProperties({"a": "1"}),))
+    sent = [r for r in server.requests if (r.method, r.path) == ("POST", TABLE)]
+    return sent[-1].headers.get("authorization")
+
+
+def test_a_table_with_a_token_of_its_own_is_committed_with_it() -> None:
+    given = {"token": "of-the-table"}
+
+    def answer(request: Request) -> Reply:
+        if request.method == "DELETE":
+            return Reply(204)
+        return table_reply(more={"config": given} if request.method == "GET" else None)
+
+    for own in ({}, {"token": "of-the-catalog"}):
+        given["token"] = "of-the-table"
+        catalogs = own.get("token")
+        with catalog_of(answer, **own) as (catalog, server):
+            loaded = catalog.load_table(EVENTS)
+            assert "of-the-table" not in repr(loaded) + repr(dict(loaded.config))
+            assert committed_with(catalog, server) == "Bearer of-the-table"
+            # what came with no load leaves it as it is, and a load may take it away
+            assert committed_with(catalog, server) == "Bearer of-the-table"
+            given["token"] = "the-second"
+            catalog.load_table(EVENTS)
+            assert sent_with(server)[-1] == (catalogs and f"Bearer {catalogs}")
+            assert committed_with(catalog, server) == "Bearer the-second"
+            del given["token"]
+            catalog.load_table(EVENTS)
+            assert committed_with(catalog, server) == (catalogs and f"Bearer {catalogs}")
+    with catalog_of(answer, **BASIC) as (catalog, server):
+        given["token"] = "of-the-table"
+        catalog.load_table(EVENTS)
+        assert (committed_with(catalog, server) or "").startswith("Basic ")
+
+
+def test_a_table_with_a_token_to_exchange_has_the_catalogs_as_actor() -> None:
+    tokens = Tokens()
+
+    def answer(request: Request) -> Reply:
+        reply = tokens(request)
+        config = {"config": {JWT: "of-the-table"}}
+        return reply if request.path == TOKENS else table_reply(more=config)
+
+    with catalog_of(answer, credential="me:my-secret") as (catalog, server):
+        catalog.load_table(EVENTS)
+        assert committed_with(catalog, server) == "Bearer token-2"
+        assert committed_with(catalog, server) == "Bearer token-2"
+    first, second = tokens.forms
+    assert first["grant_type"] == "client_credentials"
+    assert second == {
+        "grant_type": EXCHANGE,
+        "subject_token": "of-the-table",
+        "subject_token_type": JWT,
+        "actor_token": "token-1",
+        "actor_token_type": ACCESS_TOKEN,
+        "scope": "catalog",
+    }
+
+
+def test_a_tables_token_that_a_server_repeats_is_not_shown() -> None:
+    def answer(request: Request) -> Reply:
+        if request.method == "POST":
+            return error(400, "ValidationException", "wrong: of-the-table")
+        return table_reply(more={"config": {"token": "of-the-table"}})
+
+    with catalog_of(answer) as (catalog, _):
+        catalog.load_table(EVENTS)
+        outcome = catalog.commit_table(EVENTS, (), (SetProperties({"a": "1"}),))
+        assert isinstance(outcome, Refused)
+        assert "of-the-table" not in str(outcome.error)
+        assert "wrong: ***" in str(outcome.error)
 
 
 def test_tokens_come_from_the_server_that_the_user_names() -> None:

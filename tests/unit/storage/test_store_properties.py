@@ -160,6 +160,11 @@ def test_what_cannot_be_honoured_is_refused_by_name(name: str, value: str) -> No
         gcs_settings({name: value}) if name.startswith("gcs") else s3_settings("b", {name: value})
 
 
+def test_remote_signing_is_refused_with_what_to_do() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="X-Iceberg-Access-Delegation = vended-"):
+        s3_settings("b", {"s3.remote-signing-enabled": "true"})
+
+
 def test_remote_signing_that_is_off_is_no_error() -> None:
     assert s3_settings("b", {"s3.remote-signing-enabled": "false"}).credentials is None
 

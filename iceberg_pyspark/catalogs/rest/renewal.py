@@ -1,0 +1,159 @@
+"""New credentials for a table's storage before the old ones end.
+
+Open API specification of the REST catalog, `loadCredentials` and, in a table's `config`,
+`client.refresh-credentials-endpoint` and `client.refresh-credentials-enabled` (of Google and Azure
+with the prefixes `gcs.oauth2.` and `adls.`). A server without that endpoint sends them with the
+table. What goes to other processes is `storage/credential_renewal.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from time import time
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.rest import endpoints as e
+from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.credentials import vended_credentials
+from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
+from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.storage.credential_renewal import (
+    RENEWAL,
+    Renewal,
+    end_of,
+    register_source,
+    renewal_time,
+    with_credentials_of,
+)
+from iceberg_pyspark.storage.vended_credentials import (
+    VENDED_CREDENTIALS,
+    prefix_at,
+    vended_entries,
+)
+
+_PREFIXES = ("client.", "gcs.oauth2.", "adls.")
+_MOST = 1000
+
+
+class CredentialRenewals:
+    """Who renews the credentials of a catalog's tables; threads share it."""
+
+    def __init__(
+        self,
+        catalog: str,
+        connection: Connection,
+        sessions: TableSessions,
+        load: Callable[[TableIdentifier], LoadedTable],
+    ) -> None:
+        """`load` asks the server for the table, whatever is cached."""
+        self._catalog = catalog
+        self._connection = connection
+        self._sessions = sessions
+        self._load = load
+        self._name = uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._sources: OrderedDict[TableIdentifier, _TableCredentials] = OrderedDict()
+
+    def of(self, table: LoadedTable) -> LoadedTable:
+        """A table as it was loaded; where its credentials end, with the property that renews."""
+        if end_of(table.config) is None or not _is_enabled(table.config):
+            return table
+        name = f"{self._name}/{table.identifier}"
+        with self._lock:
+            source = self._sources.pop(table.identifier, None) or _TableCredentials(
+                self._catalog, self._connection, self._sessions, self._load, table
+            )
+            self._sources[table.identifier] = source
+            while len(self._sources) > _MOST:
+                self._sources.popitem(last=False)
+        register_source(name, source)
+        token = self._sessions.token(table.identifier)
+        asked = endpoint_of(table.config, self._connection.session.uri)
+        # a task may ask for itself where the server gave what that takes
+        if token is None and not self._connection.is_anonymous:
+            asked = None
+        renewal = Renewal(source=name, endpoint=asked, token=token if asked else None)
+        return replace(table, config={**table.config, RENEWAL: renewal.to_text()})
+
+
+class _TableCredentials:
+    """New credentials of one table from its server; those that last are asked for once."""
+
+    def __init__(
+        self,
+        catalog: str,
+        connection: Connection,
+        sessions: TableSessions,
+        load: Callable[[TableIdentifier], LoadedTable],
+        table: LoadedTable,
+    ) -> None:
+        self._catalog = catalog
+        self._connection = connection
+        self._sessions = sessions
+        self._load = load
+        self._identifier = table.identifier
+        self._location = table.metadata_location or table.metadata.location
+        self._lock = threading.Lock()
+        self._latest: Mapping[str, str] | None = None
+        self._next_s = 0.0
+
+    def renewed(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """The properties with new credentials."""
+        with self._lock:
+            if self._latest is None or time() >= self._next_s:
+                latest = self._from_endpoint(properties) or self._load(self._identifier).config
+                end_s = end_of(latest)
+                self._next_s = float("inf") if end_s is None else renewal_time(end_s, time())
+                self._latest = latest
+            return with_credentials_of(properties, self._latest)
+
+    def _from_endpoint(self, properties: Mapping[str, str]) -> Mapping[str, str] | None:
+        c = self._connection
+        uri = c.session.uri
+        asked = endpoint_of(properties, uri)
+        if asked is not None:
+            path = asked[len(uri) + 1 :]
+        elif e.LOAD_CREDENTIALS in c.endpoints:
+            path = c.paths.credentials(self._identifier)
+        else:
+            return None
+        answer = self._sessions.of(self._identifier).ask("GET", path)
+        if answer.status in (404, 405, 406, 501):
+            # some servers name the endpoint and send credentials with the table only
+            return None
+        vended = c.checked(answer).read(
+            lambda content: vended_credentials(content, catalog=self._catalog, uri=uri)
+        )
+        if vended is None:
+            return None
+        renewed = {**properties, VENDED_CREDENTIALS: vended}
+        return None if prefix_at(self._location, renewed) is None else renewed
+
+
+def endpoint_of(config: Mapping[str, str], uri: str) -> str | None:
+    """The address where the server renews a table's credentials, if it is its own.
+
+    >>> endpoint_of({"client.refresh-credentials-endpoint": "/v1/t/credentials"}, "https://h/api")
+    'https://h/api/v1/t/credentials'
+    >>> endpoint_of({"client.refresh-credentials-endpoint": "https://other/t"}, "https://h/api")
+    """
+    names = [f"{prefix}refresh-credentials-endpoint" for prefix in _PREFIXES]
+    vended = [dict(c) for _, c in vended_entries(config.get(VENDED_CREDENTIALS, "[]"))]
+    offered = (c[name] for c in (config, *vended) for name in names if c.get(name))
+    address = next(offered, None)
+    if address is None:
+        return None
+    if "://" not in address:
+        address = f"{uri}/{address.lstrip('/')}"
+    # whoever renews gets a token
+    return address if address.startswith(f"{uri}/") and "/../" not in address else None
+
+
+def _is_enabled(config: Mapping[str, str]) -> bool:
+    return all(
+        bool_property(config, f"{prefix}refresh-credentials-enabled", True) for prefix in _PREFIXES
+    )

@@ -1,0 +1,65 @@
+"""The requests of one table, with the token that the server gave for it.
+
+Open API specification of the REST catalog, `LoadTableResult`: `token` of a table's `config` is for
+the requests of that table. Loads by name are the catalog's own requests.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.rest.configured_authentication import TABLE_TOKENS
+from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.session import Session
+from iceberg_pyspark.spec.json_fields import JsonObject
+
+_MOST = 1000
+
+
+def table_tokens(answer: JsonObject) -> dict[str, str]:
+    """The tokens in an answer that holds a table: what of its `config` is no storage property."""
+    return {k: v for k, v in answer.string_map("config").items() if k in TABLE_TOKENS}
+
+
+class TableSessions:
+    """Sessions by table, those that differ from the catalog's; threads share it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[TableIdentifier, tuple[Mapping[str, str], Session]]
+        self._sessions = OrderedDict()
+
+    def of(self, identifier: TableIdentifier) -> Session:
+        """The session of a table's requests."""
+        with self._lock:
+            known = self._sessions.get(identifier)
+        return self._connection.session if known is None else known[1]
+
+    def token(self, identifier: TableIdentifier) -> str | None:
+        """The token that the server gave for the table as it is."""
+        with self._lock:
+            known = self._sessions.get(identifier)
+        return None if known is None else known[0].get("token")
+
+    def set_tokens(self, identifier: TableIdentifier, tokens: Mapping[str, str]) -> None:
+        """Take the tokens of a load; a session that has these already stays."""
+        with self._lock:
+            known = self._sessions.get(identifier)
+            if known is not None and known[0] == tokens:
+                return
+            self._sessions.pop(identifier, None)
+            session = self._connection.table_session(tokens) if tokens else None
+            if session is None or session is self._connection.session:
+                return
+            self._sessions[identifier] = tokens, session
+            while len(self._sessions) > _MOST:
+                self._sessions.popitem(last=False)
+
+    def forget(self, identifier: TableIdentifier) -> None:
+        """Use the catalog's session from now on."""
+        with self._lock:
+            self._sessions.pop(identifier, None)

@@ -1,0 +1,102 @@
+"""A table's snapshots, of which those of branches and tags are known until others are asked for.
+
+Open API specification of the REST catalog, `loadTable` with `snapshots=refs`. Whoever asks for a
+snapshot that is not known, or for all, has them loaded, once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, overload
+
+from iceberg_pyspark.spec.snapshots import Snapshot
+
+D = TypeVar("D")
+
+
+class SnapshotsOfRefs(Sequence[Snapshot]):
+    """All snapshots of a table; `known` need no load. Threads share it."""
+
+    def __init__(self, known: Sequence[Snapshot], load: Callable[[], tuple[Snapshot, ...]]) -> None:
+        self.known = {s.snapshot_id: s for s in known}
+        self._load = load
+        self._lock = threading.Lock()
+        self._all: tuple[Snapshot, ...] | None = None
+
+    def all(self) -> tuple[Snapshot, ...]:
+        """Every snapshot, as the catalog has them."""
+        with self._lock:
+            if self._all is None:
+                self._all = self._load()
+            return self._all
+
+    @overload
+    def __getitem__(self, index: int) -> Snapshot: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Snapshot]: ...
+
+    def __getitem__(self, index: int | slice) -> Snapshot | Sequence[Snapshot]:
+        return self.all()[index]
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        return iter(self.all())
+
+    def __len__(self) -> int:
+        return len(self.all())
+
+    def __eq__(self, other: object) -> bool:
+        return self.all() == (other.all() if isinstance(other, SnapshotsOfRefs) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.all())
+
+    def __repr__(self) -> str:
+        shown = self.known.values() if self._all is None else self._all
+        return f"SnapshotsOfRefs({', '.join(str(s.snapshot_id) for s in shown)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what loads them does not travel
+        return tuple, (self.all(),)
+
+
+class KnownFirst(Mapping[int, Snapshot]):
+    """Snapshots by id: the known ones, and where another is asked for, `all_by_id`."""
+
+    def __init__(
+        self, known: Mapping[int, Snapshot], all_by_id: Callable[[], Mapping[int, Snapshot]]
+    ) -> None:
+        self._known = known
+        self._all_by_id = all_by_id
+
+    def __getitem__(self, snapshot_id: int) -> Snapshot:
+        known = self._known.get(snapshot_id)
+        return self._all_by_id()[snapshot_id] if known is None else known
+
+    @overload
+    def get(self, key: int, /) -> Snapshot | None: ...
+
+    @overload
+    def get(self, key: int, /, default: Snapshot | D) -> Snapshot | D: ...
+
+    def get(self, key: int, /, default: Any = None) -> Any:
+        """A snapshot, or the default."""
+        known = self._known.get(key)
+        return self._all_by_id().get(key, default) if known is None else known
+
+    def __contains__(self, snapshot_id: object) -> bool:
+        return snapshot_id in self._known or snapshot_id in self._all_by_id()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._all_by_id())
+
+    def __len__(self) -> int:
+        return len(self._all_by_id())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _same, (self._all_by_id(),)
+
+
+def _same(by_id: Mapping[int, Snapshot]) -> Mapping[int, Snapshot]:
+    return by_id

@@ -1,0 +1,295 @@
+"""Credentials that end while a job runs, and where new ones come from.
+
+A catalog's server vends credentials that last for some time. With a table's storage properties goes
+one, `storage.credentials-renewal`, that says who has new ones: the catalog itself, in the process
+that has it; in others an address of its server, where the server gave one that a task may ask.
+New credentials are taken shortly before the old ones end. Where none come, the old ones are used to
+their end.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageError
+from iceberg_pyspark.storage.vended_credentials import (
+    VENDED_CREDENTIALS,
+    properties_at,
+    vended_entries,
+)
+
+RENEWAL = "storage.credentials-renewal"
+"""The storage property that says where a table's new credentials come from."""
+
+EXPIRIES = (
+    "s3.session-token-expires-at-ms",
+    "gcs.oauth2.token-expires-at",
+    "adls.sas-token-expires-at-ms.",
+)
+"""How properties begin that say when credentials end, in milliseconds."""
+
+# an address of a server may renew keys, and nothing else of how a store is reached
+_KEYS = (
+    *("s3.access-key-id", "s3.secret-access-key", "s3.session-token"),
+    *("gcs.oauth2.token", "adls.sas-token"),
+)
+_WINDOW_S = 300.0
+"""Credentials are renewed this long before they end, at the earliest after 9/10 of their time."""
+
+_PAUSE_S = 10.0
+"""Between two attempts, while the old ones last."""
+
+_TIMEOUT_S = 30.0
+_now_s = time.time
+_log = logging.getLogger(__name__)
+
+
+class CredentialSource(Protocol):
+    """Who has new credentials of one table; threads share it."""
+
+    def renewed(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Storage properties of the table with new credentials, for those that end soon."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """The value of `RENEWAL`: `source` names one that a catalog registered.
+
+    `endpoint` is for processes that have no such source, and `token` what their requests carry: the
+    table's own, never a secret of the catalog.
+    """
+
+    source: str
+    endpoint: str | None = None
+    token: str | None = field(default=None, repr=False)
+
+    def to_text(self) -> str:
+        """As a property."""
+        content = {"source": self.source, "endpoint": self.endpoint, "token": self.token}
+        return json.dumps({k: v for k, v in content.items() if v}, separators=(",", ":"))
+
+
+_sources: WeakValueDictionary[tuple[int, str], CredentialSource] = WeakValueDictionary()
+
+
+def register_source(name: str, source: CredentialSource) -> None:
+    """Have this process renew by a source as long as somebody else keeps it."""
+    # connections do not survive a fork
+    _sources[os.getpid(), name] = source
+
+
+def source_of(properties: Mapping[str, str]) -> CredentialSource | None:
+    """Where new credentials come from in this process; None: from nowhere."""
+    text = properties.get(RENEWAL)
+    return None if text is None else _source(text)
+
+
+def _source(text: str) -> CredentialSource | None:
+    try:
+        content = json.loads(text)
+        renewal = Renewal(**content)
+    except (ValueError, TypeError):
+        # not chained: it may hold a token
+        raise InvalidMetadataError(
+            f"{RENEWAL} is set by catalogs, and no value of theirs; leave it out"
+        ) from None
+    known = _sources.get((os.getpid(), renewal.source))
+    if known is not None or renewal.endpoint is None:
+        return known
+    return _endpoint(text, os.getpid())
+
+
+@lru_cache(maxsize=64)
+def _endpoint(text: str, _process: int) -> CredentialSource:
+    renewal = Renewal(**json.loads(text))
+    return _Endpoint(renewal.endpoint or "", renewal.token)
+
+
+def end_of(properties: Mapping[str, str]) -> float | None:
+    """When the first credentials among properties end, in seconds; None where none says so."""
+    configs = [
+        dict(config) for _, config in vended_entries(properties.get(VENDED_CREDENTIALS, "[]"))
+    ]
+    times = [
+        int(value)
+        for config in (properties, *configs)
+        for name, value in config.items()
+        if name.startswith(EXPIRIES) and value.isdigit()
+    ]
+    return min(times) / 1000 if times else None
+
+
+def renewal_time(end_s: float, taken_s: float) -> float:
+    """When credentials that were taken at one time and end at another are to be renewed."""
+    return end_s - min(max(end_s - taken_s, 0.0) / 10, _WINDOW_S)
+
+
+def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Storage properties for somebody who cannot renew them: with new credentials, if need be."""
+    end_s = end_of(properties) if RENEWAL in properties else None
+    if end_s is None or _now_s() < end_s - _WINDOW_S:
+        return properties
+    source = source_of(properties)
+    if source is None:
+        return properties
+    try:
+        return source.renewed(properties)
+    except IcebergError as e:
+        if _now_s() >= end_s:
+            raise
+        _log.warning("credentials that end soon could not be renewed: %s", e)
+        return properties
+
+
+class RenewedCredentials:
+    """What obstore asks for credentials: those of one location, renewed before they end.
+
+    `read` takes the library's values and their end (`expires_at`) out of a location's properties.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        properties: Mapping[str, str],
+        source: CredentialSource,
+        read: Callable[[Mapping[str, str]], dict[str, Any] | None],
+    ) -> None:
+        self._location = location
+        self._properties = properties
+        self._source = source
+        self._read = read
+        self._lock = threading.Lock()
+        self._values: dict[str, Any] = {}
+        self._end_s = 0.0
+        self._next_s = 0.0
+        self._take(properties)
+
+    def __repr__(self) -> str:
+        return "credentials"
+
+    def __call__(self) -> dict[str, Any]:
+        """The values that are in force."""
+        with self._lock:
+            if _now_s() >= self._next_s:
+                self._renew()
+            return dict(self._values)
+
+    def _renew(self) -> None:
+        try:
+            self._take(self._source.renewed(self._properties))
+        except IcebergError as e:
+            if _now_s() >= self._end_s:
+                raise StorageError(
+                    f"the credentials for {self._location} have ended and could not be renewed: {e}"
+                ) from None
+            self._next_s = _now_s() + _PAUSE_S
+            _log.warning(
+                "credentials for %s end soon and could not be renewed: %s", self._location, e
+            )
+
+    def _take(self, properties: Mapping[str, str]) -> None:
+        values = self._read(properties_at(self._location, properties))
+        if values is None:
+            raise StorageError("the catalog's server sent none for this location")
+        now = _now_s()
+        end = values.get("expires_at")
+        self._values, self._properties = values, properties
+        self._end_s = float("inf") if end is None else end.timestamp()
+        # a server that sends the same again is not asked without a pause
+        asked = 0.0 if self._next_s == 0.0 else now + 1
+        self._next_s = max(
+            renewal_time(self._end_s, now) if end is not None else self._end_s, asked
+        )
+
+
+class _Endpoint:
+    """An address that answers with `storage-credentials` (Open API, `loadCredentials`)."""
+
+    def __init__(self, address: str, token: str | None) -> None:
+        self._address = address
+        self._token = token
+        self._lock = threading.Lock()
+        self._latest: Mapping[str, str] | None = None
+        self._next_s = 0.0
+
+    def renewed(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """The properties with the keys that the server sends; raises `StorageError`."""
+        with self._lock:
+            if self._latest is None or _now_s() >= self._next_s:
+                latest = with_new_keys(properties, self._answer())
+                end_s = end_of(latest)
+                self._latest = latest
+                self._next_s = 0.0 if end_s is None else renewal_time(end_s, _now_s())
+            return self._latest
+
+    def _answer(self) -> bytes:
+        try:
+            # executors without it read with the credentials that they were given
+            import httpx  # noqa: PLC0415
+        except ImportError:
+            raise StorageError(
+                "a package is missing to renew credentials: pip install 'iceberg-pyspark[rest]'"
+            ) from None
+        headers = {"Accept": "application/json"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            response = httpx.get(
+                self._address, headers=headers, timeout=_TIMEOUT_S, follow_redirects=False
+            )
+        except httpx.HTTPError as e:
+            # not chained: it holds the request, and with it the token
+            raise StorageError(f"{self._address} got no answer ({type(e).__name__})") from None
+        if response.status_code != 200:
+            raise StorageError(f"{self._address} answered with {response.status_code}")
+        return response.content
+
+
+def with_credentials_of(
+    properties: Mapping[str, str], renewed: Mapping[str, str]
+) -> dict[str, str]:
+    """Storage properties with the credentials of others, and nothing else of them.
+
+    So what a user set for one read stays.
+    """
+    kept = {k: v for k, v in properties.items() if k != VENDED_CREDENTIALS}
+    keys = (*_KEYS, VENDED_CREDENTIALS)
+    return {**kept, **{k: v for k, v in renewed.items() if k.startswith(keys)}}
+
+
+def with_new_keys(properties: Mapping[str, str], answer: bytes) -> dict[str, str]:
+    """Storage properties with the keys of an answer, `storage-credentials`, and nothing else of it.
+
+    Raises `StorageError` without what is in the answer.
+    """
+    known = {
+        prefix: dict(config)
+        for prefix, config in vended_entries(properties.get(VENDED_CREDENTIALS, "[]"))
+    }
+    try:
+        entries = vended_entries(json.dumps(json.loads(answer)["storage-credentials"]))
+    except (ValueError, KeyError, TypeError, RecursionError, InvalidMetadataError):
+        raise StorageError("the catalog's server answered without storage-credentials") from None
+    if not entries:
+        raise StorageError("the catalog's server answered with no storage-credentials")
+    vended = [
+        {
+            "prefix": prefix,
+            "config": {
+                **known.get(prefix, {}),
+                **{k: v for k, v in config if k.startswith(_KEYS)},
+            },
+        }
+        for prefix, config in entries
+    ]
+    return {**properties, VENDED_CREDENTIALS: json.dumps(vended, separators=(",", ":"))}

@@ -1,0 +1,186 @@
+"""What a REST server is told of scans and commits, and that nothing hangs on it."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import iceberg_pyspark as ice
+from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
+from iceberg_pyspark.commits.outcomes import Done
+from iceberg_pyspark.commits.updates import AddSnapshot, SetProperties
+from iceberg_pyspark.spec.table_metadata import metadata_to_json
+from iceberg_pyspark.table.table_catalog import TableCatalog
+from tests.services.server import Server
+from tests.support.http_server import BreakConnection, Reply, Request, TestServer, http_server
+from tests.support.rest_answers import EVENTS, TABLE, configured, error
+
+METRICS = f"{TABLE}/metrics"
+
+
+class Reported:
+    """A server of one table with two files; `answer` is what a report gets."""
+
+    def __init__(self, folder: Path) -> None:
+        lake = ice.load_catalog("own", type="memory", warehouse=str(folder))
+        lake.create_namespace("db")
+        table = lake.create_table("db.events", schema="id BIGINT, name STRING")
+        for n in range(2):
+            table.append(pa.table({"id": [n], "name": ["a"]}))
+        self.loaded = lake.catalog.load_table(EVENTS)
+        self.answer: Callable[[], Reply] = lambda: Reply(204)
+
+    def __call__(self, request: Request) -> Reply:
+        if request.path == METRICS:
+            return self.answer()
+        metadata = metadata_to_json(self.loaded.metadata)
+        location = self.loaded.metadata_location
+        return Reply(200, {"metadata-location": location, "metadata": metadata})
+
+
+@pytest.fixture
+def reported(tmp_path: Path) -> Iterator[tuple[Reported, TestServer]]:
+    answer = Reported(tmp_path)
+    with http_server(configured(answer)) as server:
+        yield answer, server
+
+
+def reports(server: TestServer, count: int) -> list[Any]:
+    """The reports that came, once there are so many, or five seconds have passed."""
+    end = time.monotonic() + 5
+    while True:
+        sent = [r.json() for r in server.requests if r.path == METRICS]
+        if len(sent) >= count or time.monotonic() > end:
+            return sent
+        time.sleep(0.01)
+
+
+def test_a_scan_and_a_commit_are_reported(reported: tuple[Reported, TestServer]) -> None:
+    source, server = reported
+    catalog = RestCatalog("lake", {"uri": server.uri})
+    table = TableCatalog(catalog).load_table("db.events")
+    scan = table.scan(filter="id = 1 AND name = 'a-persons-name'", columns=["id"])
+    # what goes to tasks has no catalog
+    assert pickle.loads(pickle.dumps(scan)).report is None
+    assert pickle.loads(pickle.dumps(table.loaded)).report_scan is None
+    scan.to_arrow()
+    (report,) = reports(server, 1)
+    metrics = report.pop("metrics")
+    assert report == {
+        "report-type": "scan-report",
+        "table-name": "lake.db.events",
+        "snapshot-id": source.loaded.metadata.current_snapshot_id,
+        "filter": {
+            "type": "and",
+            "left": {"type": "eq", "term": "id", "value": "***"},
+            "right": {"type": "eq", "term": "name", "value": "***"},
+        },
+        "schema-id": 0,
+        "projected-field-ids": [1],
+        "projected-field-names": ["id"],
+        "metadata": {},
+    }
+    assert metrics["skipped-data-files"] == {"unit": "count", "value": 2}
+    assert metrics["total-planning-duration"].keys() == {"count", "time-unit", "total-duration"}
+    added = source.loaded.metadata.snapshots[-1]
+    assert isinstance(catalog.commit_table(EVENTS, (), (AddSnapshot(added),)), Done)
+    catalog.commit_table(EVENTS, (), (SetProperties({"a": "1"}),))
+    _, commit = reports(server, 2)
+    metrics = commit.pop("metrics")
+    assert commit == {
+        "report-type": "commit-report",
+        "table-name": "lake.db.events",
+        "snapshot-id": added.snapshot_id,
+        "sequence-number": 2,
+        "operation": "append",
+        "metadata": {},
+    }
+    assert metrics["added-data-files"] == {"unit": "count", "value": 1}
+    assert metrics["total-records"] == {"unit": "count", "value": 2}
+    assert metrics["added-files-size-bytes"]["unit"] == "bytes"
+
+
+def test_nothing_waits_for_a_report_or_fails_by_it(reported: tuple[Reported, TestServer]) -> None:
+    source, server = reported
+    gate = threading.Event()
+
+    def late() -> Reply:
+        gate.wait(10)
+        return error(500)
+
+    def broken() -> Reply:
+        raise BreakConnection
+
+    catalog = RestCatalog("lake", {"uri": server.uri, "rest.client.max-retries": "0"})
+    table = TableCatalog(catalog).load_table("db.events")
+    answers: tuple[Callable[[], Reply], ...] = (late, broken, lambda: error(403))
+    for answer in answers:
+        source.answer = answer
+        # many more than may wait
+        for _ in range(110 if answer is late else 1):
+            assert table.scan().count() == 2
+        gate.set()
+    assert catalog._reports is not None
+    catalog._reports.wait(5)
+    assert catalog._reports._waiting.empty()
+
+
+def test_an_idle_thread_ends_and_another_begins(
+    reported: tuple[Reported, TestServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.metrics_reports._IDLE_S", 0.05)
+    catalog = RestCatalog("lake", {"uri": reported[1].uri})
+    table = TableCatalog(catalog).load_table("db.events")
+    for count in (1, 2):
+        assert table.scan().count() == 2
+        assert len(reports(reported[1], count)) == count
+        assert catalog._reports is not None
+        end = time.monotonic() + 5
+        while catalog._reports._thread is not None and time.monotonic() < end:
+            time.sleep(0.01)
+        assert catalog._reports._thread is None
+
+
+@pytest.mark.parametrize("reason", ["off", "not offered"])
+def test_a_server_that_wants_none_gets_none(
+    reported: tuple[Reported, TestServer], reason: str
+) -> None:
+    source, _ = reported
+    offered = ["POST /v1/{prefix}/tables/rename"] if reason == "not offered" else None
+    config = {} if offered is None else {"endpoints": offered}
+    given = {"rest-metrics-reporting-enabled": "false"} if reason == "off" else {}
+    with http_server(configured(source, config)) as server:
+        catalog = RestCatalog("lake", {"uri": server.uri, **given})
+        table = TableCatalog(catalog).load_table("db.events")
+        assert table.scan().count() == 2
+        assert table.loaded.report_scan is None
+        added = source.loaded.metadata.snapshots[-1]
+        assert isinstance(catalog.commit_table(EVENTS, (), (AddSnapshot(added),)), Done)
+        assert catalog._reports is None
+
+
+def test_the_java_server_takes_them(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = RestCatalog("lake", {"uri": server.endpoint})
+    statuses: list[int] = []
+
+    def send(identifier: Any, report: Any) -> None:
+        path = catalog._connection.paths.metrics(identifier)
+        statuses.append(catalog._connection.session.ask("POST", path, body=report).status)
+
+    monkeypatch.setattr(catalog, "_send_report", send)
+    name = f"reports_{uuid.uuid4().hex}.t"
+    table = TableCatalog(catalog).create_table(name, schema="id BIGINT")
+    table.append(pa.table({"id": [1]}))
+    table.append(pa.table({"id": [2]}))
+    assert table.scan(filter="id IN (1, 2) AND id IS NOT NULL").count() == 2
+    assert catalog._reports is not None
+    catalog._reports.wait(5)
+    assert statuses == [204] * 3

@@ -1,0 +1,57 @@
+"""A store that speaks a little of S3, for requests with keys that it takes at that moment."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from tests.support.http_server import Reply, Request
+
+_DATE = "Mon, 23 Nov 2026 09:00:00 GMT"
+
+
+@dataclass
+class S3Double:
+    """Objects by path; `keys` are the access keys that are in force."""
+
+    keys: set[str] = field(default_factory=set)
+    objects: dict[str, bytes] = field(default_factory=dict)
+    gets: list[tuple[str, str]] = field(default_factory=list)
+    """Path and access key of each request for an object's bytes."""
+
+    def __call__(self, request: Request) -> Reply:
+        key = access_key(request)
+        if key not in self.keys:
+            return Reply(403, b"<Error><Code>ExpiredToken</Code></Error>")
+        match request.method:
+            case "PUT":
+                if request.path in self.objects and "if-none-match" in request.headers:
+                    return Reply(412, b"<Error><Code>PreconditionFailed</Code></Error>")
+                self.objects[request.path] = request.body
+                return Reply(200, b"", {"ETag": '"x"'})
+            case "DELETE":
+                self.objects.pop(request.path, None)
+                return Reply(204)
+        data = self.objects.get(request.path)
+        if data is None:
+            return Reply(404, b"<Error><Code>NoSuchKey</Code></Error>")
+        headers = {"ETag": '"x"', "Last-Modified": _DATE}
+        if request.method == "HEAD":
+            return Reply(200, data, headers)
+        self.gets.append((request.path, key))
+        span = re.fullmatch(r"bytes=(\d*)-(\d*)", request.headers.get("range", ""))
+        if span is None:
+            return Reply(200, data, headers)
+        size = len(data)
+        if span[1]:
+            start, end = int(span[1]), min(int(span[2]) if span[2] else size - 1, size - 1)
+        else:
+            start, end = max(size - int(span[2]), 0), size - 1
+        where = {"Content-Range": f"bytes {start}-{end}/{size}"}
+        return Reply(206, data[start : end + 1], {**headers, **where})
+
+
+def access_key(request: Request) -> str:
+    """The access key that a request is signed with; empty without one."""
+    signed = re.search(r"Credential=([^/]+)/", request.headers.get("authorization", ""))
+    return signed[1] if signed else ""
