@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table as TextTable
 
 from tests.bench import (
+    catalog_bench,
     change_bench,
     fixed_bench,
     native_bench,
@@ -40,6 +41,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "fixed": fixed_bench.compare,
     "changes": change_bench.compare,
     "writers": writer_bench.compare,
+    "catalogs": catalog_bench.compare,
     "stores": lambda: [*store_bench.compare(), *store_scan_bench.compare()],
 }
 WIDTH = 132

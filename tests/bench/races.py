@@ -56,8 +56,13 @@ def race(
     return Line(name=name, seconds=seconds, limit=limit)
 
 
-def text_table(title: str, lines: Sequence[Line], others: Mapping[str, str]) -> TextTable:
-    """Lines as a table; `others` maps contestants to their names, the limit is on the first."""
+def text_table(
+    title: str, lines: Sequence[Line], others: Mapping[str, str], *, digits: int = 2
+) -> TextTable:
+    """Lines as a table; `others` maps contestants to their names, the limit is on the first.
+
+    Seconds have so many digits.
+    """
     text = TextTable("line", title=title)
     for column in ("ours s", *(f"{name} s" for name in others.values())):
         text.add_column(column, justify="right")
@@ -67,8 +72,8 @@ def text_table(title: str, lines: Sequence[Line], others: Mapping[str, str]) -> 
     for line in lines:
         text.add_row(
             line.name,
-            f"{line.median('ours'):.2f}",
-            *(f"{line.median(o):.2f}" if o in line.seconds else "" for o in others),
+            f"{line.median('ours'):.{digits}f}",
+            *(f"{line.median(o):.{digits}f}" if o in line.seconds else "" for o in others),
             *(f"{line.ratio(o):.2f}" if o in line.seconds else "" for o in others),
             "" if line.limit is None else f"{line.limit}",
         )
