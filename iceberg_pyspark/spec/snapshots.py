@@ -5,8 +5,9 @@ Specification, "Snapshots", "Snapshot References" and Appendix C.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -34,6 +35,54 @@ def snapshot_id_of(uuid: UUID) -> int:
     6
     """
     return ((uuid.int >> 64) ^ uuid.int) & 0x7FFF_FFFF_FFFF_FFFF
+
+
+class SummaryText(Mapping[str, str]):
+    """A summary as the JSON text that it was read as, parsed when something of it is asked for.
+
+    A table may have thousands of snapshots, whose summaries are most of its metadata, and few of
+    them are ever looked at. The text is an object of strings: whoever makes one has checked that.
+
+    >>> SummaryText(b'{"operation":"append"}')["operation"]
+    'append'
+    """
+
+    __slots__ = ("_entries", "_text")
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._entries: dict[str, str] | None = None
+
+    @property
+    def text(self) -> bytes:
+        """The JSON, in UTF-8."""
+        return bytes(self._text)
+
+    def may_hold(self, value: str) -> bool:
+        """Whether a value may be in it, said without parsing it."""
+        text = self.text
+        # an escape may spell any character
+        return b"\\" in text or value.encode() in text
+
+    def _parsed(self) -> dict[str, str]:
+        if self._entries is None:
+            self._entries = json.loads(self.text)
+        return self._entries
+
+    def __getitem__(self, key: str) -> str:
+        return self._parsed()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parsed())
+
+    def __len__(self) -> int:
+        return len(self._parsed())
+
+    def __repr__(self) -> str:
+        return repr(self._parsed())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SummaryText, (self.text,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +139,13 @@ class Snapshot:
         """
         return count_in(self.summary.get(key, ""))
 
+    def says(self, key: str, value: str) -> bool:
+        """Whether the summary has that value; fast enough to ask every snapshot of a table."""
+        summary = self.summary
+        if isinstance(summary, SummaryText) and not summary.may_hold(value):
+            return False
+        return summary.get(key) == value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRef:
@@ -141,6 +197,15 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
     if snapshot.key_id is not None:
         out["key-id"] = snapshot.key_id
     return out
+
+
+def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
+    """The same as compact JSON; a summary that is text already stays as it is."""
+    summary = snapshot.summary
+    if not isinstance(summary, SummaryText):
+        return json.dumps(snapshot_to_json(snapshot), separators=(",", ":")).encode()
+    rest = json.dumps(snapshot_to_json(replace(snapshot, summary={})), separators=(",", ":"))
+    return b'%s,"summary":%s}' % (rest[:-1].encode(), summary.text)
 
 
 def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:

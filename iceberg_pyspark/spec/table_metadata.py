@@ -38,6 +38,7 @@ from iceberg_pyspark.spec.snapshots import (
     ref_to_json,
     snapshot_from_json,
     snapshot_log_entry_from_json,
+    snapshot_to_bytes,
     snapshot_to_json,
 )
 from iceberg_pyspark.spec.snapshots_of_refs import KnownFirst, SnapshotsOfRefs
@@ -202,7 +203,12 @@ class TableMetadata:
 
 def metadata_to_json(metadata: TableMetadata) -> dict[str, Any]:
     """Table metadata as the JSON object of its format version."""
-    m = metadata
+    out = _to_json(metadata, [snapshot_to_json(s) for s in metadata.snapshots])
+    put_back(metadata.unknown, out)
+    return out
+
+
+def _to_json(m: TableMetadata, snapshots: list[dict[str, Any]]) -> dict[str, Any]:
     out: dict[str, Any] = {"format-version": m.format_version}
     if m.table_uuid is not None:
         out["table-uuid"] = m.table_uuid
@@ -233,7 +239,7 @@ def metadata_to_json(metadata: TableMetadata) -> dict[str, Any]:
     if m.encryption_keys:
         out["encryption-keys"] = [dict(k) for k in m.encryption_keys]
     out["refs"] = {name: ref_to_json(ref) for name, ref in m.refs.items()}
-    out["snapshots"] = [snapshot_to_json(s) for s in m.snapshots]
+    out["snapshots"] = snapshots
     out["statistics"] = [statistics_to_json(s) for s in m.statistics]
     out["partition-statistics"] = [partition_statistics_to_json(s) for s in m.partition_statistics]
     out["snapshot-log"] = [
@@ -242,13 +248,24 @@ def metadata_to_json(metadata: TableMetadata) -> dict[str, Any]:
     out["metadata-log"] = [
         {"timestamp-ms": e.timestamp_ms, "metadata-file": e.metadata_file} for e in m.metadata_log
     ]
-    put_back(m.unknown, out)
     return out
 
 
 def metadata_to_bytes(metadata: TableMetadata) -> bytes:
     """The metadata file's bytes, uncompressed."""
-    return json.dumps(metadata_to_json(metadata), separators=(",", ":")).encode("utf-8")
+    if metadata.unknown.by_object:
+        return _dump(metadata_to_json(metadata))
+    # snapshots that nobody looked at are written as they were read
+    snapshots = b"[%s]" % b",".join(map(snapshot_to_bytes, metadata.snapshots))
+    fields = (
+        b"%s:%s" % (_dump(key), snapshots if key == "snapshots" else _dump(value))
+        for key, value in _to_json(metadata, []).items()
+    )
+    return b"{%s}" % b",".join(fields)
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def metadata_from_bytes(data: bytes, path: str) -> TableMetadata:
@@ -260,8 +277,19 @@ def metadata_from_bytes(data: bytes, path: str) -> TableMetadata:
         raise type(e)(f"{path}: {e}") from e
 
 
-def metadata_from_json(data: Any) -> TableMetadata:
-    """Parse table metadata; errors name the JSON path and the rule."""
+@dataclass(frozen=True, slots=True)
+class ReadHistory:
+    """The snapshots and the snapshot log of metadata, parsed and checked one by one."""
+
+    snapshots: tuple[Snapshot, ...]
+    snapshot_log: tuple[SnapshotLogEntry, ...]
+
+
+def metadata_from_json(data: Any, history: ReadHistory | None = None) -> TableMetadata:
+    """Parse table metadata; errors name the JSON path and the rule.
+
+    `history` is what stands for keys that are missing in `data`.
+    """
     o = JsonObject(data)
     version = o.int32("format-version")
     if version not in SUPPORTED_FORMAT_VERSIONS:
@@ -273,7 +301,12 @@ def metadata_from_json(data: Any) -> TableMetadata:
     schemas, current_schema_id = _schemas_from_json(o, version)
     specs, default_spec_id = _specs_from_json(o, version)
     orders, default_order_id = _sort_orders_from_json(o, version)
-    snapshots = tuple(snapshot_from_json(s, version) for s in o.objects("snapshots"))
+    if history is None:
+        history = ReadHistory(
+            tuple(snapshot_from_json(s, version) for s in o.objects("snapshots")),
+            tuple(map(snapshot_log_entry_from_json, o.objects("snapshot-log"))),
+        )
+    snapshots = history.snapshots
     _unique(snapshots, lambda s: s.snapshot_id, "snapshots", "snapshot-id")
     current = o.optional_int64("current-snapshot-id")
     current_snapshot_id = None if current == -1 else current
@@ -302,7 +335,7 @@ def metadata_from_json(data: Any) -> TableMetadata:
         current_snapshot_id=current_snapshot_id,
         snapshots=snapshots,
         refs=_refs_from_json(o, {s.snapshot_id for s in snapshots}, current_snapshot_id),
-        snapshot_log=tuple(map(snapshot_log_entry_from_json, o.objects("snapshot-log"))),
+        snapshot_log=history.snapshot_log,
         metadata_log=tuple(map(metadata_log_entry_from_json, o.objects("metadata-log"))),
         statistics=tuple(map(statistics_from_json, o.objects("statistics"))),
         partition_statistics=tuple(

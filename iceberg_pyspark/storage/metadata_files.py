@@ -6,6 +6,7 @@ Specification, "Optimistic Concurrency", Appendix C and the naming of Appendix F
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import re
 import zlib
@@ -41,6 +42,10 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_SUFFIXES = (".gz.metadata.json", ".metadata.json.gz")
 _METADATA_SUFFIXES = (".metadata.json", ".metadata.json.gz")
 _PIECE_BYTES = 1 << 20
+_LONG_HISTORY = 1 << 18
+"""Bytes of JSON that only the snapshots of a table can make so many, or nearly only."""
+_LONG_HISTORY_COST = 16
+"""Bytes of memory that each byte of it takes at most: no snapshot has few of them."""
 _VERSION = re.compile(r"(\d+)-")
 
 
@@ -51,25 +56,38 @@ def read_table_metadata(
 
     What the JSON takes in memory is bounded too, `storage/decoded_size.py`.
     """
-    return metadata_from_bytes(_json_bytes(io, location, max_bytes), location)
+    data, size = _json_bytes(io, location, max_bytes)
+    if len(data) >= _LONG_HISTORY and len(data) * _LONG_HISTORY_COST <= memory_limit(size):
+        # executors read metadata too, and may lack what the driver has
+        with contextlib.suppress(ImportError):
+            from iceberg_pyspark.storage.long_histories import (  # noqa: PLC0415 - few need it
+                metadata_with_long_history,
+            )
+
+            if (metadata := metadata_with_long_history(data)) is not None:
+                return metadata
+    check_json_memory(data, location, size)
+    return metadata_from_bytes(data, location)
 
 
 def read_view_metadata(
     io: FileIO, location: str, max_bytes: int = MAX_METADATA_BYTES
 ) -> ViewMetadata:
     """The same of a view."""
-    return view_metadata_from_bytes(_json_bytes(io, location, max_bytes), location)
+    data, size = _json_bytes(io, location, max_bytes)
+    check_json_memory(data, location, size)
+    return view_metadata_from_bytes(data, location)
 
 
-def _json_bytes(io: FileIO, location: str, max_bytes: int) -> bytes:
+def _json_bytes(io: FileIO, location: str, max_bytes: int) -> tuple[bytes, int]:
+    """The JSON of a file, and how many bytes the file has."""
     data = io.read_bytes(location)
     size = len(data)
     if data.startswith(_GZIP_MAGIC):
         data = _gunzip(data, location, max_bytes)
     elif size > max_bytes:
         raise _too_large(location, max_bytes)
-    check_json_memory(data, location, size)
-    return data
+    return data, size
 
 
 def write_table_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:

@@ -21,6 +21,7 @@ from iceberg_pyspark.spec.values import (
     value_to_bytes,
     value_to_json,
 )
+from iceberg_pyspark.storage.long_histories import metadata_with_long_history
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
 from tests.fuzz.mutations import json_bytes, mutate_bytes, mutate_json
@@ -40,7 +41,15 @@ def _mutated(choose: Random) -> tuple[SeedTable, bytes, int]:
 
 
 def _parse(given: tuple[SeedTable, bytes, int]) -> None:
-    metadata = metadata_from_bytes(given[1], "mutated.metadata.json")
+    read_fast = metadata_with_long_history(given[1])
+    try:
+        metadata = metadata_from_bytes(given[1], "mutated.metadata.json")
+    except IcebergError as e:
+        if read_fast is not None:
+            raise WrongAnswerError("a long history is read where a short one is refused") from e
+        raise
+    if read_fast is not None and read_fast != metadata:
+        raise WrongAnswerError("a long history is read otherwise than a short one")
     if metadata_from_bytes(metadata_to_bytes(metadata), "again.metadata.json") != metadata:
         raise WrongAnswerError("metadata changes by being written and read")
 

@@ -1,4 +1,4 @@
-"""Views by SQL on one REST server: what Java's extensions and ours store, and read of each other."""
+"""Views by SQL on one REST server: each reads what the other stores, which is the same."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.properties import WRITE_METADATA_PATH
-from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_bytes
+from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_json
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local, local_path
 from iceberg_pyspark.storage.metadata_files import (
@@ -197,7 +197,7 @@ def _outcome_of_failed_write(
         published = read_table_metadata(io, file)
     except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
         return unknown(f"{file} may have been published ({error}), and looking failed", e)
-    if metadata_to_bytes(published) == metadata_to_bytes(new.metadata):
+    if metadata_to_json(published) == metadata_to_json(new.metadata):
         return None
     # the name is another's for good
     return Refused(caused_by(conflict, error))

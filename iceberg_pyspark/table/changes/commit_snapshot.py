@@ -102,7 +102,7 @@ class SnapshotStep:
 
     def is_in(self, metadata: TableMetadata) -> bool:
         """Whether a snapshot of the table carries our write id."""
-        return any(s.summary.get(WRITE_ID) == self._write_id for s in metadata.snapshots)
+        return any(s.says(WRITE_ID, self._write_id) for s in metadata.snapshots)
 
     def changes(self, metadata: TableMetadata) -> Changes:
         """Write manifests and a manifest list on top of this metadata."""
