@@ -7,12 +7,11 @@ from typing import TypeVar
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.compatibility import check_sort_order
 from iceberg_pyspark.commits.requirements import (
-    AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
     same_table,
 )
 from iceberg_pyspark.commits.updates import LAST_ADDED, AddSortOrder, SetDefaultSortOrder
-from iceberg_pyspark.spec.sorting import Direction, NullOrder, SortField, SortOrder
+from iceberg_pyspark.spec.sorting import UNSORTED, Direction, NullOrder, SortField, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import Transform, parse_transform
 
@@ -62,9 +61,16 @@ class SortChanges:
         return self
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """As updates of the metadata the order was made for, whatever was committed since."""
+        """As updates of the metadata the order was made for, whatever was committed since.
+
+        Whether it fits the schema by then, whoever applies them looks.
+        """
         base = self._metadata
-        order = SortOrder(order_id=0, fields=tuple(self._fields))
+        # an id of its own, which may be changed later: Java's server takes 0 for unsorted alone
+        order_id = 1 + max((o.order_id for o in metadata.sort_orders), default=0)
+        order = (
+            SortOrder(order_id=order_id, fields=tuple(self._fields)) if self._fields else UNSORTED
+        )
         if order.fields == base.default_sort_order.fields:
             return Changes()
         check_sort_order(order, metadata.current_schema)
@@ -72,7 +78,6 @@ class SortChanges:
             updates=(AddSortOrder(order), SetDefaultSortOrder(LAST_ADDED)),
             requirements=(
                 *same_table(base.table_uuid),
-                AssertCurrentSchemaId(base.current_schema_id),
                 AssertDefaultSortOrderId(base.default_sort_order_id),
             ),
         )

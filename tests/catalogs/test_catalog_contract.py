@@ -15,17 +15,18 @@ from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from tests.services.glue import glue_server
 from tests.support.catalog_contract import CatalogContract
+from tests.support.change_contract import ChangeContract
 from tests.support.sql_catalogs import create_v0_tables
 from tests.support.view_contract import ViewContract
 
 
-class TestMemoryCatalog(ViewContract):
+class TestMemoryCatalog(ViewContract, ChangeContract):
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
         return MemoryCatalog("memory", {"warehouse": str(tmp_path)})
 
 
-class TestFilesystemCatalog(CatalogContract):
+class TestFilesystemCatalog(CatalogContract, ChangeContract):
     can_rename = False
     can_register = False
     has_namespace_properties = False
@@ -35,20 +36,20 @@ class TestFilesystemCatalog(CatalogContract):
         return FilesystemCatalog("hadoop", {"warehouse": str(tmp_path)})
 
 
-class TestSqliteCatalog(ViewContract):
+class TestSqliteCatalog(ViewContract, ChangeContract):
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
         uri = f"sqlite:///{tmp_path}/catalog.db"
         return SqlCatalog("sql", {"uri": uri, "warehouse": str(tmp_path / "warehouse")})
 
 
-class TestSqliteCatalogInMemory(ViewContract):
+class TestSqliteCatalogInMemory(ViewContract, ChangeContract):
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
         return SqlCatalog("sql", {"uri": "sqlite://", "warehouse": str(tmp_path)})
 
 
-class TestSqliteCatalogOfSchemaV0(ViewContract):
+class TestSqliteCatalogOfSchemaV0(ViewContract, ChangeContract):
     has_views = False
 
     @pytest.fixture
@@ -58,19 +59,19 @@ class TestSqliteCatalogOfSchemaV0(ViewContract):
         return SqlCatalog("sql", {"uri": uri, "warehouse": f"{tmp_path}/warehouse"})
 
 
-class TestPostgresCatalog(ViewContract):
+class TestPostgresCatalog(ViewContract, ChangeContract):
     @pytest.fixture
     def catalog(self, postgres_uri: str, tmp_path: Path) -> Catalog:
         return SqlCatalog("sql", {"uri": postgres_uri, "warehouse": str(tmp_path)})
 
 
-class TestMariaDBCatalog(ViewContract):
+class TestMariaDBCatalog(ViewContract, ChangeContract):
     @pytest.fixture
     def catalog(self, mariadb_uri: str, tmp_path: Path) -> Catalog:
         return SqlCatalog("sql", {"uri": mariadb_uri, "warehouse": str(tmp_path)})
 
 
-class TestGlueCatalog(CatalogContract):
+class TestGlueCatalog(CatalogContract, ChangeContract):
     has_nested_namespaces = False
     has_odd_names = False
 
@@ -87,7 +88,7 @@ class TestGlueCatalog(CatalogContract):
             yield GlueCatalog("glue", properties)
 
 
-class TestHiveCatalog(ViewContract):
+class TestHiveCatalog(ViewContract, ChangeContract):
     has_nested_namespaces = False
     has_odd_names = False
 

@@ -14,9 +14,11 @@ from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.errors import InvalidRequestError
 from tests.services.server import Server
 from tests.support.catalog_contract import CatalogContract
+from tests.support.change_contract import ChangeContract
 
 
-class TestRestCatalog(CatalogContract):
+class TestRestCatalog(CatalogContract, ChangeContract):
+    reads_metadata_files = False
     # the server commits what it is sent, also where that changes nothing
     skips_idle_commits = False
     # Java's JdbcCatalog searches by LIKE, which in SQLite is blind to case

@@ -1,0 +1,380 @@
+"""What changes of a table must do in every catalog, also ones made at the same time.
+
+Beside `CatalogContract`, whose fixtures it uses: `class TestX(CatalogContract, ChangeContract)`.
+Which test of Java's catalogs each of these stands for, tests/catalogs/test_java_behaviours.py says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import Table, TableCatalog
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.commits.replaced_table import replace_table
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.errors import (
+    CommitError,
+    IcebergError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.types import IntegerType, LongType, NestedField
+from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
+from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, MetadataStep, commit_steps
+from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.changes.create_table import (
+    create_table,
+    create_table_with,
+    planned_table,
+)
+from iceberg_pyspark.table.changes.new_data import write_rows
+from iceberg_pyspark.table.changes.pending_changes import CommittedAtEnd
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from tests.support.catalog_contract import SCHEMA, create, new_name
+
+OTHER_SCHEMA = Schema(
+    fields=(NestedField(field_id=1, name="other", type=LongType(), required=True),)
+)
+
+
+def rows(*ids: int) -> pa.Table:
+    """Rows of `SCHEMA`."""
+    fields = [pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())]
+    return pa.table({"id": ids, "v": [f"v{i}" for i in ids]}, schema=pa.schema(fields))
+
+
+def ids_in(table: Table) -> list[int]:
+    """The ids of all rows, sorted."""
+    return sorted(table.scan().to_arrow()["id"].to_pylist())
+
+
+def opened(catalog: Catalog, identifier: TableIdentifier) -> Table:
+    """The table as it is now."""
+    return Table(catalog, catalog.load_table(identifier))
+
+
+def create_with_rows(
+    catalog: Catalog, identifier: TableIdentifier, new: NewTable, *ids: int
+) -> Callable[[], Any]:
+    """A table and rows in one commit, which what is returned makes; until then nothing is there."""
+    planned = planned_table(catalog, identifier, new)
+    io = open_storage(planned.metadata.location, planned.config)
+    _, files = write_rows(identifier, planned.metadata, io, rows(*ids))
+    step = SnapshotStep(
+        AppendFiles(data_files=tuple(files)),
+        io,
+        table_uuid=planned.metadata.table_uuid,
+        clock=SYSTEM_CLOCK,
+    )
+    return lambda: create_table_with(
+        catalog, identifier, planned.metadata, [step], written_files=WrittenFiles(io, files)
+    )
+
+
+def replace_with(
+    table: Table, schema: Schema, *partitioned_by: str, properties: dict[str, str] | None = None
+) -> None:
+    """Another table in this one's place."""
+    spec = parse_partitioning(partitioned_by, schema)
+    step = MetadataStep(
+        lambda m: replace_table(m, schema, spec, location=None, properties=properties or {})
+    )
+    commit_steps(table._catalog, table.loaded, [step])
+
+
+class ChangeContract:
+    # what a server tells of a metadata file that is gone is its own affair
+    reads_metadata_files: ClassVar[bool] = True
+
+    @pytest.fixture
+    def table(self, catalog: Catalog, identifier: TableIdentifier) -> Table:
+        return Table(catalog, create(catalog, identifier))
+
+    # creation
+
+    @pytest.mark.parametrize("version", ["1", "2", "3"])
+    def test_a_table_has_all_that_it_was_created_with(
+        self, catalog: Catalog, identifier: TableIdentifier, version: str
+    ) -> None:
+        new = NewTable(
+            schema=SCHEMA,
+            spec=parse_partitioning(["bucket(16, id)"], SCHEMA),
+            sort_order=parse_sort_order(["bucket(16, id)", "id DESC"], SCHEMA),
+            properties={"user": "someone", "format-version": version},
+        )
+        created = create_table(catalog, identifier, new)
+        loaded = catalog.load_table(identifier).metadata
+        assert loaded == created.metadata
+        assert str(loaded.format_version) == version
+        assert [(f.name, str(f.transform)) for f in loaded.default_spec.fields] == [
+            ("id_bucket", "bucket[16]")
+        ]
+        assert [(str(f.transform), f.direction) for f in loaded.default_sort_order.fields] == [
+            ("bucket[16]", "asc"),
+            ("identity", "desc"),
+        ]
+        assert loaded.properties["user"] == "someone"
+        assert "format-version" not in loaded.properties
+
+    def test_a_column_keeps_its_default(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        column = NestedField(
+            field_id=1, name="n", type=IntegerType(), initial_default=12, write_default=10
+        )
+        new = NewTable(schema=Schema(fields=(column,)), properties={"format-version": "3"})
+        create_table(catalog, identifier, new)
+        [loaded] = catalog.load_table(identifier).metadata.current_schema.fields
+        assert (loaded.initial_default, loaded.write_default) == (12, 10)
+
+    def test_a_table_with_rows_is_there_all_at_once(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        commit = create_with_rows(catalog, identifier, NewTable(schema=SCHEMA), 1, 2)
+        assert not catalog.table_exists(identifier)
+        commit()
+        table = opened(catalog, identifier)
+        assert ids_in(table) == [1, 2]
+        assert table.metadata.metadata_log == ()
+        assert [s.sequence_number for s in table.snapshots] == [1]
+
+    def test_a_table_that_another_created_meanwhile_stays(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        commit = create_with_rows(catalog, identifier, NewTable(schema=SCHEMA), 1, 2)
+        theirs = create_table(catalog, identifier, NewTable(schema=OTHER_SCHEMA))
+        with pytest.raises(TableAlreadyExistsError):
+            commit()
+        assert catalog.load_table(identifier).metadata == theirs.metadata
+
+    # loading, listing, dropping
+
+    def test_tables_are_listed_in_their_own_namespace(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        second = _beside(identifier)
+        elsewhere = TableIdentifier(namespace=(new_name("db"),), name=identifier.name)
+        catalog.create_namespace(elsewhere.namespace)
+        for each in (identifier, second, elsewhere):
+            create(catalog, each)
+        assert catalog.list_tables(elsewhere.namespace) == [elsewhere]
+        assert set(catalog.list_tables(identifier.namespace)) == {identifier, second}
+        catalog.drop_table(identifier)
+        assert catalog.list_tables(identifier.namespace) == [second]
+        assert catalog.list_tables(elsewhere.namespace) == [elsewhere]
+
+    def test_a_metadata_table(self, table: Table) -> None:
+        table.append(rows(1))
+        files = table.metadata_table("files").to_arrow()
+        assert files["record_count"].to_pylist() == [1]
+
+    def test_a_table_whose_metadata_file_is_gone_is_an_error(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        if not self.reads_metadata_files:
+            return
+        # what somebody holds is not read again: nobody does
+        location, config = _place(create(catalog, identifier))
+        storage = open_storage(location, config)
+        content = storage.read_bytes(location)
+        storage.delete(location)
+        with pytest.raises(IcebergError, match=identifier.name):
+            catalog.load_table(identifier)
+        storage.create_exclusive(location, content)
+        assert catalog.load_table(identifier).metadata_location == location
+
+    def test_purging_deletes_files_and_dropping_does_not(
+        self, catalog: Catalog, table: Table
+    ) -> None:
+        table.append(rows(1))
+        [task] = table.scan().plan_files()
+        files = [task.file_path, table.loaded.metadata_location]
+        kept = Table(catalog, create(catalog, _beside(table.identifier)))
+        kept.append(rows(1))
+        [kept_task] = kept.scan().plan_files()
+        catalog.drop_table(kept.identifier)
+        assert kept.io.exists(kept_task.file_path)
+        TableCatalog(catalog).drop_table(str(table.identifier), purge=True)
+        assert not catalog.table_exists(table.identifier)
+        with pytest.raises(NoSuchTableError):
+            catalog.load_table(table.identifier)
+        assert [f for f in files if table.io.exists(f)] == []
+
+    # changes, and others at the same time
+
+    def test_changed_schema_spec_and_order_are_loaded(self, catalog: Catalog, table: Table) -> None:
+        table.update_schema().add_column("new", "long").commit()
+        table.update_spec().add_field("id", "bucket[16]", "shard").commit()
+        table.replace_sort_order().asc("id", "bucket[16]").asc("id").commit()
+        loaded = catalog.load_table(table.identifier).metadata
+        assert [f.name for f in loaded.current_schema.fields] == ["id", "v", "new"]
+        assert [f.name for f in loaded.default_spec.fields] == ["shard"]
+        assert len(loaded.default_sort_order.fields) == 2
+
+    def test_a_change_taken_back_is_the_schema_spec_and_order_there_was(
+        self, catalog: Catalog, table: Table
+    ) -> None:
+        first = table.metadata
+        table.update_schema().add_column("a", "string").add_column("b", "string").commit()
+        table.update_schema().drop_column("a").drop_column("b").commit()
+        table.update_spec().add_field("id").commit()
+        table.update_spec().remove_field("id").commit()
+        table.replace_sort_order().asc("id").commit()
+        table.replace_sort_order().commit()
+        loaded = catalog.load_table(table.identifier).metadata
+        assert loaded.current_schema == first.current_schema
+        assert loaded.default_spec == first.default_spec
+        assert loaded.default_sort_order == first.default_sort_order
+
+    @pytest.mark.parametrize("last", ["schema", "spec", "order"])
+    def test_changes_of_different_things_all_hold(
+        self, catalog: Catalog, table: Table, last: str
+    ) -> None:
+        # each is begun on the table as it was first, which others have changed when it commits
+        one, two, three = (opened(catalog, table.identifier) for _ in range(3))
+        waiting: dict[str, CommittedAtEnd] = {
+            "schema": one.update_schema().add_column("new", "long"),
+            "spec": two.update_spec().add_field("id", "bucket[16]", "shard"),
+            "order": three.replace_sort_order().desc("id"),
+        }
+        for name in sorted(waiting, key=lambda name: name == last):
+            waiting[name].commit()
+        loaded = catalog.load_table(table.identifier).metadata
+        assert len(loaded.metadata_log) == 3
+        assert [f.name for f in loaded.current_schema.fields] == ["id", "v", "new"]
+        assert [f.name for f in loaded.default_spec.fields] == ["shard"]
+        assert [f.direction for f in loaded.default_sort_order.fields] == ["desc"]
+
+    @pytest.mark.parametrize(
+        ("ours", "theirs"),
+        [
+            (
+                lambda t: t.update_schema().add_column("new", "long"),
+                lambda t: t.update_schema().drop_column("v"),
+            ),
+            (
+                lambda t: t.update_schema().add_column("new", "long"),
+                lambda t: t.update_schema().add_column("another", "string"),
+            ),
+            (
+                lambda t: t.update_spec().add_field("v", "bucket[16]"),
+                lambda t: t.update_spec().add_field("id", "bucket[16]"),
+            ),
+            (
+                lambda t: t.update_spec().add_field("id", "bucket[16]", "shard"),
+                lambda t: t.update_spec().add_field("id", "truncate[100]", "shard"),
+            ),
+        ],
+        ids=["schema", "column-id", "spec", "field-id"],
+    )
+    def test_a_change_of_what_another_changed_is_refused(
+        self, catalog: Catalog, table: Table, ours: Any, theirs: Any
+    ) -> None:
+        waiting = ours(table)
+        theirs(opened(catalog, table.identifier)).commit()
+        before = catalog.load_table(table.identifier)
+        with pytest.raises(CommitError):
+            waiting.commit()
+        assert catalog.load_table(table.identifier) == before
+
+    def test_a_change_of_a_table_that_was_recreated_is_refused(
+        self, catalog: Catalog, table: Table
+    ) -> None:
+        waiting = table.update_schema().add_column("new", "long")
+        catalog.drop_table(table.identifier)
+        created = create_table(catalog, table.identifier, NewTable(schema=OTHER_SCHEMA))
+        with pytest.raises(IcebergError):
+            waiting.commit()
+        assert catalog.load_table(table.identifier).metadata == created.metadata
+
+    @pytest.mark.parametrize("is_empty", [True, False])
+    def test_appends_at_the_same_time_all_hold(
+        self, catalog: Catalog, table: Table, is_empty: bool
+    ) -> None:
+        if not is_empty:
+            table.append(rows(0))
+        with table.transaction() as waiting:
+            waiting.append(rows(1))
+            opened(catalog, table.identifier).append(rows(2))
+        found = opened(catalog, table.identifier)
+        assert ids_in(found) == ([1, 2] if is_empty else [0, 1, 2])
+        assert len(found.snapshots) == (2 if is_empty else 3)
+
+    def test_a_transaction_is_one_change(self, catalog: Catalog, table: Table) -> None:
+        with table.transaction() as transaction:
+            transaction.update_schema().add_column("new", "long").commit()
+            transaction.update_spec().add_field("id", "bucket[16]", "shard").commit()
+            transaction.append(rows(1))
+            assert opened(catalog, table.identifier).metadata == table.metadata
+        found = opened(catalog, table.identifier)
+        assert ids_in(found) == [1]
+        assert len(found.metadata.metadata_log) == 1
+        [task] = found.scan().plan_files()
+        assert task.spec_id == found.spec.spec_id != 0
+
+    # replaced tables
+
+    def test_a_replaced_table_keeps_its_uuid_and_history(
+        self, catalog: Catalog, table: Table
+    ) -> None:
+        table.append(rows(1))
+        before = table.metadata
+        replace_with(table, OTHER_SCHEMA, "bucket(4, other)", properties={"user": "someone"})
+        found = opened(catalog, table.identifier)
+        assert found.metadata.table_uuid == before.table_uuid
+        assert found.metadata.snapshots == before.snapshots
+        assert found.metadata.snapshot_log == before.snapshot_log
+        assert found.current_snapshot is None
+        assert [f.name for f in found.schema.fields] == ["other"]
+        # no column gets an id that another has had
+        assert found.schema.fields[0].field_id == 3
+        assert len(found.spec.fields) == 1
+        assert found.properties["user"] == "someone"
+
+    def test_of_two_replacements_the_last_holds(self, catalog: Catalog, table: Table) -> None:
+        other = opened(catalog, table.identifier)
+        replace_with(other, SCHEMA, "bucket(16, id)")
+        first = catalog.load_table(table.identifier)
+        second_schema = Schema(fields=(NestedField(field_id=1, name="b", type=LongType()),))
+        replace_with(table, second_schema)
+        second = catalog.load_table(table.identifier).metadata
+        assert second.table_uuid == first.metadata.table_uuid
+        assert second.default_spec.is_unpartitioned
+        # built anew on what the first has left: no id is given out twice
+        assert [f.field_id for f in second.current_schema.fields] == [3]
+
+    # registered tables
+
+    def test_a_registered_table_goes_on_where_it_was(self, catalog: Catalog, table: Table) -> None:
+        for n in range(3):
+            table.append(rows(n))
+        table.delete("id = 0")
+        if not getattr(self, "can_register", True):
+            return
+        before = table.loaded
+        catalog.drop_table(table.identifier)
+        target = _beside(table.identifier)
+        registered = Table(catalog, catalog.register_table(target, before.metadata_location))
+        assert registered.metadata == before.metadata
+        assert ids_in(registered) == [1, 2]
+        registered.append(rows(7))
+        newest: Snapshot | None = opened(catalog, target).current_snapshot
+        assert newest is not None
+        assert newest.parent_snapshot_id == before.metadata.current_snapshot_id
+        assert ids_in(opened(catalog, target)) == [1, 2, 7]
+
+
+def _beside(identifier: TableIdentifier) -> TableIdentifier:
+    return TableIdentifier(namespace=identifier.namespace, name=new_name("beside"))
+
+
+def _place(table: LoadedTable) -> tuple[str, Mapping[str, str]]:
+    return table.metadata_location, table.config
