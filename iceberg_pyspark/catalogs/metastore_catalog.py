@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
 from iceberg_pyspark.catalogs.identifiers import check_identifier, no_such_namespace
+from iceberg_pyspark.catalogs.known_metadata import KnownMetadata
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.catalogs.pointer_swap import commit_by_swap, create_by_swap
 from iceberg_pyspark.catalogs.warehouse import default_location
@@ -25,6 +26,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
 )
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 
 _log = logging.getLogger(__name__)
@@ -32,6 +34,10 @@ _log = logging.getLogger(__name__)
 
 class MetastoreCatalog(CommittingCatalog):
     """Tables by their pointers."""
+
+    def __init__(self, name: str, properties: Mapping[str, str], io: FileIO | None) -> None:
+        super().__init__(name, properties, io)
+        self._known = KnownMetadata()
 
     @abstractmethod
     def namespace_exists(self, namespace: Namespace) -> bool:
@@ -71,7 +77,8 @@ class MetastoreCatalog(CommittingCatalog):
         location = self._pointer(identifier)
         if location is None:
             raise self._no_such_table(identifier)
-        return self._load(identifier, location)
+        metadata = self._known.get_or_read(location, lambda: self._read(location))
+        return self._loaded(identifier, location, metadata)
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
         """Where a new table of that name goes when no location is given."""
@@ -81,7 +88,9 @@ class MetastoreCatalog(CommittingCatalog):
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
         self._require_free(identifier)
         io = self._storage(metadata.location)
-        return lambda: create_by_swap(io, identifier, metadata, self._publish_table, self._config)
+        return lambda: self._knowing(
+            create_by_swap(io, identifier, metadata, self._publish_table, self._config)
+        )
 
     def _prepare_commit(
         self,
@@ -92,7 +101,14 @@ class MetastoreCatalog(CommittingCatalog):
         current = self.load_table(identifier)
         io = self._storage(current.metadata.location)
         own = own_folders(self, current)
-        return lambda: commit_by_swap(io, own, current, requirements, updates, self._swap_table)
+        return lambda: self._knowing(
+            commit_by_swap(io, own, current, requirements, updates, self._swap_table)
+        )
+
+    def _knowing(self, outcome: Outcome[LoadedTable]) -> Outcome[LoadedTable]:
+        if isinstance(outcome, Done):
+            self._known.add(outcome.value.metadata_location, outcome.value.metadata)
+        return outcome
 
     def drop_table(self, identifier: TableIdentifier) -> None:
         """Forget the table; its files stay. Raises `NoSuchTableError`."""
@@ -111,7 +127,8 @@ class MetastoreCatalog(CommittingCatalog):
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
         """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
         self._require_free(identifier)
-        table = self._load(identifier, metadata_location)
+        metadata = self._read(metadata_location)
+        table = self._loaded(identifier, metadata_location, metadata)
         self._publish_table(table).result()
         return table
 
@@ -136,7 +153,7 @@ class MetastoreCatalog(CommittingCatalog):
                 return Done(None)
             if location == expected or location is None:
                 return not_known
-            log = self._load(identifier, location).metadata.metadata_log
+            log = self._read(location).metadata_log
         except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
             _log.info("could not look at table %s: %s", identifier, e)
             return not_known
@@ -148,10 +165,15 @@ class MetastoreCatalog(CommittingCatalog):
             return Refused(caused_by(refusal, cause))
         return not_known
 
-    def _load(self, identifier: TableIdentifier, location: str) -> LoadedTable:
+    def _read(self, location: str) -> TableMetadata:
+        return read_table_metadata(self._storage(location), location)
+
+    def _loaded(
+        self, identifier: TableIdentifier, location: str, metadata: TableMetadata
+    ) -> LoadedTable:
         return LoadedTable(
             identifier=identifier,
-            metadata=read_table_metadata(self._storage(location), location),
+            metadata=metadata,
             metadata_location=location,
             config=self._config,
         )

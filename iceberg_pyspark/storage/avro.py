@@ -494,6 +494,11 @@ class _PlainFile:
         return b"".join(parts)
 
 
+def parsed_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema for many files, checked once."""
+    return cast("Mapping[str, Any]", fastavro.parse_schema(dict(schema)))
+
+
 def write_avro(
     file_io: FileIO,
     location: str,
@@ -503,7 +508,10 @@ def write_avro(
     metadata: Mapping[str, str],
     codec: str,
 ) -> int:
-    """Write a new Avro file and return its length; `codec` is Iceberg's name: `gzip`, `zstd`."""
+    """Write a new Avro file and return its length; `codec` is Iceberg's name: `gzip`, `zstd`.
+
+    `schema` is one that `parsed_schema` made, or any.
+    """
     avro_codec = _AVRO_CODEC.get(codec.lower())
     if avro_codec is None:
         raise InvalidRequestError(

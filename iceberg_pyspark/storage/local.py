@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
 from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.storage.syncs import sync
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -117,7 +118,7 @@ class LocalFileIO:
                 raise
 
     def open_output(self, location: str) -> BinaryIO:
-        """A stream to a new file; the file is complete, and safe on disk, once closed."""
+        """A stream to a new file; the file is complete once closed, and by `syncs.py` on disk."""
         with _errors("create", location):
             path = local_path(location)
             _make_folder(os.path.dirname(path))
@@ -212,7 +213,7 @@ def _write_temporary(path: str, location: str, data: bytes) -> str:
     _make_folder(folder)
     temporary = os.path.join(folder, f".{uuid.uuid4()}.tmp")
     try:
-        with io.BufferedWriter(_Output(temporary, location), _BUFFER_BYTES) as file:
+        with io.BufferedWriter(_Output(temporary, location, at_once=True), _BUFFER_BYTES) as file:
             file.write(data)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -286,9 +287,10 @@ class _Input(io.FileIO):
 
 
 class _Output(io.FileIO):
-    def __init__(self, path: str, location: str) -> None:
+    def __init__(self, path: str, location: str, *, at_once: bool = False) -> None:
         super().__init__(path, "xb")
         self._location = location
+        self._sync = os.fsync if at_once else lambda descriptor: sync(descriptor, location)
 
     def write(self, data: ReadableBuffer, /) -> int:
         with _errors("write", self._location):
@@ -298,6 +300,6 @@ class _Output(io.FileIO):
         if not self.closed:
             with _errors("write", self._location):
                 try:
-                    os.fsync(self.fileno())
+                    self._sync(self.fileno())
                 finally:
                     super().close()

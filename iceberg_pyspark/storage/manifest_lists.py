@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
@@ -24,7 +25,7 @@ from iceberg_pyspark.spec.manifests import (
     with_counts,
 )
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.storage.avro import damaged, read_avro, write_avro
+from iceberg_pyspark.storage.avro import damaged, parsed_schema, read_avro, write_avro
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
@@ -89,7 +90,7 @@ def write_manifest_list(
     write_avro(
         file_io,
         location,
-        manifest_file_schema(format_version),
+        _list_schema(format_version),
         (_manifest_file_record(m, location, format_version) for m in assigned),
         metadata=metadata,
         codec=codec,
@@ -101,6 +102,11 @@ def write_manifest_list(
         if next_row_id is None or first_row_id is None
         else next_row_id - first_row_id,
     )
+
+
+@lru_cache
+def _list_schema(format_version: int) -> Mapping[str, Any]:
+    return parsed_schema(manifest_file_schema(format_version))
 
 
 def _with_sequence_number(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
@@ -26,7 +27,7 @@ from iceberg_pyspark.spec.partition_summaries import summarise_partitions
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_field_to_json
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.types import StructType, UnknownType
-from iceberg_pyspark.storage.avro import write_avro
+from iceberg_pyspark.storage.avro import parsed_schema, write_avro
 from iceberg_pyspark.storage.file_io import FileIO
 
 
@@ -50,7 +51,7 @@ def write_manifest(
     """
     writing = _ManifestInWriting(location, format_version, content, snapshot_id, spec.spec_id)
     untyped = [i for i, f in enumerate(partition_type.fields) if isinstance(f.type, UnknownType)]
-    avro_schema = manifest_entry_schema(partition_type, format_version)
+    avro_schema = _entry_schema(partition_type, format_version)
     partition_names = _partition_names(avro_schema)
     length = write_avro(
         file_io,
@@ -87,6 +88,11 @@ def write_manifest(
         partitions=summarise_partitions(partition_type, writing.partitions),
     )
     return with_counts(manifest, writing.files, writing.rows)
+
+
+@lru_cache(maxsize=64)
+def _entry_schema(partition_type: StructType, format_version: int) -> Mapping[str, Any]:
+    return parsed_schema(manifest_entry_schema(partition_type, format_version))
 
 
 def _check_types(

@@ -23,6 +23,7 @@ from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.syncs import syncs_together
 from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock, CommitStep, commit_steps
 from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
@@ -231,11 +232,12 @@ class Table(EditableTable):
         branch: str,
         snapshot_properties: Mapping[str, str] | None,
     ) -> None:
-        write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
-        options = _options(branch, snapshot_properties, write_id)
-        with WrittenFiles(self.io, files) as written_files:
-            action = write_action(self._loaded, files, mode, branch=branch)
-            self._commit(action, options, written_files)
+        with syncs_together():
+            write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
+            options = _options(branch, snapshot_properties, write_id)
+            with WrittenFiles(self.io, files) as written_files:
+                action = write_action(self._loaded, files, mode, branch=branch)
+                self._commit(action, options, written_files)
 
     def _commit(
         self,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from iceberg_pyspark.catalogs.known_metadata import KnownMetadata
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.spec.table_metadata import TableMetadata
 from tests.services.databases import DatabaseServer, new_database
 from tests.services.hive import hive_metastore, thrift_uri
 from tests.services.mysql import mariadb
@@ -47,3 +51,19 @@ def hive_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def hive_uri(hive_server: Server) -> str:
     """A metastore that many tests use."""
     return thrift_uri(hive_server)
+
+
+@pytest.fixture(autouse=True)
+def known_metadata_is_what_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test loads is compared with the file, also where it is not read."""
+    get_or_read = KnownMetadata.get_or_read
+
+    def checked(
+        known: KnownMetadata, location: str, read: Callable[[], TableMetadata]
+    ) -> TableMetadata:
+        found = get_or_read(known, location, read)
+        with contextlib.suppress(IcebergError):
+            assert found == read()
+        return found
+
+    monkeypatch.setattr(KnownMetadata, "get_or_read", checked)

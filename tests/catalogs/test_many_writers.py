@@ -21,6 +21,7 @@ APPENDS = int(os.environ.get("ICEBERG_COMMITS", "4"))
 
 
 HIVE = pytest.mark.more("as in test_hive_catalog.py, with more commits")
+MARIADB = pytest.mark.more("the SQL of PostgreSQL, on another server")
 THREADS_OF_POSTGRES = pytest.mark.more("processes on PostgreSQL, and threads on SQLite")
 
 
@@ -33,6 +34,7 @@ THREADS_OF_POSTGRES = pytest.mark.more("processes on PostgreSQL, and threads on 
         ("hadoop", "processes"),
         ("postgres", "processes"),
         pytest.param("postgres", "threads", marks=THREADS_OF_POSTGRES),
+        pytest.param("mariadb", "processes", marks=MARIADB),
         pytest.param("hive", "processes", marks=HIVE),
         pytest.param("hive", "threads", marks=HIVE),
     ],
@@ -41,8 +43,8 @@ def test_no_writer_among_many_gives_up(
     kind: str, how: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     folder = str(tmp_path)
-    if kind == "postgres":
-        server = request.getfixturevalue("postgres_server")
+    if kind in ("postgres", "mariadb"):
+        server = request.getfixturevalue(f"{kind}_server")
         (tmp_path / SERVED).write_text(new_database(server))
     elif kind == "hive":
         (tmp_path / SERVED).write_text(request.getfixturevalue("hive_uri"))

@@ -46,6 +46,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec.properties import check_commit_properties
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.syncs import finish_syncs, syncs_together
 from iceberg_pyspark.table.changes.commit_turn import commit_turn
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
@@ -136,7 +137,7 @@ def commit_steps(
     if written_files is not None:
         written_files.hand_over()
     # version 1 may have no uuid
-    with commit_turn(table.metadata.table_uuid or table.metadata.location):
+    with commit_turn(table.metadata.table_uuid or table.metadata.location), syncs_together():
         outcome = _commit(catalog, table, steps, refresh, clock)
     match outcome:
         case Done(committed):
@@ -243,7 +244,14 @@ def send_commit(
     requirements: Sequence[TableRequirement],
     updates: Sequence[TableUpdate],
 ) -> Outcome[LoadedTable]:
-    """Ask the catalog for the swap; an error that it raises instead of answering says nothing."""
+    """Ask the catalog for the swap; an error that it raises instead of answering says nothing.
+
+    The files that the commit names are on disk before.
+    """
+    try:
+        finish_syncs()
+    except IcebergError as e:
+        return Refused(e)
     try:
         return catalog.commit_table(identifier, requirements, updates)
     except Exception as e:  # noqa: BLE001 - from here on the table may have moved, whatever it is

@@ -1,0 +1,94 @@
+"""Syncs of local files to disk, side by side where several files belong together.
+
+A file is on disk before anybody is told of it. Between its last byte and that moment other files of
+the same commit are written, and a disk takes many syncs at once in little more than the time of
+one: in a block of `syncs_together` a closed file is synced by a thread of its own, and
+`finish_syncs` waits for all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+from iceberg_pyspark.errors import StorageError
+
+
+class _Sync(threading.Thread):
+    def __init__(self, descriptor: int, location: str) -> None:
+        super().__init__(name="iceberg-sync", daemon=True)
+        self._descriptor = descriptor
+        self._location = location
+        self._error: OSError | None = None
+
+    def run(self) -> None:
+        try:
+            os.fsync(self._descriptor)
+        except OSError as e:
+            self._error = e
+        finally:
+            os.close(self._descriptor)
+
+    def finish(self) -> None:
+        """Wait; raises `StorageError` where the file may not be on disk."""
+        if self.ident is not None:
+            self.join()
+        if self._error is not None:
+            reason = self._error.strerror or self._error
+            raise StorageError(f"cannot write {self._location}: {reason}") from self._error
+
+
+_begun: ContextVar[list[_Sync] | None] = ContextVar("begun", default=None)
+
+
+@contextlib.contextmanager
+def syncs_together() -> Iterator[None]:
+    """Have files that are closed in the block synced meanwhile, until `finish_syncs`.
+
+    Whoever tells of the files calls that before. A block inside of another is part of it.
+    """
+    if _begun.get() is not None:
+        yield
+        return
+    token = _begun.set([])
+    try:
+        yield
+    finally:
+        # of what is not finished nobody was told
+        with contextlib.suppress(StorageError):
+            finish_syncs()
+        _begun.reset(token)
+
+
+def finish_syncs() -> None:
+    """Wait until the files of the block so far are on disk; raises `StorageError`."""
+    syncs = _begun.get()
+    if not syncs:
+        return
+    waiting = list(syncs)
+    syncs.clear()
+    failed: StorageError | None = None
+    for sync in waiting:
+        try:
+            sync.finish()
+        except StorageError as e:
+            failed = failed or e
+    if failed is not None:
+        raise failed
+
+
+def sync(descriptor: int, location: str) -> None:
+    """Sync an open file, now or until `finish_syncs` of the block; it may be closed after this."""
+    syncs = _begun.get()
+    if syncs is None:
+        os.fsync(descriptor)
+        return
+    begun = _Sync(os.dup(descriptor), location)
+    try:
+        begun.start()
+    except RuntimeError:  # there is no thread to be had
+        begun.run()
+    syncs.append(begun)

@@ -1,0 +1,67 @@
+"""Metadata that a table in this process has is not read again, and is not kept for it either."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import TableCatalog
+from iceberg_pyspark.catalogs import metastore_catalog
+from iceberg_pyspark.catalogs.known_metadata import KnownMetadata
+from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from tests.support.catalog_contract import first_metadata
+
+
+def test_it_is_read_once_while_somebody_has_it() -> None:
+    known, reads = KnownMetadata(), []
+
+    def read() -> TableMetadata:
+        reads.append(1)
+        return first_metadata("/t")
+
+    first = known.get_or_read("a", read)
+    assert known.get_or_read("a", read) is first
+    assert known.get_or_read("b", read) is not first
+    assert len(reads) == 2
+    del first
+    gc.collect()
+    known.get_or_read("a", read)
+    assert len(reads) == 3
+
+
+def test_another_process_begins_with_none() -> None:
+    known = KnownMetadata()
+    metadata = first_metadata("/t")
+    known.add("a", metadata)
+    elsewhere = pickle.loads(pickle.dumps(known))
+    other = first_metadata("/u")
+    assert elsewhere.get_or_read("a", lambda: other) is other
+
+
+def test_a_writer_alone_reads_no_metadata_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, locations = read_table_metadata, list[str]()
+
+    def counted(io: FileIO, location: str) -> TableMetadata:
+        locations.append(location)
+        return read(io, location)
+
+    monkeypatch.setattr(metastore_catalog, "read_table_metadata", counted)
+    catalog = TableCatalog(MemoryCatalog("lake", {"warehouse": str(tmp_path)}))
+    table = catalog.create_table("db.t", "id BIGINT")
+    for n in range(3):
+        table.append(pa.table({"id": [n]}))
+    assert locations == []
+    # another has committed: its file is read, once
+    catalog.load_table("db.t").append(pa.table({"id": [3]}))
+    table.append(pa.table({"id": [4]}))
+    assert len(locations) == 1
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4]
