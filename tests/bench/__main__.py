@@ -36,7 +36,8 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "planning": lambda: [plan_bench.compare(), plan_bench.growth()],
     "native": native_bench.compare,
-    "queries": query_bench.compare,
+    "queries": query_bench.compare_queries,
+    "scans": query_bench.compare_scans,
     "portable": tpch_bench.compare,
     "fixed": fixed_bench.compare,
     "changes": change_bench.compare,

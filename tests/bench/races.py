@@ -34,22 +34,23 @@ def race(
     contestants: Mapping[str, Callable[[], object]],
     *,
     runs: int = RUNS,
+    warm_ups: int = 1,
     limit: float | None = None,
     after: Mapping[str, Callable[[], object]] | None = None,
 ) -> Line:
-    """Run the contestants in turn, once unmeasured, then `runs` times.
+    """Run the contestants in turn, `warm_ups` times unmeasured, then `runs` times.
 
     Who begins changes with each turn: what the first one leaves warm helps the second. `after`
     undoes what a contestant did, unmeasured.
     """
     seconds: dict[str, list[float]] = {who: [] for who in contestants}
     turns = list(contestants.items())
-    for run in range(runs + 1):
+    for run in range(warm_ups + runs):
         turns.reverse()
         for who, action in turns:
             started = time.perf_counter()
             action()
-            if run:
+            if run >= warm_ups:
                 seconds[who].append(time.perf_counter() - started)
             if after is not None:
                 after[who]()
