@@ -33,7 +33,13 @@ from iceberg_pyspark.catalogs.rest.commits import (
     read_nothing,
 )
 from iceberg_pyspark.catalogs.rest.connection import Connection
-from iceberg_pyspark.catalogs.rest.loaded import AnsweredTable, TableCache, answered_table
+from iceberg_pyspark.catalogs.rest.loaded import (
+    PLANNING_MODE,
+    AnsweredTable,
+    TableCache,
+    answered_table,
+    check_planned_here,
+)
 from iceberg_pyspark.catalogs.rest.metrics_reports import (
     MetricsReports,
     ScanReports,
@@ -210,7 +216,9 @@ class RestCatalog(RestViews):
             return cached[1]
         if not answer.is_success:
             self._forget(identifier)
-        return self._loaded(c.checked(answer, NoSuchTableError), identifier, of_refs=of_refs)
+        return self._loaded(
+            c.checked(answer, NoSuchTableError), identifier, of_refs=of_refs, is_loaded=True
+        )
 
     def _load_all_snapshots(self, identifier: TableIdentifier) -> LoadedTable:
         c = self._connection
@@ -388,9 +396,13 @@ class RestCatalog(RestViews):
         config: Mapping[str, str] | None = None,
         *,
         of_refs: bool = False,
+        is_loaded: bool = False,
     ) -> LoadedTable:
         answered = self._read(answer, identifier, config)
         table = answered.table
+        if is_loaded:
+            mode = answered.planning or self.properties.get(PLANNING_MODE)
+            check_planned_here(self._name, identifier, mode)
         if config is None:
             self._sessions.set_tokens(identifier, answered.tokens)
             table = self._renewals.of(table)

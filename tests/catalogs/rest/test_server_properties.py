@@ -160,3 +160,20 @@ def test_a_header_of_the_user_asks_for_other_delegation() -> None:
         header = {"header.x-iceberg-access-delegation": "remote-signing"}
         RestCatalog("rest", {"uri": server.uri, **header}).load_table(EVENTS)
         assert server.requests[-1].headers["x-iceberg-access-delegation"] == "remote-signing"
+
+
+def test_a_table_that_only_its_server_may_plan_is_refused() -> None:
+    modes = ("server", "SERVER", "catalog", "client", "CLIENT")
+    for mode in modes:
+        refused = mode.lower() != "client"
+        for of_table in (True, False):
+            given = {"scan-planning-mode": mode}
+            reply = table_reply(more={"config": given} if of_table else None)
+            config = {} if of_table else {"overrides": given}
+            with http_server(configured(lambda _, reply=reply: reply, config)) as server:  # type: ignore[misc]
+                catalog = RestCatalog("rest", {"uri": server.uri})
+                if refused:
+                    with pytest.raises(UnsupportedFeatureError, match=f"planning-mode = {mode}"):
+                        catalog.load_table(EVENTS)
+                else:
+                    assert catalog.load_table(EVENTS).identifier == EVENTS
