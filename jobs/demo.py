@@ -148,7 +148,7 @@ class Demo:
 
     def run(self, chapters: int) -> None:
         """Go through the first chapters, or all."""
-        told = (
+        chapters_to_tell = (
             (f"Real input: TPC-H at scale factor {self.scale}, by tpchgen-cli", self._generate),
             ("Write: partitioned tables, created by the first write", self._write),
             ("Read: a filter skips files before a byte of them is read", self._read),
@@ -157,7 +157,7 @@ class Demo:
             ("MERGE and DELETE, and back in time across them", self._change),
             ("Where it lies, and what to type next", self._closing),
         )
-        for number, (title, tell) in enumerate(told[:chapters], 1):
+        for number, (title, tell) in enumerate(chapters_to_tell[:chapters], 1):
             self._chapter(f"{number}. {title}")
             tell()
         self.spark.stop()
@@ -212,15 +212,15 @@ class Demo:
             f"{s.bytes_kept / 1e6:.1f} of {megabytes(size)}"
         )
         quarter = revenue(self._load(LINEITEM, filter=QUARTER, columns=COLUMNS))
-        found = sorted(self._timed("revenue of a quarter by return flag", quarter.collect))
+        answer = sorted(self._timed("revenue of a quarter by return flag", quarter.collect))
         compared = revenue(everything.filter(QUARTER))
         same = sorted(self._timed("the same from all files and columns", compared.collect))
-        if found != same:
-            raise IcebergError(f"skipping files changed the answer: {found} is not {same}")
-        shown = RichTable(*(name.replace("_", " ") for name in quarter.columns))
-        for row in found:
-            shown.add_row(*(v if isinstance(v, str) else f"{v:,}" for v in row))
-        self.console.print(shown)
+        if answer != same:
+            raise IcebergError(f"skipping files changed the answer: {answer} is not {same}")
+        table = RichTable(*(name.replace("_", " ") for name in quarter.columns))
+        for row in answer:
+            table.add_row(*(v if isinstance(v, str) else f"{v:,}" for v in row))
+        self.console.print(table)
 
     def _append(self) -> None:
         before = self._table(ORDERS).metadata.current_snapshot_id
@@ -238,17 +238,17 @@ class Demo:
         rows_then = self._timed("count as of that snapshot", then.count)
         rows_now = self._timed("count now", self._load(ORDERS).count)
         self._say(f"  {rows_then:,} rows then, {rows_now:,} rows now")
-        shown = RichTable("snapshot", "operation", "added rows", "total rows", "total files")
+        table = RichTable("snapshot", "operation", "added rows", "total rows", "total files")
         for snapshot in self._table(ORDERS).snapshots:
             s = snapshot.summary
-            shown.add_row(
+            table.add_row(
                 str(snapshot.snapshot_id),
                 str(snapshot.operation),
                 f"{int(s['added-records']):,}",
                 f"{int(s['total-records']):,}",
                 s["total-data-files"],
             )
-        self.console.print(shown)
+        self.console.print(table)
 
     def _sql(self) -> None:
         self._code(
@@ -259,7 +259,7 @@ class Demo:
         if not install(self.spark).is_native:
             raise IcebergError("the native reader cannot be installed in this session")
         self.spark.conf.set(f"spark.sql.catalog.{CATALOG}", "iceberg_pyspark")
-        shown = RichTable("query", "native", "portable", "portable / native")
+        times = RichTable("query", "native", "portable", "portable / native")
         for query in QUERIES:
             with self.console.status(query.name):
                 native, rows = self._run(query.sql.format(lineitem=LINEITEM, orders=ORDERS))
@@ -271,8 +271,8 @@ class Demo:
             if rows != same:
                 raise IcebergError(f"'{query.name}': {rows} natively is not {same} portably")
             ratio = f"{portable / native:.1f}x"
-            shown.add_row(query.name, f"{native:.2f} s", f"{portable:.2f} s", ratio)
-        self.console.print(shown)
+            times.add_row(query.name, f"{native:.2f} s", f"{portable:.2f} s", ratio)
+        self.console.print(times)
         self._say("  The same rows both ways; the better of two runs. The portable read is told")
         self._say("  columns and filter by its options, Spark SQL finds out by itself.")
 
@@ -293,18 +293,18 @@ class Demo:
         for what, statement in CHANGING.items():
             self._code(*statement.splitlines())
             self._timed(what, partial(self.spark.sql, statement))
-        shown = RichTable("operation", "rows written", "rows marked", "data files", "rows then")
+        table = RichTable("operation", "rows written", "rows marked", "data files", "rows then")
         for snapshot in self._table(ORDERS).snapshots:
             s = snapshot.summary
             then = f"SELECT count(*) FROM {ORDERS} VERSION AS OF {snapshot.snapshot_id}"
-            shown.add_row(
+            table.add_row(
                 str(snapshot.operation),
                 f"{int(s.get('added-records', 0)):,}",
                 s["total-position-deletes"],
                 f"+{s.get('added-data-files', 0)} -{s.get('deleted-data-files', 0)}",
                 f"{self.spark.sql(then).collect()[0][0]:,}",
             )
-        self.console.print(shown)
+        self.console.print(table)
         self._say("  No data file was rewritten: rows that are gone are marked in bitmaps, the")
         self._say("  deletion vectors. There are these:")
         vectors = f"SELECT file_path, record_count FROM {ORDERS}.delete_files"
@@ -389,7 +389,7 @@ def generate_tpch(scale: str, folder: Path) -> None:
     generator = Path(sys.executable).with_name("tpchgen-cli")
     if not generator.exists():
         raise SystemExit(f"{generator} is not there: pip install 'tpchgen-cli>=4.0'")
-    done = subprocess.run(
+    process = subprocess.run(
         [
             str(generator),
             *("parquet", "--scale-factor", scale, "--quiet"),
@@ -399,8 +399,8 @@ def generate_tpch(scale: str, folder: Path) -> None:
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        raise SystemExit(f"tpchgen-cli: {done.stderr.strip()}")
+    if process.returncode != 0:
+        raise SystemExit(f"tpchgen-cli: {process.stderr.strip()}")
 
 
 def prepare_folder(folder: Path) -> None:
@@ -446,13 +446,13 @@ def services_of(catalog: str, folder: Path) -> Iterator[Services]:
 def stderr_to(log: Path) -> Iterator[None]:
     """Send what processes started meanwhile write to stderr into a file: the JVM keeps it."""
     with log.open("wb") as file:
-        kept = os.dup(2)
+        own_stderr = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(own_stderr, 2)
+            os.close(own_stderr)
 
 
 def shell_setup(folder: Path) -> list[str]:

@@ -133,15 +133,15 @@ def summarize(console: Console, arguments: argparse.Namespace, seconds: float) -
         "rows in all": "total-records",
         "files in all": "total-data-files",
     }
-    shown = RichTable.grid(padding=(0, 2))
-    shown.add_row("table", arguments.to)
-    shown.add_row("location", metadata.location)
-    shown.add_row("snapshot", f"{snapshot.snapshot_id} ({snapshot.operation})")
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_row("table", arguments.to)
+    grid.add_row("location", metadata.location)
+    grid.add_row("snapshot", f"{snapshot.snapshot_id} ({snapshot.operation})")
     for name, key in counts.items():
         if key in snapshot.summary:
-            shown.add_row(name, f"{int(snapshot.summary[key]):,}")
-    shown.add_row("seconds", f"{seconds:.1f}")
-    console.print(shown, highlight=False, soft_wrap=True)
+            grid.add_row(name, f"{int(snapshot.summary[key]):,}")
+    grid.add_row("seconds", f"{seconds:.1f}")
+    console.print(grid, highlight=False, soft_wrap=True)
 
 
 def main(argv: list[str]) -> int:
@@ -161,9 +161,9 @@ def main(argv: list[str]) -> int:
     except IcebergError as e:
         return _failed(console, type(e).__name__, str(e))
     except PySparkException as e:
-        found = iceberg_error_in(str(e))
-        if found is not None:
-            return _failed(console, *found)
+        error = iceberg_error_in(str(e))
+        if error is not None:
+            return _failed(console, *error)
         # Spark's own refusals of the request: a missing path, a column that is not there
         first_line = str(e).splitlines()[0]
         console.print(f"[red]error[/red] {escape(first_line)}", highlight=False, soft_wrap=True)

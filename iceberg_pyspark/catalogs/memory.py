@@ -111,8 +111,8 @@ class MemoryCatalog(MetastoreViewCatalog):
     def _pointer(self, identifier: TableIdentifier) -> str | None:
         return self._locations.get(identifier)
 
-    def _publish_table(self, created: LoadedTable) -> Outcome[None]:
-        return self._publish(created.identifier, created.metadata_location)
+    def _publish_table(self, table: LoadedTable) -> Outcome[None]:
+        return self._publish(table.identifier, table.metadata_location)
 
     def _publish(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
         with self._lock:
@@ -155,12 +155,12 @@ class MemoryCatalog(MetastoreViewCatalog):
     def _view_pointer(self, identifier: TableIdentifier) -> str | None:
         return self._view_locations.get(identifier)
 
-    def _publish_view(self, created: LoadedView) -> Outcome[None]:
-        identifier = created.identifier
+    def _publish_view(self, view: LoadedView) -> Outcome[None]:
+        identifier = view.identifier
         with self._lock:
             if identifier in self._locations or identifier in self._view_locations:
                 return Refused(self._view_already_exists(identifier))
-            self._view_locations[identifier] = created.metadata_location
+            self._view_locations[identifier] = view.metadata_location
             return Done(None)
 
     def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:

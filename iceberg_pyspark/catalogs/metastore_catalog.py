@@ -52,7 +52,7 @@ class MetastoreCatalog(CommittingCatalog):
         """The location of a table's current metadata file; None: there is no such table."""
 
     @abstractmethod
-    def _publish_table(self, created: LoadedTable) -> Outcome[None]:
+    def _publish_table(self, table: LoadedTable) -> Outcome[None]:
         """Give a table its first pointer; refused where there is one."""
 
     @abstractmethod

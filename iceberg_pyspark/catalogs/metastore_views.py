@@ -48,7 +48,7 @@ class MetastoreViewCatalog(MetastoreCatalog):
         """The location of a view's current metadata file; None: there is no such view."""
 
     @abstractmethod
-    def _publish_view(self, created: LoadedView) -> Outcome[None]:
+    def _publish_view(self, view: LoadedView) -> Outcome[None]:
         """Give a view its first pointer; refused where the name has one, be it a table's."""
 
     @abstractmethod
@@ -103,13 +103,13 @@ class MetastoreViewCatalog(MetastoreCatalog):
         io = self._storage(metadata.location)
         location = first_metadata_location(metadata, self._config)
         create_own_metadata(io, metadata, location)
-        created = LoadedView(
+        view = LoadedView(
             identifier=identifier,
             metadata=metadata,
             metadata_location=location,
             config=self._config,
         )
-        return swap_pointer(io, created, lambda: self._publish_view(created)).result()
+        return swap_pointer(io, view, lambda: self._publish_view(view)).result()
 
     def commit_view(
         self,

@@ -132,10 +132,10 @@ def create_by_swap(
         create_own_metadata(io, metadata, location)
     except IcebergError as e:
         return Refused(e)
-    created = LoadedTable(
+    table = LoadedTable(
         identifier=identifier, metadata=metadata, metadata_location=location, config=config
     )
-    return swap_pointer(io, created, lambda: publish(created))
+    return swap_pointer(io, table, lambda: publish(table))
 
 
 def commit_by_swap(

@@ -49,8 +49,8 @@ class LogLevel(str, Enum):
     CRITICAL = "critical"
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_flag_set: bool) -> None:
+    if is_flag_set:
         Output(as_json=False).value("version", f"iceberg-py {version('iceberg-pyspark')}")
         raise typer.Exit
 

@@ -38,7 +38,7 @@ def create_table(
     """Create a table, and its namespace where there is none."""
     invocation = invocation_of(context)
     catalog, name = invocation.locate(table)
-    created = catalog.create_table(
+    new_table = catalog.create_table(
         name,
         schema,
         partitioned_by=partitioned_by or (),
@@ -46,7 +46,7 @@ def create_table(
         location=location,
         properties=dict(map(parse_property, table_property or [])),
     )
-    invocation.output.done(f"created table {created.identifier} at {created.location}")
+    invocation.output.done(f"created table {new_table.identifier} at {new_table.location}")
 
 
 @create_app.command("namespace")

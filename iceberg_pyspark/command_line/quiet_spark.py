@@ -41,13 +41,13 @@ def start_spark(settings: Mapping[str, str]) -> IcebergSession:
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     for key, value in {**_SETTINGS, **settings}.items():
         builder = builder.config(key, value)
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         try:
-            with _jvm_says_to(said):
+            with _jvm_says_to(output):
                 return install(builder.getOrCreate())
         except (PySparkException, Py4JError, OSError) as e:
-            said.seek(0)
-            lines = said.read().decode("utf-8", "replace").split("\n")
+            output.seek(0)
+            lines = output.read().decode("utf-8", "replace").split("\n")
             reason = next((line for line in lines if "java" in line.lower()), lines[-1])
             raise IcebergError(
                 f"Spark does not start: {_first_line(str(e))} {reason.strip()}; it needs Java 17 "

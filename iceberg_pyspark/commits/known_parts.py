@@ -30,7 +30,7 @@ def with_known_ids(
     """
     if any(isinstance(update, u.RemoveSchemas | u.RemovePartitionSpecs) for update in updates):
         return list(updates)
-    named: list[u.TableUpdate] = []
+    updates_with_ids: list[u.TableUpdate] = []
     schema_id = spec_id = order_id = u.LAST_ADDED
     for update in updates:
         match update:
@@ -39,38 +39,38 @@ def with_known_ids(
                 schema_id = next(iter(ids), u.LAST_ADDED)
                 # column ids that were given out stay so
                 if not ids or last_column_id > metadata.last_column_id:
-                    named.append(update)
+                    updates_with_ids.append(update)
             case u.AddPartitionSpec(spec=spec):
                 ids = [s.spec_id for s in metadata.partition_specs if s.same_fields(spec)]
                 spec_id = next(iter(ids), u.LAST_ADDED)
-                named += [] if ids else [update]
+                updates_with_ids += [] if ids else [update]
             case u.AddSortOrder(sort_order=order):
                 ids = [o.order_id for o in metadata.sort_orders if o.fields == order.fields]
                 order_id = next(iter(ids), u.LAST_ADDED)
-                named += [] if ids else [update]
+                updates_with_ids += [] if ids else [update]
             case u.SetCurrentSchema(schema_id=u.LAST_ADDED):
-                named.append(u.SetCurrentSchema(schema_id))
+                updates_with_ids.append(u.SetCurrentSchema(schema_id))
             case u.SetDefaultSpec(spec_id=u.LAST_ADDED):
-                named.append(u.SetDefaultSpec(spec_id))
+                updates_with_ids.append(u.SetDefaultSpec(spec_id))
             case u.SetDefaultSortOrder(order_id=u.LAST_ADDED):
-                named.append(u.SetDefaultSortOrder(order_id))
+                updates_with_ids.append(u.SetDefaultSortOrder(order_id))
             case _:
-                named.append(update)
-    return named
+                updates_with_ids.append(update)
+    return updates_with_ids
 
 
 def view_updates_with_known_ids(
     view: ViewMetadata, updates: Sequence[ViewUpdate]
 ) -> list[ViewUpdate]:
     """The same changes of this view, where nothing is added that it has."""
-    named: list[ViewUpdate] = []
+    updates_with_ids: list[ViewUpdate] = []
     schema_id = version_id = u.LAST_ADDED
     for update in updates:
         match update:
             case u.AddSchema(schema=schema):
                 ids = [s.schema_id for s in view.schemas if same_schema(s, schema)]
                 schema_id = next(iter(ids), u.LAST_ADDED)
-                named += [] if ids else [update]
+                updates_with_ids += [] if ids else [update]
             case AddViewVersion(version=version):
                 if version.schema_id == u.LAST_ADDED:
                     version = replace(version, schema_id=schema_id)
@@ -78,12 +78,12 @@ def view_updates_with_known_ids(
                     v.version_id for v in view.versions if _definition(v) == _definition(version)
                 ]
                 version_id = next(iter(ids), u.LAST_ADDED)
-                named += [] if ids else [AddViewVersion(version)]
+                updates_with_ids += [] if ids else [AddViewVersion(version)]
             case SetCurrentViewVersion(version_id=u.LAST_ADDED):
-                named.append(SetCurrentViewVersion(version_id))
+                updates_with_ids.append(SetCurrentViewVersion(version_id))
             case _:
-                named.append(update)
-    return named
+                updates_with_ids.append(update)
+    return updates_with_ids
 
 
 def _definition(version: ViewVersion) -> ViewVersion:

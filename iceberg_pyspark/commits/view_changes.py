@@ -128,8 +128,8 @@ def apply_view_updates(
     builder = _ViewBuilder(base, now_ms)
     for update in updates:
         builder.apply(update)
-    built = builder.finished()
-    return base if base is not None and built == base else built
+    metadata = builder.finished()
+    return base if base is not None and metadata == base else metadata
 
 
 class _ViewBuilder:

@@ -70,11 +70,11 @@ def place_literal(type_: types.Type, literal: Any) -> BoundLiteralValue:
         case types.DecimalType(precision=precision, scale=scale):
             number = _decimal(literal)
             limit = 10**precision - 1
-            placed = _place_number(number, 10**scale, (-limit, limit))
+            unscaled = _place_number(number, 10**scale, (-limit, limit))
             return (
-                placed
-                if placed.value is None
-                else BoundLiteralValue(placed.where, decimal_of(placed.value, scale))
+                unscaled
+                if unscaled.value is None
+                else BoundLiteralValue(unscaled.where, decimal_of(unscaled.value, scale))
             )
         case types.DoubleType():
             return _place_double(_number(literal))

@@ -199,11 +199,11 @@ class ColumnProperties:
         return self.kind.problem(text)
 
 
-def check_settable(prop: TableProperty, text: str, called: str | None = None) -> None:
-    """Refuse text that must not be set; `called` is what the user calls it."""
+def check_settable(prop: TableProperty, text: str, label: str | None = None) -> None:
+    """Refuse text that must not be set; `label` is what the user calls it."""
     problem = prop.problem(text)
     if problem is not None:
-        raise _wrong(called or prop.name, text, problem)
+        raise _wrong(label or prop.name, text, problem)
 
 
 def _wrong(name: str, text: str, problem: str) -> InvalidRequestError:

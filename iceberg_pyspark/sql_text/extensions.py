@@ -314,25 +314,25 @@ class _Parser:
     def _write_layout(self) -> SetWriteLayout:
         distribution: DistributionMode | None = None
         order: tuple[OrderTerm, ...] = ()
-        distributed = ordered = False
+        has_distribution = has_order = False
         while True:
-            if not distributed and self.takes("DISTRIBUTED"):
+            if not has_distribution and self.takes("DISTRIBUTED"):
                 self._expect("BY", "PARTITION")
-                distributed = True
-            elif not ordered and self.takes("UNORDERED"):
-                distribution, ordered = "none", True
-            elif not ordered and self.takes("LOCALLY"):
+                has_distribution = True
+            elif not has_order and self.takes("UNORDERED"):
+                distribution, has_order = "none", True
+            elif not has_order and self.takes("LOCALLY"):
                 self._expect("ORDERED", "BY")
-                order, ordered = self._order(), True
-            elif not ordered and self.takes("ORDERED"):
+                order, has_order = self._order(), True
+            elif not has_order and self.takes("ORDERED"):
                 self._expect("BY")
-                distribution, order, ordered = "range", self._order(), True
+                distribution, order, has_order = "range", self._order(), True
             else:
                 break
-        if not (distributed or ordered):
+        if not (has_distribution or has_order):
             raise self.error("[LOCALLY] ORDERED BY, UNORDERED or DISTRIBUTED BY PARTITION")
         return SetWriteLayout(
-            distribution="hash" if distributed else distribution, ordered_by=order
+            distribution="hash" if has_distribution else distribution, ordered_by=order
         )
 
     def _order(self) -> tuple[OrderTerm, ...]:

@@ -106,8 +106,8 @@ def statement_spans(text: str) -> list[tuple[int, int]]:
     try:
         tokens = _StatementTokenizer("spark").tokenize(f"{text}*/")
     except TokenError:
-        *closed, (opening, _) = _spans(_StatementTokenizer("spark").tokenize(f"{text}`"))
-        return [*closed, (opening, opening + 1)]
+        *spans, (opening, _) = _spans(_StatementTokenizer("spark").tokenize(f"{text}`"))
+        return [*spans, (opening, opening + 1)]
     if not tokens:
         return []
     opening = len(text) - len(tokens[-1].comments[-1]) - 2

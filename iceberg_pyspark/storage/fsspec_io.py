@@ -194,8 +194,8 @@ class FsspecFileIO:
         # host and user are part of the location
         arguments = {} if protocol == "memory" else kind._get_kwargs_from_urls(url)
         if protocol == "hdfs":
-            given = {_HDFS[k]: v for k, v in self.properties.items() if k in _HDFS}
-            arguments = {**given, **arguments}
+            from_properties = {_HDFS[k]: v for k, v in self.properties.items() if k in _HDFS}
+            arguments = {**from_properties, **arguments}
         # a cached listing would hide files that others have just written
         return kind(use_listings_cache=False, **arguments), kind._strip_protocol(url)
 

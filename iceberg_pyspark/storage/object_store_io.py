@@ -142,13 +142,13 @@ class ObjectStoreFileIO:
                 page = next(pages, None)
             if page is None:
                 return
-            for found in page:
-                path = found["path"]
+            for entry in page:
+                path = entry["path"]
                 if path.startswith(f"{name}/" if name else ""):
                     yield FileInfo(
                         location=folder + path[len(name) :] if name else f"{folder}/{path}",
-                        size=int(found["size"]),
-                        modified_ms=int(found["last_modified"].timestamp() * 1000),
+                        size=int(entry["size"]),
+                        modified_ms=int(entry["last_modified"].timestamp() * 1000),
                     )
 
     def list_folder(self, location: str) -> tuple[list[str], list[str]]:
@@ -156,11 +156,11 @@ class ObjectStoreFileIO:
         folder = location.rstrip("/")
         with self._errors(location, "list"):
             store, name = self._place(folder)
-            found = store.list_with_delimiter(name or None)
+            listing = store.list_with_delimiter(name or None)
         start = len(name) + 1 if name else 0
-        folders = sorted(p[start:] for p in found["common_prefixes"])
+        folders = sorted(p[start:] for p in listing["common_prefixes"])
         return folders, sorted(
-            o["path"][start:] for o in found["objects"] if len(o["path"]) > start
+            o["path"][start:] for o in listing["objects"] if len(o["path"]) > start
         )
 
     def _place(self, location: str) -> tuple[Any, str]:

@@ -69,8 +69,8 @@ def open_object_store(location: str, properties: Mapping[str, str]) -> tuple[Any
             "not served in object stores, nor those with a backslash in Azure; write the table's "
             "files under plain names"
         )
-    used = properties_at(location, properties)
-    own = tuple(sorted((k, v) for k, v in used.items() if k.startswith(_PREFIXES[kind])))
+    own_properties = properties_at(location, properties)
+    own = tuple(sorted((k, v) for k, v in own_properties.items() if k.startswith(_PREFIXES[kind])))
     renewal = None
     if RENEWAL in properties:
         prefix = prefix_at(location, properties)

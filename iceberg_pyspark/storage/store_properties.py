@@ -155,8 +155,8 @@ def gcs_settings(properties: Mapping[str, str]) -> StoreSettings:
             "private_key": "",
             "private_key_id": "",
         }
-        given = {} if host is None else {"gcs_base_url": host}
-        config = {"service_account_key": json.dumps({**nobody, **given})}
+        endpoint = {} if host is None else {"gcs_base_url": host}
+        config = {"service_account_key": json.dumps({**nobody, **endpoint})}
     token = properties.get("gcs.oauth2.token")
     return StoreSettings(
         config=config,
@@ -170,22 +170,22 @@ def gcs_settings(properties: Mapping[str, str]) -> StoreSettings:
 
 def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSettings:
     """Settings of a container of Azure; `host` is the location's, `<account>.dfs.<suffix>`."""
-    known = _connection_string(_of_account(properties, "connection-string", host))
+    connection = _connection_string(_of_account(properties, "connection-string", host))
     account = _first(properties, "adls.account-name", "adls.auth.shared-key.account.name")
-    account = account or known.get("accountname") or (host.partition(".")[0] if host else None)
+    account = account or connection.get("accountname") or (host.partition(".")[0] if host else None)
     if account is None:
         raise InvalidRequestError(
             "a location of Azure without an account needs adls.account-name; or write it as "
             f"abfss://<container>@<account>.dfs.{_AZURE_SUFFIX}/<path>"
         )
     suffix = host.partition(".")[2].partition(".")[2] if host and host.count(".") > 2 else None
-    endpoint = _azure_endpoint(account, suffix, known, properties)
+    endpoint = _azure_endpoint(account, suffix, connection, properties)
     sas = _of_account(properties, "sas-token", host or account)
-    sas = sas or known.get("sharedaccesssignature")
+    sas = sas or connection.get("sharedaccesssignature")
     config = _present(
         account_name=account,
         account_key=_first(properties, "adls.account-key", "adls.auth.shared-key.account.key")
-        or known.get("accountkey"),
+        or connection.get("accountkey"),
         sas_key=sas,
         tenant_id=properties.get("adls.tenant-id"),
         client_id=properties.get("adls.client-id"),
@@ -213,16 +213,16 @@ def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSett
 
 
 def _azure_endpoint(
-    account: str, suffix: str | None, known: Mapping[str, str], properties: Mapping[str, str]
+    account: str, suffix: str | None, connection: Mapping[str, str], properties: Mapping[str, str]
 ) -> str | None:
-    if (endpoint := known.get("blobendpoint")) is not None:
+    if (endpoint := connection.get("blobendpoint")) is not None:
         return endpoint.rstrip("/")
-    scheme = properties.get("adls.blob-storage-scheme", known.get("defaultendpointsprotocol"))
+    scheme = properties.get("adls.blob-storage-scheme", connection.get("defaultendpointsprotocol"))
     if (authority := properties.get("adls.blob-storage-authority")) is not None:
         return f"{scheme or 'https'}://{authority}"
     if (host := properties.get("adls.account-host")) is not None:
         return f"{scheme or 'https'}://{host}"
-    suffix = suffix or known.get("endpointsuffix")
+    suffix = suffix or connection.get("endpointsuffix")
     return (
         None
         if suffix in (None, _AZURE_SUFFIX)

@@ -37,7 +37,7 @@ def properties_of_store(location: str, properties: Mapping[str, str]) -> dict[st
     """
     scheme, host = _scheme_and_host(location)
     prefixes = (*_OF_EVERY_STORE, *_OF_SCHEME.get(scheme, ()))
-    found = {
+    own_properties = {
         name: value
         for name, value in properties.items()
         if name.startswith(prefixes) and name != VENDED_CREDENTIALS and _is_of_host(name, host)
@@ -49,8 +49,8 @@ def properties_of_store(location: str, properties: Mapping[str, str]) -> dict[st
             if _may_be_for(prefix, location, scheme)
         ]
         if entries:
-            found[VENDED_CREDENTIALS] = json.dumps(entries, separators=(",", ":"))
-    return found
+            own_properties[VENDED_CREDENTIALS] = json.dumps(entries, separators=(",", ":"))
+    return own_properties
 
 
 def _scheme_and_host(location: str) -> tuple[str, str]:

@@ -117,8 +117,8 @@ class GlueCatalog(MetastoreCatalog):
         """Remove and set namespace properties; of two clients at once the later one wins."""
         check_namespace(namespace)
         properties = self.load_namespace_properties(namespace)
-        kept = {k: v for k, v in properties.items() if k not in removals}
-        changed = database_input(namespace[0], {**kept, **updates})
+        remaining_properties = {k: v for k, v in properties.items() if k not in removals}
+        changed = database_input(namespace[0], {**remaining_properties, **updates})
         self._glue.call("update_database", Name=namespace[0], DatabaseInput=changed)
 
     def _database(self, namespace: Namespace) -> dict[str, Any] | None:
@@ -203,14 +203,14 @@ class GlueCatalog(MetastoreCatalog):
             # another tool's
             raise self._already_exists(identifier)
 
-    def _publish_table(self, created: LoadedTable) -> Outcome[None]:
-        identifier, location = created.identifier, created.metadata_location
+    def _publish_table(self, table: LoadedTable) -> Outcome[None]:
+        identifier, location = table.identifier, table.metadata_location
         refusal = self._already_exists(identifier)
         try:
             self._glue.call(
                 "create_table",
                 DatabaseName=identifier.namespace[0],
-                TableInput=new_table_input(created),
+                TableInput=new_table_input(table),
             )
         except GlueAnswerError as e:
             if not e.is_certain:
@@ -249,8 +249,8 @@ class GlueCatalog(MetastoreCatalog):
         except GlueAnswerError as e:
             if not e.is_certain:
                 return self._outcome_of(identifier, new, e, expected=expected, refusal=conflict)
-            known: dict[str, IcebergError] = {_CHANGED: conflict, _MISSING: conflict}
-            return Refused(caused_by(self._refusal(e, identifier, known), e))
+            errors_by_code: dict[str, IcebergError] = {_CHANGED: conflict, _MISSING: conflict}
+            return Refused(caused_by(self._refusal(e, identifier, errors_by_code), e))
         except NotAuthorizedError as e:
             return Refused(e)
         except CatalogUnavailableError as e:
@@ -258,9 +258,12 @@ class GlueCatalog(MetastoreCatalog):
         return Done(None)
 
     def _refusal(
-        self, e: GlueAnswerError, identifier: TableIdentifier, known: Mapping[str, IcebergError]
+        self,
+        e: GlueAnswerError,
+        identifier: TableIdentifier,
+        errors_by_code: Mapping[str, IcebergError],
     ) -> IcebergError:
-        return known.get(e.code) or CatalogError(f"table {identifier}: {e}")
+        return errors_by_code.get(e.code) or CatalogError(f"table {identifier}: {e}")
 
     def _delete_pointer(self, identifier: TableIdentifier) -> bool:
         if not self.table_exists(identifier):

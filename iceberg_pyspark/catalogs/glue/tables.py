@@ -59,17 +59,17 @@ def check_name(name: str) -> None:
         )
 
 
-def new_table_input(created: LoadedTable) -> dict[str, Any]:
+def new_table_input(table: LoadedTable) -> dict[str, Any]:
     """The table that Glue is to make."""
     return {
-        "Name": created.identifier.name,
+        "Name": table.identifier.name,
         "TableType": "EXTERNAL_TABLE",
         "Parameters": {
             _TABLE_TYPE: _ICEBERG,
-            METADATA_LOCATION: created.metadata_location,
+            METADATA_LOCATION: table.metadata_location,
         },
-        "StorageDescriptor": _storage(created, {}),
-        **_description(created),
+        "StorageDescriptor": _storage(table, {}),
+        **_description(table),
     }
 
 
@@ -91,19 +91,19 @@ def next_table_input(
 
 def renamed_table_input(table: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The same table under another name."""
-    kept = {key: table[key] for key in _INPUT_KEYS if table.get(key) is not None}
-    return {**kept, "Name": name}
+    fields = {key: table[key] for key in _INPUT_KEYS if table.get(key) is not None}
+    return {**fields, "Name": name}
 
 
 def database_input(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
     """The database of a namespace with these properties."""
-    made: dict[str, Any] = {"Name": name}
+    fields: dict[str, Any] = {"Name": name}
     if comment := properties.get(_COMMENT):
-        made["Description"] = comment
+        fields["Description"] = comment
     if location := properties.get(_LOCATION):
-        made["LocationUri"] = location
-    made["Parameters"] = {k: v for k, v in properties.items() if k not in (_COMMENT, _LOCATION)}
-    return made
+        fields["LocationUri"] = location
+    fields["Parameters"] = {k: v for k, v in properties.items() if k not in (_COMMENT, _LOCATION)}
+    return fields
 
 
 def namespace_properties(database: Mapping[str, Any]) -> dict[str, str]:

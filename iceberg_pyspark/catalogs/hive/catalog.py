@@ -155,11 +155,11 @@ class HiveCatalog(MetastoreViewCatalog):
             return []
         self._require_namespace(namespace)
         names = self._hive.call("get_all_tables", db_name=namespace[0])
-        found = []
+        selection: list[str] = []
         for start in range(0, len(names), _TABLES_AT_ONCE):
             tables = self._tables(namespace[0], names[start : start + _TABLES_AT_ONCE])
-            found += [table["tableName"] for table in tables if is_wanted(table)]
-        return [TableIdentifier(namespace=namespace, name=name) for name in sorted(found)]
+            selection += [table["tableName"] for table in tables if is_wanted(table)]
+        return [TableIdentifier(namespace=namespace, name=name) for name in sorted(selection)]
 
     def _tables(self, database: str, names: Sequence[str]) -> list[Struct]:
         request = {"dbName": database, "tblNames": list(names)}
@@ -234,16 +234,16 @@ class HiveCatalog(MetastoreViewCatalog):
             # another tool's
             raise self._already_exists(identifier)
 
-    def _publish_table(self, created: LoadedTable) -> Outcome[None]:
-        identifier, location = created.identifier, created.metadata_location
+    def _publish_table(self, loaded_table: LoadedTable) -> Outcome[None]:
+        identifier, location = loaded_table.identifier, loaded_table.metadata_location
         refusal = self._already_exists(identifier)
 
         def look(e: BaseException) -> Outcome[None]:
             return self._outcome_of(identifier, location, e, refusal=refusal)
 
         try:
-            for_hive = self._is_enabled(_HIVE_ENABLED, created.metadata.properties, False)
-            table = new_table(created, self._user, int(time.time()), self._limit, for_hive)
+            for_hive = self._is_enabled(_HIVE_ENABLED, loaded_table.metadata.properties, False)
+            table = new_table(loaded_table, self._user, int(time.time()), self._limit, for_hive)
         except IcebergError as e:
             return Refused(e)
         return self._publish(identifier, table, look, refusal)
@@ -506,13 +506,13 @@ class HiveCatalog(MetastoreViewCatalog):
         if self._table(identifier) is not None:
             raise self._view_already_exists(identifier)
 
-    def _publish_view(self, created: LoadedView) -> Outcome[None]:
-        identifier = created.identifier
+    def _publish_view(self, loaded_view: LoadedView) -> Outcome[None]:
+        identifier = loaded_view.identifier
 
         def look(e: BaseException) -> Outcome[None]:
-            return self._view_outcome(identifier, created.metadata_location, e)
+            return self._view_outcome(identifier, loaded_view.metadata_location, e)
 
-        view = new_view(created, self._user, int(time.time()), self._limit)
+        view = new_view(loaded_view, self._user, int(time.time()), self._limit)
         return self._publish(identifier, view, look, self._view_already_exists(identifier))
 
     def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:

@@ -67,9 +67,11 @@ def hive_property(properties: Mapping[str, str], name: str) -> str | None:
 
 def user_name(properties: Mapping[str, str]) -> str:
     """Who we say we are: `ugi`, HADOOP_USER_NAME, or the user of the operating system."""
-    given = properties.get("ugi", "").partition(":")[0] or os.environ.get("HADOOP_USER_NAME")
-    if given:
-        return given
+    configured_name = properties.get("ugi", "").partition(":")[0] or os.environ.get(
+        "HADOOP_USER_NAME"
+    )
+    if configured_name:
+        return configured_name
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as in containers
@@ -102,8 +104,8 @@ class HiveClient:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_catalog", "_properties", "_addresses", "_timeout", "_kept")
-        return {name: self.__dict__[name] for name in kept}
+        names = ("_catalog", "_properties", "_addresses", "_timeout", "_kept")
+        return {name: self.__dict__[name] for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

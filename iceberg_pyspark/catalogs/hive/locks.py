@@ -164,15 +164,15 @@ class TableLock:
         return state
 
     def _find(self, cause: CatalogUnavailableError) -> dict[str, Any]:
-        wanted = {"dbname": self._name.namespace[0], "tablename": self._name.name}
+        request = {"dbname": self._name.namespace[0], "tablename": self._name.name}
         try:
-            shown = self._client.call("show_locks", rqst=wanted)
+            answer = self._client.call("show_locks", rqst=request)
         except CatalogError as e:
             raise cause from e
-        for lock in shown.get("locks") or ():
+        for lock in answer.get("locks") or ():
             if lock.get("agentInfo") == self._agent:
-                found: dict[str, Any] = lock
-                return found
+                own_lock: dict[str, Any] = lock
+                return own_lock
         raise cause
 
     def _heartbeat(self) -> None:

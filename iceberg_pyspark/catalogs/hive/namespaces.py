@@ -43,12 +43,12 @@ class HiveNamespaces:
                 "below them"
             )
         check_name(namespace[0])
-        given = dict(properties)
+        all_properties = dict(properties)
         if self._warehouse:
-            given.setdefault(LOCATION, f"{self._warehouse}/{namespace[0]}.db")
+            all_properties.setdefault(LOCATION, f"{self._warehouse}/{namespace[0]}.db")
         try:
             self._hive.call(
-                "create_database", database=changed_database({"name": namespace[0]}, given)
+                "create_database", database=changed_database({"name": namespace[0]}, all_properties)
             )
         except HiveAnswerError as e:
             if e.code != "AlreadyExistsException":
@@ -82,8 +82,10 @@ class HiveNamespaces:
         """Raises `NoSuchNamespaceError`."""
         check_namespace(namespace)
         database = self._required(namespace)
-        kept = {k: v for k, v in namespace_properties(database).items() if k not in removals}
-        changed = changed_database(database, {**kept, **updates})
+        remaining_properties = {
+            k: v for k, v in namespace_properties(database).items() if k not in removals
+        }
+        changed = changed_database(database, {**remaining_properties, **updates})
         self._hive.call("alter_database", dbname=namespace[0], db=changed)
 
     def database(self, namespace: Namespace) -> Struct | None:

@@ -101,11 +101,11 @@ def check_name(name: str) -> None:
         )
 
 
-def new_table(created: LoadedTable, owner: str, now_s: int, limit: int, for_hive: bool) -> Struct:
+def new_table(table: LoadedTable, owner: str, now_s: int, limit: int, for_hive: bool) -> Struct:
     """The table that the metastore is to make; `for_hive` and `limit` as in `changed_table`."""
-    owner = created.metadata.properties.get(TABLE_OWNER, owner)
-    made = _new(created.identifier, owner, now_s, _EXTERNAL)
-    return changed_table(made, None, created, limit, for_hive)
+    owner = table.metadata.properties.get(TABLE_OWNER, owner)
+    hive_table = _new(table.identifier, owner, now_s, _EXTERNAL)
+    return changed_table(hive_table, None, table, limit, for_hive)
 
 
 def changed_table(
@@ -146,11 +146,11 @@ def changed_table(
     }
 
 
-def new_view(created: LoadedView, owner: str, now_s: int, limit: int) -> Struct:
+def new_view(view: LoadedView, owner: str, now_s: int, limit: int) -> Struct:
     """The view that the metastore is to make."""
-    owner = created.metadata.properties.get(TABLE_OWNER, owner)
-    made = _new(created.identifier, owner, now_s, "VIRTUAL_VIEW")
-    return changed_view(made, None, created, limit)
+    owner = view.metadata.properties.get(TABLE_OWNER, owner)
+    hive_view = _new(view.identifier, owner, now_s, "VIRTUAL_VIEW")
+    return changed_view(hive_view, None, view, limit)
 
 
 def changed_view(
@@ -183,11 +183,11 @@ def renamed(table: Struct, target: TableIdentifier) -> Struct:
 
 def changed_database(database: Struct, properties: Mapping[str, str]) -> Struct:
     """The database of a namespace with these properties."""
-    known = (_COMMENT, _LOCATION, _DATABASE_OWNER, _DATABASE_OWNER_TYPE)
+    own_fields = (_COMMENT, _LOCATION, _DATABASE_OWNER, _DATABASE_OWNER_TYPE)
     changed = {
         **database,
         "description": properties.get(_COMMENT),
-        "parameters": {k: v for k, v in properties.items() if k not in known},
+        "parameters": {k: v for k, v in properties.items() if k not in own_fields},
     }
     if location := properties.get(_LOCATION):
         changed["locationUri"] = location

@@ -99,8 +99,8 @@ class SqlCatalog(MetastoreViewCatalog):
     def _pointer(self, identifier: TableIdentifier) -> str | None:
         return self._tables.location(identifier)
 
-    def _publish_table(self, created: LoadedTable) -> Outcome[None]:
-        return self._publish(created.identifier, created.metadata_location)
+    def _publish_table(self, table: LoadedTable) -> Outcome[None]:
+        return self._publish(table.identifier, table.metadata_location)
 
     def _publish(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
         refusal = self._already_exists(identifier)
@@ -163,8 +163,8 @@ class SqlCatalog(MetastoreViewCatalog):
     def _view_pointer(self, identifier: TableIdentifier) -> str | None:
         return self._views.location(identifier)
 
-    def _publish_view(self, created: LoadedView) -> Outcome[None]:
-        identifier, location = created.identifier, created.metadata_location
+    def _publish_view(self, view: LoadedView) -> Outcome[None]:
+        identifier, location = view.identifier, view.metadata_location
         refusal: IcebergError = self._view_already_exists(identifier)
         try:
             self._views.insert(identifier, location)

@@ -108,8 +108,8 @@ def _s3(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str] | None:
     """How files are encrypted that are written; None where that cannot be said."""
-    given = properties.get("s3.sse.type", "none").lower()
-    kind = properties.get("s3.server-side-encryption") if given == "none" else given
+    sse_type = properties.get("s3.sse.type", "none").lower()
+    kind = properties.get("s3.server-side-encryption") if sse_type == "none" else sse_type
     algorithm = None if kind is None else _S3_ENCRYPTION.get(kind.lower())
     if kind is not None and algorithm is None:
         return None

@@ -68,13 +68,13 @@ class NativeStorage:
         scheme, separator, rest = location.partition("://")
         host, _, _ = rest.partition("/")
         root = f"{scheme}{separator}{host}"
-        used = properties_at(location, self._properties)
+        properties = properties_at(location, self._properties)
         if root not in self._roots:
-            self._roots[root] = self._jvm_scheme(scheme, root, used), used
-        jvm_scheme, known = self._roots[root]
+            self._roots[root] = self._jvm_scheme(scheme, root, properties), properties
+        jvm_scheme, properties_before = self._roots[root]
         if jvm_scheme is None:
             return None
-        if used is not known and used != known:
+        if properties is not properties_before and properties != properties_before:
             _warn_once(f"{_NOT_ALL} {scheme}://: its folders have different ones; {_PYTHON_SERVES}")
             return None
         return f"{jvm_scheme}://{rest}"

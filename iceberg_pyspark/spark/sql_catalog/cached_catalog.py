@@ -169,9 +169,9 @@ def _of_below(name: str) -> property:
         if name in _WITHOUT_CHANGE or not callable(attribute):
             return attribute
 
-        def run(*args: Any, **named: Any) -> Any:
+        def run(*args: Any, **keywords: Any) -> Any:
             try:
-                return attribute(*args, **named)
+                return attribute(*args, **keywords)
             finally:
                 self._tables.forget_all()
 

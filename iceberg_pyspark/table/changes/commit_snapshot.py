@@ -153,12 +153,14 @@ class SnapshotStep:
     def committed(self, metadata: TableMetadata) -> None:
         """Remove manifests that failed attempts left and the committed snapshot does not list."""
         own = metadata.snapshot_by_id.get(self._snapshot_id)
-        used = None if own is None else self._manifest_lists.get(own.manifest_list or "")
-        if used is None:
+        manifests_in_use = (
+            None if own is None else self._manifest_lists.get(own.manifest_list or "")
+        )
+        if manifests_in_use is None:
             # another run of this write got there first; this one leaves its files to orphan removal
             return
         # the manifest list in the table tells which of them it has: the others are in none
-        remove_files(self._io, [p for p in self._planned if p not in used], NeverSent())
+        remove_files(self._io, [p for p in self._planned if p not in manifests_in_use], NeverSent())
 
     def _choose_snapshot_id(self, metadata: TableMetadata) -> None:
         """Keep the id over attempts, so that manifests can be used again, unless it is taken."""

@@ -166,7 +166,7 @@ def _create_with(
         catalog,
         identifier,
         outcome,
-        lambda found: found.table_uuid == metadata.table_uuid,
+        lambda other: other.table_uuid == metadata.table_uuid,
         policy,
         clock,
     )

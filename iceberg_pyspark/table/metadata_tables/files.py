@@ -250,16 +250,16 @@ class EntryRows:
     ) -> pa.Array:
         values = {metric: MetricValues(batch.column(metric)) for metric in METRIC_MAPS}
         columns = []
-        for shown in _struct(target).fields:
-            of_column = field_of(_struct(field), shown)
+        for metrics_field in _struct(target).fields:
+            of_column = field_of(_struct(field), metrics_field)
             source = self.table_schema.find(of_column.name)
             metrics = []
-            for f in _struct(shown).fields:
+            for f in _struct(metrics_field).fields:
                 metric = field_of(_struct(of_column), f).name
                 array = values[_METRICS[metric][0]].of_field(source.field_id)
                 is_bound = metric.endswith("bound")
                 metrics.append(bound_values(array, shown_type(source.type)) if is_bound else array)
-            columns.append(struct_of(_struct(shown), metrics, batch.num_rows))
+            columns.append(struct_of(_struct(metrics_field), metrics, batch.num_rows))
         return struct_of(_struct(target), columns, batch.num_rows)
 
 
