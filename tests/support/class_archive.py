@@ -7,9 +7,17 @@ JVM of another version, or with other jars, passes it over and loads the classes
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-from tests.support.spark_sessions import CLASS_ARCHIVE, QUICK_JVM, SPARK_HOME, run_process
+from tests.support.oracle import OracleUnavailableError, jars_of
+from tests.support.spark_sessions import (
+    CLASS_ARCHIVE,
+    LOCAL_FILES,
+    QUICK_JVM,
+    SPARK_HOME,
+    run_process,
+)
 
 TYPICAL = """
 import sys
@@ -22,6 +30,13 @@ run_steps(Path(sys.argv[2]), PARTS)
 
 
 def make_archive() -> None:
+    """Bring the quicker local file system, if it can be had, and dump the classes of Spark."""
+    with suppress(OracleUnavailableError):
+        jars_of([LOCAL_FILES])
+    _dump_classes()
+
+
+def _dump_classes() -> None:
     """Run a typical program, whose JVM dumps its classes at its end."""
     installed = max(jar.stat().st_ctime for jar in (SPARK_HOME / "jars").iterdir())
     if CLASS_ARCHIVE.exists() and CLASS_ARCHIVE.stat().st_mtime > installed:

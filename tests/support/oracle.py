@@ -223,8 +223,13 @@ def start_oracle(scratch: Path, conf: Mapping[str, str] | None = None) -> Oracle
 
 def oracle_jars() -> list[Path]:
     """Return the jars in `.oracle`, brought there by Maven or, without it, by Spark's own Ivy."""
-    jars = [JARS / jar_name(artifact) for artifact in ARTIFACTS]
-    missing = [a for a, jar in zip(ARTIFACTS, jars, strict=True) if not jar.exists()]
+    return jars_of(ARTIFACTS)
+
+
+def jars_of(artifacts: Sequence[str]) -> list[Path]:
+    """Return the jars of artifacts; raises `OracleUnavailableError` where one cannot be had."""
+    jars = [JARS / jar_name(artifact) for artifact in artifacts]
+    missing = [a for a, jar in zip(artifacts, jars, strict=True) if not jar.exists()]
     if missing:
         JARS.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=JARS) as folder:
