@@ -94,9 +94,9 @@ def cut(monkeypatch: pytest.MonkeyPatch, proxy: Proxy, operation: str, moment: s
 
 
 def locks_of(catalog: HiveCatalog, table: TableIdentifier) -> list[Any]:
-    wanted = {"dbname": table.namespace[0], "tablename": table.name}
-    shown = catalog._hive.call("show_locks", rqst=wanted)
-    return list(shown.get("locks") or ())
+    request = {"dbname": table.namespace[0], "tablename": table.name}
+    answer = catalog._hive.call("show_locks", rqst=request)
+    return list(answer.get("locks") or ())
 
 
 def metadata_files(folder: Path) -> int:

@@ -39,8 +39,8 @@ def test_each_loads_commits_renames_and_drops_what_the_other_did(tmp_path: Path)
         ours.rename_table(renamed, EVENTS)
         assert theirs.load_table("db.events").properties["ours"] == "2"
         theirs.create_table("db.made", table.schema(), properties={"by": "them"})
-        made = TableIdentifier(namespace=("db",), name="made")
-        assert set_property(ours, made, "a", "1").metadata.properties["by"] == "them"
+        identifier = TableIdentifier(namespace=("db",), name="made")
+        assert set_property(ours, identifier, "a", "1").metadata.properties["by"] == "them"
         theirs.drop_table("db.made")
         ours.drop_table(EVENTS)
         assert theirs.list_tables("db") == []

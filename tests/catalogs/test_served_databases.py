@@ -143,8 +143,8 @@ def test_a_v0_database_is_used_as_it_is_and_raised_on_request(uri: str, tmp_path
     assert new.list_tables(EVENTS.namespace) == [EVENTS]
     assert set_property(new, EVENTS, "b", "2").metadata.properties["a"] == "1"
     with engine.connect() as connection:
-        found = connection.execute(sa.text("SELECT * FROM iceberg_tables")).mappings().one()
-    assert found["iceberg_type"] is None
+        row = connection.execute(sa.text("SELECT * FROM iceberg_tables")).mappings().one()
+    assert row["iceberg_type"] is None
     engine.dispose()
 
 

@@ -24,13 +24,13 @@ def main() -> int:
     parser.add_argument("--cases", type=int, help="cases per target instead of its own number")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--case", help="<target>:<number>: show this case's input and parse it")
-    given = parser.parse_args()
-    if given.case:
-        return _one(given.case)
-    names = given.only.split(",") if given.only else [t.name for t in TARGETS]
-    chosen = [(t, given.cases or t.cases) for t in map(target_named, names)]
+    arguments = parser.parse_args()
+    if arguments.case:
+        return _one(arguments.case)
+    names = arguments.only.split(",") if arguments.only else [t.name for t in TARGETS]
+    chosen = [(t, arguments.cases or t.cases) for t in map(target_named, names)]
     failed = False
-    for report in run_all(chosen, given.workers):
+    for report in run_all(chosen, arguments.workers):
         print(report, flush=True)
         first = {_kind(p): (c, p) for c, p in sorted(report.problems.items(), reverse=True)}
         for kind, count in Counter(map(_kind, report.problems.values())).most_common():
@@ -48,9 +48,9 @@ def _kind(problem: str) -> str:
 def _one(name: str) -> int:
     target_name, _, number = name.partition(":")
     target = target_named(target_name)
-    given = target.input_of(int(number))
-    print(repr(given)[:_SHOWN])
-    target.parse(given)
+    value = target.input_of(int(number))
+    print(repr(value)[:_SHOWN])
+    target.parse(value)
     print("accepted")
     return 0
 

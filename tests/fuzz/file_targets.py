@@ -185,8 +185,8 @@ def _mutated_manifest(choose: Random) -> tuple[bytes, _Manifest, int]:
 
 
 def _manifest(decoder: Decoder) -> Callable[[tuple[bytes, _Manifest, int]], None]:
-    def parse(given: tuple[bytes, _Manifest, int]) -> None:
-        data, manifest, metrics = given
+    def parse(case: tuple[bytes, _Manifest, int]) -> None:
+        data, manifest, metrics = case
         store = _store(data)
         listed = replace(manifest.listed, manifest_path=_HERE)
         read_entries(
@@ -203,8 +203,8 @@ def _manifest(decoder: Decoder) -> Callable[[tuple[bytes, _Manifest, int]], None
     return parse
 
 
-def _manifest_header(given: tuple[bytes, _Manifest, int]) -> None:
-    read_manifest_header(_store(given[0]), _HERE)
+def _manifest_header(case: tuple[bytes, _Manifest, int]) -> None:
+    read_manifest_header(_store(case[0]), _HERE)
 
 
 def _mutated_metadata_file(choose: Random) -> tuple[SeedTable, str, bytes, int]:
@@ -215,8 +215,8 @@ def _mutated_metadata_file(choose: Random) -> tuple[SeedTable, str, bytes, int]:
     return seed, location, data, choose.getrandbits(32)
 
 
-def _scan_with(given: tuple[SeedTable, str, bytes, int]) -> None:
-    seed, location, data, number = given
+def _scan_with(case: tuple[SeedTable, str, bytes, int]) -> None:
+    seed, location, data, number = case
     changed = replace(seed, files={**seed.files, location: data})
     scan_and_commit(changed, json.dumps(seed.metadata_json).encode(), Random(number))
 
@@ -332,8 +332,8 @@ def _mutated_data(file_format: str) -> Callable[[Random], tuple[bytes, bool]]:
 
 
 def _read_data(file_format: str) -> Callable[[tuple[bytes, bool]], None]:
-    def parse(given: tuple[bytes, bool]) -> None:
-        data, filtered = given
+    def parse(case: tuple[bytes, bool]) -> None:
+        data, filtered = case
         schema = _data_schema()
         store = _store(data)
         context = context_of(schema)
@@ -382,8 +382,8 @@ def _mutated_deletes(choose: Random) -> tuple[int, bytes]:
     return which, mutate_bytes(data, choose, end=len(data) // 3)
 
 
-def _read_deletes(given: tuple[int, bytes]) -> None:
-    which, data = given
+def _read_deletes(case: tuple[int, bytes]) -> None:
+    which, data = case
     original, task, deletes = _delete_files()
     store = _store(data)
     store.write_bytes("data", original.read_bytes("data"))

@@ -177,10 +177,10 @@ def run_all(targets: Iterable[tuple[Target, int]], workers: int) -> Iterator[Rep
     """Reports of targets with that many cases each, as they end; `workers` processes at a time."""
     tasks: Queue[tuple[Target, int, int]] = Queue()
     reports: dict[str, Report] = {}
-    wanted: dict[str, int] = {}
+    cases_by_target: dict[str, int] = {}
     for target, cases in targets:
         reports[target.name] = Report(target.name)
-        wanted[target.name] = cases
+        cases_by_target[target.name] = cases
         for first in range(0, cases, _CASES_PER_TASK):
             tasks.put((target, first, min(first + _CASES_PER_TASK, cases)))
     done: Queue[Report | None] = Queue()
@@ -205,7 +205,7 @@ def run_all(targets: Iterable[tuple[Target, int]], workers: int) -> Iterator[Rep
                 continue
             report = reports[part.name]
             report.add(part)
-            if report.tried == wanted[part.name]:
+            if report.tried == cases_by_target[part.name]:
                 yield report
         for future in futures:
             future.result()

@@ -24,10 +24,10 @@ def test_no_raw_error_and_no_hang(
     report = worker.run(target, 0, target.in_tests)
     with capsys.disabled():
         print(f"\n{report}", end=" ")  # noqa: T201 - how many cases were tried must be seen
-    shown = [
+    problems = [
         f"{problem}  (python -m tests.fuzz --case {target.name}:{case})"
         for case, problem in sorted(report.problems.items())
     ]
-    assert not shown, "\n".join(shown[:20])
+    assert not problems, "\n".join(problems[:20])
     # what refuses everything would pass too
     assert report.outcomes["accepted"] > 0

@@ -346,28 +346,28 @@ def _sorts(text: str) -> None:
 
 def _ddl(text: str) -> None:
     """Names, and lists of terms as the options of a write have them."""
-    given = parse_write_options({"partitioned-by": text})
-    parse_partitioning(given.partitioned_by, _SCHEMA)
+    options = parse_write_options({"partitioned-by": text})
+    parse_partitioning(options.partitioned_by, _SCHEMA)
     _each(text, parse_levels, is_path)
 
 
 def _statement(text: str) -> None:
     """Iceberg's statements of ALTER TABLE, carried out."""
-    found = extension_statement(text)
-    if found is None:
+    statement = extension_statement(text)
+    if statement is None:
         return
     try:
-        clause = parse_clause(text, found.offset)
+        clause = parse_clause(text, statement.offset)
     except ExtensionSyntaxError as e:
         raise InvalidRequestError(str(e)) from e
     seed = seed_table(2, True)
     run_clause(seed.opened(json.dumps(seed.metadata_json).encode()), clause)
 
 
-def _each(given: Any, *parsers: Callable[[Any], object]) -> None:
+def _each(value: Any, *parsers: Callable[[Any], object]) -> None:
     for parse in parsers:
         try:
-            parse(given)
+            parse(value)
         except IcebergError:
             continue
 
@@ -387,18 +387,18 @@ def _mutated_map(choose: Random) -> tuple[str, dict[str, str]]:
         (("read", _READ_OPTIONS), ("write", _WRITE_OPTIONS), ("store", _STORE_PROPERTIES))
     )
     keys = choose.sample(sorted(seed), choose.randrange(1, 5))
-    given = {key: seed[key] for key in keys}
+    values = {key: seed[key] for key in keys}
     for _ in range(choose.choice((1, 1, 2))):
         key = choose.choice(keys)
         if choose.random() < 0.2:
-            given[mutate_text(key, choose, _VALUE_WORDS)] = given[key]
+            values[mutate_text(key, choose, _VALUE_WORDS)] = values[key]
         else:
-            given[key] = mutate_text(seed[key], choose, (*_VALUE_WORDS, *_TERM_WORDS))
-    return name, given
+            values[key] = mutate_text(seed[key], choose, (*_VALUE_WORDS, *_TERM_WORDS))
+    return name, values
 
 
-def _options(given: tuple[str, dict[str, str]]) -> None:
-    kind, options = given
+def _options(case: tuple[str, dict[str, str]]) -> None:
+    kind, options = case
     match kind:
         case "read":
             _each(options, parse_table_options, parse_read_options)

@@ -63,11 +63,11 @@ def _run(target: Target, first: int, last: int, progress: mmap.mmap, events: Tex
     for case in range(first, last):
         progress[:8] = struct.pack("<q", case)
         try:
-            given = target.input_of(case)
+            value = target.input_of(case)
         except Exception as e:
             raise RuntimeError(f"{target.name}:{case}: no input, {problem_of(e)}") from e
         started = time.perf_counter()
-        outcome, problem = _outcome(target, given)
+        outcome, problem = _outcome(target, value)
         slowest = max(slowest, (time.perf_counter() - started, case))
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
         if problem is not None:
@@ -76,11 +76,11 @@ def _run(target: Target, first: int, last: int, progress: mmap.mmap, events: Tex
     print(json.dumps({"done": done}), file=events)
 
 
-def _outcome(target: Target, given: Any) -> tuple[str, str | None]:
+def _outcome(target: Target, value: Any) -> tuple[str, str | None]:
     """A word for what happened, and the text of it where it must not."""
     try:
         with _alarm():
-            target.parse(given)
+            target.parse(value)
     except IcebergError as e:
         return type(e).__name__, None
     except BaseException as e:

@@ -22,10 +22,10 @@ BOTH = [PLAIN, PARTITIONED]
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("optional"), "optional") as made:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("optional"), "optional") as lake:
         for table in BOTH:
-            make(made, table, "partitioned by (g)" if table == PARTITIONED else "")
-        yield made
+            make(lake, table, "partitioned by (g)" if table == PARTITIONED else "")
+        yield lake
 
 
 def make(session: IcebergSession, table: str, clauses: str) -> None:
@@ -54,9 +54,9 @@ def ids(frame: DataFrame) -> list[int]:
 def test_a_branch_is_read_with_the_columns_of_the_table(
     session: IcebergSession, table: str
 ) -> None:
-    found = read(session, table, "b")
-    assert found.columns == ["id", "g", "v"]
-    assert sorted(found.collect()) == [(1, 1, None), (11, 1, None), (12, 2, None)]
+    frame = read(session, table, "b")
+    assert frame.columns == ["id", "g", "v"]
+    assert sorted(frame.collect()) == [(1, 1, None), (11, 1, None), (12, 2, None)]
     assert ids(session.spark.sql(f"select * from {table} with (`BRANCH` = 'b')")) == [1, 11, 12]
     assert ids(read(session, table, "main")) == ids(read(session, table, None)) == [1, 2]
     assert ids(read(session, f"{table}.branch_b", "b")) == [1, 11, 12]
@@ -64,7 +64,7 @@ def test_a_branch_is_read_with_the_columns_of_the_table(
     location = session.table(table).location
     for native in ("true", "false"):
         portable = session.spark.read.format("iceberg-py").options(branch="b", native=native)
-        assert sorted(portable.load(location).collect()) == sorted(found.collect())
+        assert sorted(portable.load(location).collect()) == sorted(frame.collect())
 
 
 @pytest.mark.parametrize("table", [PLAIN, PARTITIONED])
@@ -118,9 +118,9 @@ def test_cached_rows_are_of_the_branch_and_as_new_as_it(session: IcebergSession)
         assert ids(b) == [1, 11, 12]
         assert "InMemoryTableScan" in plan_of(read(session, table, "b"))
         for other, expected in (("c", [1, 21]), (None, [1, 2])):
-            found = read(session, table, other)
-            assert "InMemoryTableScan" not in plan_of(found)
-            assert ids(found) == expected
+            frame = read(session, table, other)
+            assert "InMemoryTableScan" not in plan_of(frame)
+            assert ids(frame) == expected
         session.spark.sql(f"insert into {table}.branch_b values (13, 1, 1)")
         assert ids(read(session, table, "b")) == [1, 11, 12, 13]
         row = session.spark.sql("select 14L id, 1 g, 1 v")
@@ -170,7 +170,7 @@ def test_a_source_of_a_merge(session: IcebergSession) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "options", "said"),
+    ("place", "options", "message"),
     [
         ("", {"branch": "nope"}, "no branch or tag 'nope'; there are: b, c, g, main"),
         ("", {"branch": ""}, "no branch or tag ''; there are: b, c, g, main"),
@@ -188,8 +188,8 @@ def test_a_source_of_a_merge(session: IcebergSession) -> None:
     ],
 )
 def test_what_is_no_branch_or_not_the_only_choice(
-    session: IcebergSession, place: str, options: dict[str, Any], said: str
+    session: IcebergSession, place: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(PySparkException) as e:
         session.spark.read.options(**options).table(f"{PLAIN}{place}").collect()
-    assert said in str(e.value).splitlines()[0]
+    assert message in str(e.value).splitlines()[0]

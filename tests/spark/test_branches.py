@@ -23,8 +23,8 @@ from tests.support.numbered_rows import rows
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("branches"), "branches") as found:
-        yield found
+    with sqlite_lake(spark, tmp_path_factory.mktemp("branches"), "branches") as lake:
+        yield lake
 
 
 def branched(session: IcebergSession, name: str, mode: str) -> SparkTable:
@@ -49,12 +49,12 @@ def contents(table: SparkTable) -> dict[int, str]:
     assert sorted(r.id for r in spark.table(table.name).select("id").collect()) == [
         *(0, 2, 3, 4, 5, 6, 7, 8, 9, 100)
     ]
-    found = spark.table(f"{table.name}.branch_b").select("id", "s").collect()
+    rows = spark.table(f"{table.name}.branch_b").select("id", "s").collect()
     scan = table.refresh().scan(selector=SnapshotSelector(branch="b"), columns=["id", "s"])
-    assert sorted(map(tuple, found)) == sorted(
+    assert sorted(map(tuple, rows)) == sorted(
         tuple(r.values()) for r in scan.to_arrow().to_pylist()
     )
-    return {r.id: r.s for r in found}
+    return {r.id: r.s for r in rows}
 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
@@ -77,8 +77,8 @@ def test_a_tables_methods(session: IcebergSession, mode: str) -> None:
     assert (done.updated, done.inserted) == (1, 1)
     assert t.metadata.ref_snapshot("b").summary["who"] == "me"
     expected |= {3: "three", 8: "8!", 9: "9!", 100: "new"}
-    for gone in (1, 2):
-        del expected[gone]
+    for row_id in (1, 2):
+        del expected[row_id]
     assert contents(t) == expected
     # a whole partition by metadata alone, then keys that are looked for by readers
     assert t.delete("g = 1", branch="b").deleted == 4
@@ -109,8 +109,8 @@ def test_statements_and_frames(session: IcebergSession) -> None:
     assert contents(t) == {4: "four", 6: "6", 8: "8", 20: "twenty", 30: "frame", 100: "new"}
     frame.withColumn("g", sql.lit(0)).writeTo(t.name).option("branch", "b").overwritePartitions()
     frame.withColumn("id", sql.lit(31)).writeTo(name).append()
-    found = spark.table(name).select("id", "g").collect()
-    assert sorted((r.id, r.g or 0) for r in found) == [(20, 0), (30, 0), (30, 1), (31, 1)]
+    rows = spark.table(name).select("id", "g").collect()
+    assert sorted((r.id, r.g or 0) for r in rows) == [(20, 0), (30, 0), (30, 1), (31, 1)]
     spark.sql(f"insert overwrite {name} values (40L, 1, 'overwritten')")
     assert contents(t) == {40: "overwritten"}
     spark.sql(f"truncate table {name}")

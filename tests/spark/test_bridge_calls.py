@@ -26,8 +26,8 @@ MERGE_ON_READ = ", ".join(
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("calls"), "calls") as made:
-        yield made
+    with sqlite_lake(spark, tmp_path_factory.mktemp("calls"), "calls") as lake:
+        yield lake
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     And but for what `mapInArrow` does, which names each column to the JVM and lists the names.
     """
-    made: list[str] = []
+    commands: list[str] = []
     for client in (GatewayClient, JavaClient):
         if "send_command" not in vars(client):
             continue
@@ -45,20 +45,20 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             self: Any, command: str, *rest: Any, real: Callable[..., Any] = client.send_command
         ) -> Any:
             if not command.startswith("m\n"):
-                made.append(command)
+                commands.append(command)
             return real(self, command, *rest)
 
         monkeypatch.setattr(client, "send_command", send)
     map_in_arrow = DataFrame.mapInArrow
 
-    def mapped(frame: DataFrame, *given: Any) -> Any:
-        before = len(made)
-        found = map_in_arrow(frame, *given)
-        del made[before:]
-        return found
+    def mapped(frame: DataFrame, *arguments: Any) -> Any:
+        before = len(commands)
+        result = map_in_arrow(frame, *arguments)
+        del commands[before:]
+        return result
 
     monkeypatch.setattr(DataFrame, "mapInArrow", mapped)
-    return made
+    return commands
 
 
 def names(count: int) -> list[str]:

@@ -36,8 +36,8 @@ STATEMENTS = [
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("cached"), "cached") as made:
-        yield made
+    with sqlite_lake(spark, tmp_path_factory.mktemp("cached"), "cached") as lake:
+        yield lake
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_a_cached_table_is_changed(session: IcebergSession, place: str, mode: st
     sql(f"create table {table} (id bigint, v int) using iceberg tblproperties ({modes})")
     sql(f"insert into {table} values (1, 1), (2, 2), (3, 3)")
     sql(f"alter table {table} create branch b")
-    kept = session.spark.table(table + place).cache()
-    assert kept.count() == 3
+    frame = session.spark.table(table + place).cache()
+    assert frame.count() == 3
     for statement, left in STATEMENTS:
         sql(statement.format(t=table + place))
-        found = session.spark.table(table + place).collect()
-        assert sorted(map(tuple, found)) == left
+        rows = session.spark.table(table + place).collect()
+        assert sorted(map(tuple, rows)) == left
     assert session.spark.table(table if place else f"{table}.branch_b").count() == 3
-    kept.unpersist()
+    frame.unpersist()

@@ -20,9 +20,9 @@ THETA = "apache-datasketches-theta-v1"
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("counted"), "counted") as made:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("counted"), "counted") as lake:
         spark.conf.set("spark.sql.cbo.enabled", "true")
-        yield made
+        yield lake
         spark.conf.unset("spark.sql.cbo.enabled")
 
 
@@ -77,13 +77,13 @@ def test_what_statistics_do_not_say_is_not_known(session: IcebergSession) -> Non
     assert frame.where("id > 10 and g = 1").count() == 6
 
 
-@pytest.mark.parametrize("said", ["9" * 5000, str(2**63), "-1", "٣"])
-def test_a_count_that_is_none_fails_no_query(session: IcebergSession, said: str) -> None:
+@pytest.mark.parametrize("count", ["9" * 5000, str(2**63), "-1", "٣"])
+def test_a_count_that_is_none_fails_no_query(session: IcebergSession, count: str) -> None:
     session.spark.sql(
         "create or replace table counted.db.hostile using iceberg as select id, id % 3 g "
         "from range(30)"
     )
-    set_statistics(session, "hostile", {(1,): (THETA, {"ndv": said}), (2,): (THETA, {"ndv": "3"})})
+    set_statistics(session, "hostile", {(1,): (THETA, {"ndv": count}), (2,): (THETA, {"ndv": "3"})})
     frame = session.spark.table("counted.db.hostile")
     assert known_columns(frame).keys() == {"g"}
     assert frame.join(frame.select("g").distinct(), "g").where("id > 10").count() == 19

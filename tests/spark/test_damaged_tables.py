@@ -32,35 +32,38 @@ IDS = StructType().add("id", LongType())
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     """Three rows in one file, of which a deletion vector deletes the middle one."""
-    made = create_path_table(
+    new_table = create_path_table(
         tmp_path / "t",
         "id BIGINT",
         [{"id": i} for i in range(3)],
         properties={"format-version": "3"},
     )
-    (task,) = made.scan().plan_files()
-    location = f"{made.location}/data/deletes.puffin"
-    blob = write_deletion_vectors(made.io, location, {task.file_path: [1]})[task.file_path]
+    (task,) = new_table.scan().plan_files()
+    location = f"{new_table.location}/data/deletes.puffin"
+    blob = write_deletion_vectors(new_table.io, location, {task.file_path: [1]})[task.file_path]
     vector = DataFile(
         content=FileContent.POSITION_DELETES,
         file_path=location,
         file_format="puffin",
         record_count=1,
-        file_size_in_bytes=made.io.size(location),
+        file_size_in_bytes=new_table.io.size(location),
         referenced_data_file=task.file_path,
         content_offset=blob.content_offset,
         content_size_in_bytes=blob.content_size_in_bytes,
     )
-    checks = ConflictChecks(base_snapshot_id=made.metadata.current_snapshot_id)
+    checks = ConflictChecks(base_snapshot_id=new_table.metadata.current_snapshot_id)
     commit_action(
-        made.catalog, made.loaded, made.io, RowDelta(delete_files=(vector,), checks=checks)
+        new_table.catalog,
+        new_table.loaded,
+        new_table.io,
+        RowDelta(delete_files=(vector,), checks=checks),
     )
     return path_table(tmp_path / "t")
 
 
 def only(table: Table, pattern: str) -> Path:
-    (found,) = Path(table.location).glob(pattern)
-    return found
+    (file,) = Path(table.location).glob(pattern)
+    return file
 
 
 def metadata_file(table: Table) -> Path:
@@ -252,14 +255,14 @@ def test_a_table_keeps_working_after_a_read_failed(
     assert two.exists()
 
 
-@pytest.mark.parametrize("said", [-1, 10, 2**62])
+@pytest.mark.parametrize("size", [-1, 10, 2**62])
 def test_a_size_that_is_not_true_hides_no_row(
-    spark: SparkSession, read_path: ReadPath, tmp_path: Path, said: int
+    spark: SparkSession, read_path: ReadPath, tmp_path: Path, size: int
 ) -> None:
     table = create_path_table(tmp_path / "t", "id BIGINT", [{"id": i} for i in range(3)])
     [task] = table.scan().plan_files()
     wrong = DataFile(
-        file_path=task.file_path, record_count=3, file_size_in_bytes=said, split_offsets=(4,)
+        file_path=task.file_path, record_count=3, file_size_in_bytes=size, split_offsets=(4,)
     )
     commit_overwrite(table.catalog, table.loaded, table.io, [wrong], "static")
     assert sorted(row.id for row in load(spark, tmp_path / "t").collect()) == [0, 1, 2]

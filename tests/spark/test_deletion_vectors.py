@@ -38,8 +38,8 @@ MERGE_ON_READ = "'format-version'='3', " + ", ".join(
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("vectors"), "vectors") as made:
-        yield made
+    with sqlite_lake(spark, tmp_path_factory.mktemp("vectors"), "vectors") as lake:
+        yield lake
 
 
 @pytest.fixture(autouse=True)
@@ -69,9 +69,9 @@ def test_rows_of_many_files_with_one_puffin_file(
     table = make(session, f"many_{len(clauses)}", clauses)
     session.spark.sql(f"delete from {table} where id % 3 = 0")
     session.spark.sql(f"insert into {table} select 3L, 3, 'again'")
-    found = session.table(table)
-    vectors = {d.file_path for t in found.scan().plan_files() for d in t.deletes}
-    assert len(vectors) < len([t for t in found.scan().plan_files() if t.deletes])
+    handle = session.table(table)
+    vectors = {d.file_path for t in handle.scan().plan_files() for d in t.deletes}
+    assert len(vectors) < len([t for t in handle.scan().plan_files() if t.deletes])
     query = f"select id, g, s from {table} where s <> 's7'"
     by_executors = ids(session, query)
     assert by_executors == sorted([i for i in range(4000) if i % 3 and i != 7] + [3])
@@ -103,8 +103,8 @@ def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
         session.spark.sql(f"delete from {make(session, 'parts')} where id % 7 = 0")
     settings = {setting: value, "spark.sql.codegen.factoryMode": factory}
     with configured(session.spark, settings):
-        found = ids(session, "select * from vectors.db.parts where g > 1")
-    assert found == [i for i in range(4000) if i % 7 and i % 5 > 1]
+        rows = ids(session, "select * from vectors.db.parts where g > 1")
+    assert rows == [i for i in range(4000) if i % 7 and i % 5 > 1]
 
 
 def test_a_vector_is_read_once_for_all_tasks_and_queries(session: IcebergSession) -> None:
@@ -142,11 +142,11 @@ def test_tasks_at_the_same_time_read_a_vector_once(
     )
     tasks = [probe.task() for _ in range(8)]
     start = threading.Barrier(8)
-    found: list[int] = []
+    answers: list[int] = []
 
     def run(task: Any) -> None:
         start.wait()
-        found.append(task.applyAsLong(0, positions[7]))
+        answers.append(task.applyAsLong(0, positions[7]))
 
     before = _bytes_read(session.spark)
     threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
@@ -154,7 +154,7 @@ def test_tasks_at_the_same_time_read_a_vector_once(
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [1] * 8
+    assert answers == [1] * 8
     read = (_bytes_read(session.spark) - before) / len(blob)
     assert round(read) == (1 if lasting else 8)
 
@@ -204,8 +204,8 @@ def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
         except IcebergError:
             expected.append(None)
     assert sum(e is not None for e in expected) > 10
-    said = [0 if e is None else len(e) for e in expected]
-    task = vector_probe(session.spark, tmp_path / "v.puffin", blobs, said).task()
+    counts = [0 if e is None else len(e) for e in expected]
+    task = vector_probe(session.spark, tmp_path / "v.puffin", blobs, counts).task()
     for i, positions in enumerate(expected):
         if positions is None:
             with pytest.raises(

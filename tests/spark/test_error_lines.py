@@ -48,8 +48,8 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
         "uri": f"sqlite:///{folder / 'catalog.db'}",
         "warehouse": str(folder / "warehouse"),
     }
-    made = Lake(spark, load_catalog("said", **settings), settings)
-    made.catalog.create_namespace("db")
+    new_lake = Lake(spark, load_catalog("said", **settings), settings)
+    new_lake.catalog.create_namespace("db")
     for name, damage in (
         ("t", lambda _: None),
         ("metadata", lambda t: Path(t.loaded.metadata_location).write_text('{"format')),
@@ -58,12 +58,12 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
         ("no_file", lambda t: data_file(t).unlink()),
         ("file", lambda t: data_file(t).write_bytes(b"nothing")),
     ):
-        table = made.catalog.create_table(
+        table = new_lake.catalog.create_table(
             f"db.{name}", schema="id BIGINT NOT NULL, v STRING, p INT", partitioned_by=["p"]
         )
         table.append(ROWS)
-        damage(made.table(name))
-    return made
+        damage(new_lake.table(name))
+    return new_lake
 
 
 def data_file(table: Table) -> Path:
@@ -186,7 +186,7 @@ SAME_STEP = pytest.mark.once("4.1 is asked for another error of the same step")
 IN_SQL = [name for name, failure in FAILURES.items() if failure.native is not None]
 
 
-def said(action: Callable[[], object]) -> tuple[str, str]:
+def error_of(action: Callable[[], object]) -> tuple[str, str]:
     """Class and message of an error of ours."""
     with pytest.raises(IcebergError) as caught:
         action()
@@ -210,15 +210,15 @@ def test_where_iceberg_is_not_installed_the_message_stands_in_spark_s_first_line
     # clones of a session, in which Spark has cached tables for other tests, have Iceberg still
     say_errors_as_before()
     failure = FAILURES[name]
-    error, message = said(lambda: failure.plain(lake))
+    error, message = error_of(lambda: failure.plain(lake))
     text = text_of(lambda: failure.portable(lake))
     assert iceberg_error_in(text) == (error, message)
     lines = text.splitlines()
-    shown = f"iceberg_pyspark.errors.{error}: {message.splitlines()[0]}"
+    first_line = f"iceberg_pyspark.errors.{error}: {message.splitlines()[0]}"
     if failure.in_task:
-        assert shown in lines[:3]
+        assert first_line in lines[:3]
     else:
-        assert lines[0].endswith(shown)
+        assert lines[0].endswith(first_line)
     assert "Traceback" not in text
 
 
@@ -227,7 +227,7 @@ def test_where_iceberg_is_installed_the_portable_path_says_it_first(
     lake: Lake, installed: IcebergSession, name: str
 ) -> None:
     failure = FAILURES[name]
-    error, message = said(lambda: failure.plain(lake))
+    error, message = error_of(lambda: failure.plain(lake))
     text = text_of(lambda: failure.portable(lake, native="false"))
     assert text.splitlines()[0] == message.splitlines()[0]
     assert iceberg_error_in(text) == (error, message)
@@ -238,7 +238,7 @@ def test_a_native_write_of_the_format_says_it_first(
     lake: Lake, installed: IcebergSession, name: str
 ) -> None:
     failure = FAILURES[name]
-    _, message = said(lambda: failure.plain(lake))
+    _, message = error_of(lambda: failure.plain(lake))
     text = text_of(lambda: failure.portable(lake))
     assert text.splitlines()[0] == message.splitlines()[0]
 
@@ -246,7 +246,7 @@ def test_a_native_write_of_the_format_says_it_first(
 @pytest.mark.parametrize("name", IN_SQL)
 def test_sql_says_it_first(lake: Lake, installed: IcebergSession, name: str) -> None:
     failure = FAILURES[name]
-    _, message = said(lambda: failure.plain(lake))
+    _, message = error_of(lambda: failure.plain(lake))
     native = failure.native
     assert native is not None
     text = text_of(lambda: native(lake, installed))

@@ -96,16 +96,16 @@ def test_hidden_columns(
     frame = (reader if native else reader.option("filter", "b >= X'00'")).load(table)
     assert ("BatchScan iceberg-py" in plan_of(frame)) != native
     assert frame.columns == ["id", "part", "b"]
-    found = frame.select(
+    metadata_rows = frame.select(
         "id", "_file", "_pos", "_spec_id", "_partition", "_row_id", "_deleted"
     ).collect()
-    assert sorted((r.id, r._pos, r._partition.part, r._deleted) for r in found) == [
+    assert sorted((r.id, r._pos, r._partition.part, r._deleted) for r in metadata_rows) == [
         (0, 0, 0, False),
         (1, 0, 1, False),
         (2, 1, 0, False),
     ]
-    assert len({r._file for r in found}) == 2
-    assert {r._row_id for r in found} == {0, 1, 2}
+    assert len({r._file for r in metadata_rows}) == 2
+    assert {r._row_id for r in metadata_rows} == {0, 1, 2}
     joined = frame.select("id", "_pos").join(frame.select("id", "part"), "id")
     assert sorted(joined.collect()) == [(0, 0, 0), (1, 0, 1), (2, 1, 0)]
     assert frame.where("_pos = 1").select("id").collect() == [(2,)]

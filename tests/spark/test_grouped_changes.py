@@ -44,8 +44,8 @@ def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
     folder = tmp_path_factory.mktemp("changed_groups")
-    with sqlite_lake(spark, folder, "changed") as made:
-        yield made
+    with sqlite_lake(spark, folder, "changed") as lake:
+        yield lake
 
 
 @pytest.fixture
@@ -98,10 +98,10 @@ def test_a_merge_of_tables_partitioned_alike(
     source = make(session, f"from_{name}", ROWS.format(100, 500), clauses, mode)
     statement = MERGE.replace("{on}", on)
     expected = changed_plainly(session, f"{name}{mode[0]}", statement, source)
-    for wanted, shuffles in (("true", 0), ("false", 2)):
-        target = make(session, f"{name}_{wanted}", ROWS.format(0, 300), clauses, mode)
+    for grouping, shuffles in (("true", 0), ("false", 2)):
+        target = make(session, f"{name}_{grouping}", ROWS.format(0, 300), clauses, mode)
         plans.clear()
-        with configured(session.spark, {**JOINS_OF_GROUPS, GROUPING: wanted}):
+        with configured(session.spark, {**JOINS_OF_GROUPS, GROUPING: grouping}):
             session.spark.sql(statement.format(t=target, s=source))
         assert len(plans) == (1 if mode == "merge-on-read" else 2)
         assert [shuffles_of_joins(p) for p in plans] == [shuffles for _ in plans], plans

@@ -48,10 +48,10 @@ def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
     folder = tmp_path_factory.mktemp("grouped")
-    with configured(spark, SETTINGS), sqlite_lake(spark, folder, "grouped") as made:
+    with configured(spark, SETTINGS), sqlite_lake(spark, folder, "grouped") as lake:
         spark.sql(ROWS.format(0, 300)).createOrReplaceTempView("left_plain")
         spark.sql(ROWS.format(100, 500)).createOrReplaceTempView("right_plain")
-        yield made
+        yield lake
 
 
 def make(session: IcebergSession, name: str, rows: str, clauses: str) -> None:
@@ -203,8 +203,8 @@ def test_tables_cut_alike_are_merged(session: IcebergSession) -> None:
         "on t.s = u.s and t.id = u.id when matched then update set g = -1 "
         "when not matched then insert *"
     )
-    found = {r.id: r.g for r in session.spark.table("grouped.db.cut_target").collect()}
-    assert found == {i: -1 if 100 <= i < 300 else i % 5 for i in range(500)}
+    values = {r.id: r.g for r in session.spark.table("grouped.db.cut_target").collect()}
+    assert values == {i: -1 if 100 <= i < 300 else i % 5 for i in range(500)}
 
 
 def test_other_functions_or_columns_are_shuffled(session: IcebergSession) -> None:
@@ -329,8 +329,8 @@ def test_transforms_are_functions_of_the_catalog(
     session: IcebergSession, sql: str, type_: Type, values: list[Any]
 ) -> None:
     spark = session.spark
-    given = [*values, None]
-    rows = spark.createDataFrame(list(enumerate(given)), f"i int, v {sql}")
+    inputs = [*values, None]
+    rows = spark.createDataFrame(list(enumerate(inputs)), f"i int, v {sql}")
     rows.repartition(2).createOrReplaceTempView("given_values")
     times = isinstance(type_, DateType | TimestampType | TimestamptzType)
     for name, (call, text) in CALLS.items():
@@ -341,10 +341,10 @@ def test_transforms_are_functions_of_the_catalog(
                 spark.sql(f"select grouped.system.{call.format('v')} from given_values")
             continue
         transform: Transform = parse_transform(text)
-        found = spark.sql(f"select i, grouped.system.{call.format('v')} r from given_values")
-        for row in found.collect():
-            wanted = apply_transform(transform, type_, physical(given[row.i]))
-            assert physical(row.r) == wanted, (call, given[row.i])
+        frame = spark.sql(f"select i, grouped.system.{call.format('v')} r from given_values")
+        for row in frame.collect():
+            expected = apply_transform(transform, type_, physical(inputs[row.i]))
+            assert physical(row.r) == expected, (call, inputs[row.i])
 
 
 def test_functions_of_literals_and_unknown_ones(session: IcebergSession) -> None:
@@ -379,11 +379,11 @@ def test_one_side_is_shuffled_by_keys_that_executors_know(
 @pytest.fixture
 def partial(session: IcebergSession) -> Iterator[None]:
     """Large groups are spread over tasks, each joined with all of the other side's group."""
-    said = {
+    settings = {
         "spark.sql.sources.v2.bucketing.partiallyClusteredDistribution.enabled": "true",
         "spark.sql.iceberg.read.split-size": "1",
     }
-    with configured(session.spark, said):
+    with configured(session.spark, settings):
         yield
 
 
@@ -414,8 +414,8 @@ def test_large_groups_are_spread_over_tasks(
     columns = "a.id, a.s" if how in ("left semi", "left anti") else "a.id, b.id, a.s, b.s"
     query = f"select {columns} from {{}} a {how} join {{}} b on a.{key} = b.{key}"
     ours = spark.sql(query.format(*(f"grouped.db.{name}" for name in names)))
-    kept = "(select * from {}_plain where id % 10 != 3)"
-    plain = spark.sql(query.format(kept.format("left"), kept.format("right")))
+    subquery = "(select * from {}_plain where id % 10 != 3)"
+    plain = spark.sql(query.format(subquery.format("left"), subquery.format("right")))
     assert spark_rows(ours.collect()) == spark_rows(plain.collect())
     assert exchanges(plan_of(ours)) == 0
     groups = 5 if key == "g" else 4
@@ -426,5 +426,7 @@ def test_large_groups_are_spread_over_tasks(
     ours = spark.sql(
         counted.format(k=key, how=how, l=f"grouped.db.{names[0]}", r=f"grouped.db.{names[1]}")
     )
-    plain = spark.sql(counted.format(k=key, how=how, l=kept.format("left"), r=kept.format("right")))
+    plain = spark.sql(
+        counted.format(k=key, how=how, l=subquery.format("left"), r=subquery.format("right"))
+    )
     assert spark_rows(ours.collect()) == spark_rows(plain.collect())

@@ -107,9 +107,9 @@ class ViewContract(CatalogContract):
         create(catalog, table)
         assert not catalog.table_exists(identifier)
         assert not catalog.view_exists(table)
-        for taken in (identifier, table):
+        for other in (identifier, table):
             with pytest.raises(ViewAlreadyExistsError):
-                catalog.create_view(taken, view)
+                catalog.create_view(other, view)
         with pytest.raises(TableAlreadyExistsError):
             create(catalog, identifier)
         with pytest.raises(TableAlreadyExistsError):

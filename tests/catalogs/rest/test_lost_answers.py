@@ -54,8 +54,8 @@ def relay(server: Server, faults: Faults) -> Iterator[TestServer]:
             if is_commit and faults.after:
                 faults.after -= 1
                 raise BreakConnection
-            kept = ("content-type", "etag")
-            headers = {k: v for k, v in got.headers.items() if k in kept}
+            header_names = ("content-type", "etag")
+            headers = {k: v for k, v in got.headers.items() if k in header_names}
             return Reply(got.status_code, got.content, headers)
 
         with http_server(answer) as relaying:
@@ -77,8 +77,8 @@ def row(number: int) -> pa.Table:
 
 def ids(server: Server, name: str) -> list[int]:
     catalog = ice.load_catalog("other", type="rest", uri=server.endpoint)
-    found: list[int] = catalog.load_table(name).scan().to_arrow()["id"].to_pylist()
-    return sorted(found)
+    row_ids: list[int] = catalog.load_table(name).scan().to_arrow()["id"].to_pylist()
+    return sorted(row_ids)
 
 
 def test_an_append_whose_answer_is_lost_is_found_and_not_repeated(
@@ -116,7 +116,7 @@ def test_many_writers_lose_nothing(server: Server) -> None:
     arguments = [("rest", server.endpoint, worker, APPENDS) for worker in range(WRITERS)]
     assert [len(took) for took in run_together(append_many, arguments)] == [APPENDS] * WRITERS
     table = Table(catalog, catalog.load_table(EVENTS))
-    found = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
-    assert sorted(found) == [w * 10_000 + n for w in range(WRITERS) for n in range(APPENDS)]
+    row_ids = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    assert sorted(row_ids) == [w * 10_000 + n for w in range(WRITERS) for n in range(APPENDS)]
     assert len(table.snapshots) == WRITERS * APPENDS
     assert table_problems(table) == []

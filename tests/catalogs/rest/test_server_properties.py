@@ -23,9 +23,9 @@ def test_defaults_give_way_and_overrides_do_not() -> None:
         "defaults": {"s3.region": "default", "s3.endpoint": "https://default"},
         "overrides": {"prefix": "my/lake", "namespace-separator": "%2E", "s3.profile-name": "x"},
     }
-    given = {"s3.region": "given", "s3.profile-name": "given", "warehouse": "my lake"}
+    properties = {"s3.region": "given", "s3.profile-name": "given", "warehouse": "my lake"}
     with http_server(configured(lambda _: table_reply(), config)) as server:
-        catalog = RestCatalog("rest", {"uri": f"{server.uri}/", **given})
+        catalog = RestCatalog("rest", {"uri": f"{server.uri}/", **properties})
         catalog.load_table(EVENTS)
         assert server.requests[0].query == {"warehouse": ["my lake"]}
         assert server.paths("GET")[1] == "/v1/my/lake/namespaces/db/tables/events"
@@ -124,8 +124,8 @@ def test_vended_credentials_go_over_the_tables_config_over_the_catalogs() -> Non
         }
     )
     with http_server(configured(lambda _: reply)) as server:
-        given = {"s3.region": "given", "s3.endpoint": "http://given", "token": "abcdefgh"}
-        catalog = RestCatalog("rest", {"uri": server.uri, **given})
+        properties = {"s3.region": "given", "s3.endpoint": "http://given", "token": "abcdefgh"}
+        catalog = RestCatalog("rest", {"uri": server.uri, **properties})
         loaded = catalog.load_table(EVENTS)
         assert server.requests[-1].headers["x-iceberg-access-delegation"] == "vended-credentials"
     assert dict(loaded.config) == {
@@ -151,8 +151,8 @@ def test_addresses_among_credentials_are_checked_too() -> None:
 
 def test_credentials_by_prefix_are_no_property_of_the_table() -> None:
     answer = JsonObject({"config": {"storage.credentials": "[]", "s3.region": "eu"}})
-    taken = table_storage_properties(answer, catalog="rest", uri=PUBLIC, properties={})
-    assert dict(taken) == {"s3.region": "eu"}
+    properties = table_storage_properties(answer, catalog="rest", uri=PUBLIC, properties={})
+    assert dict(properties) == {"s3.region": "eu"}
 
 
 def test_a_header_of_the_user_asks_for_other_delegation() -> None:

@@ -89,9 +89,9 @@ def test_names_of_views_that_are_taken_or_missing(
     catalog.create_view(name, view)
     table = TableIdentifier(namespace=name.namespace, name="t")
     create(catalog, table)
-    for taken in (name, table):
+    for other in (name, table):
         with pytest.raises(ViewAlreadyExistsError):
-            catalog.create_view(taken, view)
+            catalog.create_view(other, view)
     with pytest.raises(ViewAlreadyExistsError):
         catalog.rename_view(name, table)
     nowhere = TableIdentifier(namespace=(new_name("nope"),), name="v")
