@@ -48,11 +48,11 @@ def test_csv_creates_a_partitioned_table_and_says_what_was_committed(
     spark: SparkSession, warehouse: Path, events: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ingest(warehouse, events, "--partitioned-by", "kind") == 0
-    shown = capsys.readouterr().out
-    assert "✓ csv" in shown
-    assert re.search(r"^table +lake\.db\.events\b", shown, re.MULTILINE)
-    assert re.search(r"^rows in all +3\b", shown, re.MULTILINE)
-    assert re.search(r"^files in all +2\b", shown, re.MULTILINE)
+    output = capsys.readouterr().out
+    assert "✓ csv" in output
+    assert re.search(r"^table +lake\.db\.events\b", output, re.MULTILINE)
+    assert re.search(r"^rows in all +3\b", output, re.MULTILINE)
+    assert re.search(r"^files in all +2\b", output, re.MULTILINE)
     assert sorted(table(warehouse).scan().to_arrow().to_pylist(), key=lambda r: r["id"]) == [
         {"id": 1, "kind": "a"},
         {"id": 2, "kind": "b"},
@@ -109,9 +109,9 @@ def test_parquet_goes_into_a_folder_and_replaces_what_is_there(
     arguments = ["--from", "parquet", str(tmp_path / "in"), "--to", str(tmp_path / "table")]
     assert main(arguments) == 0
     assert main([*arguments, "--mode", "overwrite"]) == 0
-    shown = capsys.readouterr().out
-    assert re.search(r"^rows removed +5\b", shown, re.MULTILINE)
-    assert re.search(r"^rows in all +5\b", shown, re.MULTILINE)
+    output = capsys.readouterr().out
+    assert re.search(r"^rows removed +5\b", output, re.MULTILINE)
+    assert re.search(r"^rows in all +5\b", output, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

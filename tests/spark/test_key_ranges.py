@@ -46,7 +46,7 @@ ROWS = "select id, cast(id % 50 as int) p, id * 10 v from range(500)"
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("ranged"), "ranged") as made:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("ranged"), "ranged") as lake:
         spark.sql(
             "create table ranged.db.changes as select id, cast(id % 50 as int) p, -id v, "
             "if(id % 50 = 17, 'x', 'y') kind from range(500)"
@@ -55,7 +55,7 @@ def session(
         spark.sql("select id, cast(p as bigint) p, v, kind from changes").createOrReplaceTempView(
             "wide"
         )
-        yield made
+        yield lake
 
 
 @pytest.fixture
@@ -150,12 +150,12 @@ def test_only_rows_that_would_have_been_read_are_a_conflict(
 
         monkeypatch.setattr(run_module, "run_job", raced)
 
-    said = "p in (select p from values (17), (18) as v(p) where p = 17)"
+    condition = "p in (select p from values (17), (18) as v(p) where p = 17)"
     append(30)
-    session.table(table).update({"v": "-1"}, said)
+    session.table(table).update({"v": "-1"}, condition)
     assert runs == 1
     append(17)
-    session.table(table).update({"v": "-2"}, said)
+    session.table(table).update({"v": "-2"}, condition)
     assert runs == 2
-    found = session.spark.sql(f"select count(*), sum(v) from {table} where p = 17").collect()
-    assert [tuple(r) for r in found] == [(11, -22)]
+    rows = session.spark.sql(f"select count(*), sum(v) from {table} where p = 17").collect()
+    assert [tuple(r) for r in rows] == [(11, -22)]

@@ -30,16 +30,16 @@ def _native(spark: SparkSession) -> Iterator[None]:
 
 def selected(spark: SparkSession, table: Path, *conditions: str) -> list[list[Any]]:
     """The ids of the rows that each condition selects, the same natively and portably."""
-    found = []
+    answers = []
     for native in ("true", "false"):
         frame = load(spark, table, {"native": native})
         frame.createOrReplaceTempView("selected")
         flags = ", ".join(
             f"(SELECT sort_array(collect_list(id)) FROM selected WHERE {c})" for c in conditions
         )
-        found.append([list(ids) for ids in spark.sql(f"SELECT {flags}").first() or ()])
-    assert found[0] == found[1]
-    return found[0]
+        answers.append([list(ids) for ids in spark.sql(f"SELECT {flags}").first() or ()])
+    assert answers[0] == answers[1]
+    return answers[0]
 
 
 def test_nan_is_above_the_bounds_of_a_row_group(spark: SparkSession, tmp_path: Path) -> None:

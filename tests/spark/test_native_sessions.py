@@ -152,9 +152,9 @@ def test_columns_of_another_case(lake: Lake) -> None:
         table = lake.session.table("lake.db.cases")
         rows = {"a": [1, 2], "A": [3, 4], "b.c": [5, 6]}
         table.append(pa.table({k: pa.array(v, pa.int32()) for k, v in rows.items()}))
-        found = lake.spark.sql("select A, a, `b.c` from lake.db.cases where A > 3 and a < 3")
-        assert is_native(found)
-        assert found.collect() == [(4, 2, 6)]
+        frame = lake.spark.sql("select A, a, `b.c` from lake.db.cases where A > 3 and a < 3")
+        assert is_native(frame)
+        assert frame.collect() == [(4, 2, 6)]
         assert lake.spark.table("lake.db.cases").filter("`b.c` = 5").collect() == [(1, 3, 5)]
 
 
@@ -256,18 +256,18 @@ def test_frames_become_everything_else(lake: Lake, tmp_path: Path) -> None:
 
 def test_sessions_made_from_one_with_iceberg_have_it(lake: Lake) -> None:
     path = lake.session.table("lake.db.t").location
-    made = lake.spark.newSession()
-    read = made.read.format("iceberg-py").load(path)
+    new_session = lake.spark.newSession()
+    read = new_session.read.format("iceberg-py").load(path)
     assert is_native(read)
     assert read.count() == len(LIVE)
     for key in ("", ".type", ".uri", ".warehouse"):
-        made.conf.set(PREFIX + key, str(lake.spark.conf.get(PREFIX + key)))
-    again = made.newSession().read.format("iceberg-py").load(path)
+        new_session.conf.set(PREFIX + key, str(lake.spark.conf.get(PREFIX + key)))
+    again = new_session.newSession().read.format("iceberg-py").load(path)
     assert is_native(again)
-    assert is_native(made.table("lake.db.t"))
-    assert install(made).is_native
-    install(made).uninstall()
-    assert not is_native(made.read.format("iceberg-py").load(path))
+    assert is_native(new_session.table("lake.db.t"))
+    assert install(new_session).is_native
+    install(new_session).uninstall()
+    assert not is_native(new_session.read.format("iceberg-py").load(path))
     # sessions that never installed keep what they had
     assert not is_native(lake.never.read.format("iceberg-py").load(path))
     assert not is_native(lake.never.newSession().read.format("iceberg-py").load(path))
@@ -277,7 +277,7 @@ def test_batches_of_a_stream_read_and_join_tables(lake: Lake, tmp_path: Path) ->
     spark = lake.spark
     path = lake.session.table("lake.db.t").location
     spark.range(10).write.parquet(str(tmp_path / "source"))
-    found: list[tuple[bool, int]] = []
+    batches: list[tuple[bool, int]] = []
 
     def look(batch: DataFrame, _number: int) -> None:
         for table in (
@@ -285,8 +285,8 @@ def test_batches_of_a_stream_read_and_join_tables(lake: Lake, tmp_path: Path) ->
             batch.sparkSession.read.format("iceberg-py").load(path),
         ):
             joined = batch.join(table, "id")
-            found.append((is_native(joined), joined.count()))
+            batches.append((is_native(joined), joined.count()))
 
     stream = spark.readStream.schema("id long").parquet(str(tmp_path / "source"))
     stream.writeStream.foreachBatch(look).trigger(availableNow=True).start().awaitTermination()
-    assert found == [(True, 8), (True, 8)]
+    assert batches == [(True, 8), (True, 8)]

@@ -95,7 +95,7 @@ def ids(first: int, end: int) -> pa.Table:
     return pa.table({"id": pa.array(range(first, end), pa.int64())})
 
 
-def found(frame: DataFrame) -> list[int]:
+def sorted_ids(frame: DataFrame) -> list[int]:
     return sorted(row.id for row in frame.collect())
 
 
@@ -153,10 +153,10 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
         plan = plan_of(frame)
         assert plan.count("IcebergPyParquetScan") == 1
         assert plan.count("MapInArrow") == 1
-        assert found(frame) == [2, 3, 5, 6, 7]
+        assert sorted_ids(frame) == [2, 3, 5, 6, 7]
         reader = session.spark.read.format("iceberg-py").option(ALLOW_OUTSIDE_LOCATIONS, "true")
         read = reader.load(table.location)
-        assert found(read) == [0, 2, 3, 5, 6, 7]
+        assert sorted_ids(read) == [0, 2, 3, 5, 6, 7]
     # what Python reads has a size too, so that Spark broadcasts what is small
     assert frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes() < 2**20
     assert [r.getMessage() for r in caplog.records] == [

@@ -80,12 +80,12 @@ def writers_of(lake: IcebergSession, table: str) -> set[str]:
 
 def entries(spark: SparkSession, table: str) -> list[Any]:
     """What the manifests say of the files, and in which folders they lie."""
-    found = []
+    rows = []
     for row in spark.table(f"{table}.files").collect():
-        said = row.asDict()
-        folder = said["file_path"].rpartition("/")[0].partition("/data")[2]
-        found.append((folder, *(plain_value(v) for k, v in said.items() if k not in SIZES)))
-    return sorted_rows(found)
+        entry = row.asDict()
+        folder = entry["file_path"].rpartition("/")[0].partition("/data")[2]
+        rows.append((folder, *(plain_value(v) for k, v in entry.items() if k not in SIZES)))
+    return sorted_rows(rows)
 
 
 def by_both(spark: SparkSession, lake: IcebergSession, name: str, clauses: str, query: str) -> str:
@@ -201,8 +201,8 @@ def test_no_setting_of_a_session_shows_in_the_files(
     assert len([p for p in files_of(lake, native) if p.is_file()]) == 6
     spark.sql(f"alter table {native} rename column ts to then")
     spark.sql(f"alter table {native} add column ts string")
-    found = spark.sql(f"select count(then), count(ts) from {native}").collect()
-    assert [tuple(r) for r in found] == [(5, 0)]
+    counts = spark.sql(f"select count(then), count(ts) from {native}").collect()
+    assert [tuple(r) for r in counts] == [(5, 0)]
 
 
 @pytest.mark.release("Spark's Parquet writer")
@@ -232,11 +232,11 @@ def test_nan_is_in_no_bound_and_not_counted(spark: SparkSession, lake: IcebergSe
     )
     assert writers_of(lake, t) == {"parquet-mr"}
     columns = "lower_bounds, upper_bounds, nan_value_counts, value_counts, null_value_counts"
-    [found] = spark.sql(f"select {columns} from {t}.files").collect()
-    assert set(found.lower_bounds) == set(found.upper_bounds) == {2}
-    assert found.nan_value_counts == {2: 0, 4: 0}
-    assert found.value_counts == dict.fromkeys((1, 2, 3, 4), 5)
-    assert found.null_value_counts == {1: 0, 2: 0, 3: 0, 4: 5}
+    [file] = spark.sql(f"select {columns} from {t}.files").collect()
+    assert set(file.lower_bounds) == set(file.upper_bounds) == {2}
+    assert file.nan_value_counts == {2: 0, 4: 0}
+    assert file.value_counts == dict.fromkeys((1, 2, 3, 4), 5)
+    assert file.null_value_counts == {1: 0, 2: 0, 3: 0, 4: 5}
     assert spark.sql(f"select 1 from {t} where a > 3 or isnan(c)").count() == 5
 
 
@@ -286,8 +286,8 @@ def test_format_iceberg_py_is_written_natively_too(
         frame.write.format("iceberg-py").options(**options).mode("append").save(table)
 
     def files() -> int:
-        found = spark.read.format("iceberg-py").load(f"{table}#files").collect()
-        return sum("parquet-mr" in pq.read_metadata(f.file_path).created_by for f in found)
+        rows = spark.read.format("iceberg-py").load(f"{table}#files").collect()
+        return sum("parquet-mr" in pq.read_metadata(f.file_path).created_by for f in rows)
 
     write(spark.range(10).selectExpr("id", "id % 2 g"), **{"partitioned-by": "g"})
     assert files() == 2
@@ -313,9 +313,9 @@ def test_files_are_cut_and_sorted_rows_stay_sorted(
     )
     lake.table(t).replace_sort_order().desc("id").commit()
     spark.sql(f"insert into {t} select id, id % 2 from range(5000)")
-    found = spark.sql(f"select file_path, record_count, sort_order_id from {t}.files").collect()
-    assert sorted(f.record_count for f in found) == [500, 500, 1000, 1000, 1000, 1000]
-    assert {f.sort_order_id for f in found} == {1}
-    for f in found:
+    files = spark.sql(f"select file_path, record_count, sort_order_id from {t}.files").collect()
+    assert sorted(f.record_count for f in files) == [500, 500, 1000, 1000, 1000, 1000]
+    assert {f.sort_order_id for f in files} == {1}
+    for f in files:
         ids = pq.ParquetFile(f.file_path).read(["id"]).column("id").to_pylist()
         assert ids == sorted(ids, reverse=True)
