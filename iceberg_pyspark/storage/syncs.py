@@ -16,6 +16,9 @@ from contextvars import ContextVar
 
 from iceberg_pyspark.errors import StorageError
 
+_AT_ONCE = 16
+"""Threads and open files of a block: a commit may write thousands of manifests."""
+
 
 class _Sync(threading.Thread):
     def __init__(self, descriptor: int, location: str) -> None:
@@ -31,6 +34,11 @@ class _Sync(threading.Thread):
             self._error = e
         finally:
             os.close(self._descriptor)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the file is on disk for certain."""
+        return not self.is_alive() and self._error is None
 
     def finish(self) -> None:
         """Wait; raises `StorageError` where the file may not be on disk."""
@@ -86,6 +94,10 @@ def sync(descriptor: int, location: str) -> None:
     if syncs is None:
         os.fsync(descriptor)
         return
+    syncs[:] = [s for s in syncs if not s.is_done]
+    running = [s for s in syncs if s.is_alive()]
+    if len(running) >= _AT_ONCE:
+        running[0].join()
     begun = _Sync(os.dup(descriptor), location)
     try:
         begun.start()

@@ -18,6 +18,9 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from tests.support.catalog_contract import first_metadata
 
+FILE = "/t/metadata/00001-5f2b7a3e-9c1d-4e8f-a0b1-c2d3e4f5a6b7.metadata.json"
+OTHER_FILE = FILE.replace("5f2b7a3e", "6f2b7a3e")
+
 
 def test_it_is_read_once_while_somebody_has_it() -> None:
     known, reads = KnownMetadata(), []
@@ -26,23 +29,33 @@ def test_it_is_read_once_while_somebody_has_it() -> None:
         reads.append(1)
         return first_metadata("/t")
 
-    first = known.get_or_read("a", read)
-    assert known.get_or_read("a", read) is first
-    assert known.get_or_read("b", read) is not first
+    first = known.get_or_read(FILE, read)
+    assert known.get_or_read(FILE, read) is first
+    assert known.get_or_read(OTHER_FILE, read) is not first
     assert len(reads) == 2
     del first
     gc.collect()
-    known.get_or_read("a", read)
+    known.get_or_read(FILE, read)
     assert len(reads) == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["v1.metadata.json", "00001-a.metadata.json", "v1.gz.metadata.json"]
+)
+def test_a_name_that_may_be_given_again_is_read_again(name: str) -> None:
+    known = KnownMetadata()
+    first, second = first_metadata("/t"), first_metadata("/t")
+    assert known.get_or_read(f"/t/metadata/{name}", lambda: first) is first
+    assert known.get_or_read(f"/t/metadata/{name}", lambda: second) is second
 
 
 def test_another_process_begins_with_none() -> None:
     known = KnownMetadata()
     metadata = first_metadata("/t")
-    known.add("a", metadata)
+    known.add(FILE, metadata)
     elsewhere = pickle.loads(pickle.dumps(known))
     other = first_metadata("/u")
-    assert elsewhere.get_or_read("a", lambda: other) is other
+    assert elsewhere.get_or_read(FILE, lambda: other) is other
 
 
 def test_a_writer_alone_reads_no_metadata_file(

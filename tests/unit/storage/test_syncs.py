@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,6 +64,28 @@ def test_files_of_a_block_are_on_disk_once_finished(tmp_path: Path, disk: Disk) 
         assert threading.get_ident() not in disk.threads
         finish_syncs()
     finish_syncs()
+
+
+def test_a_block_of_many_files_has_few_threads_and_open_files(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    fsync = os.fsync
+
+    def slow(descriptor: int) -> None:
+        counts.append(sum(t.name == "iceberg-sync" for t in threading.enumerate()))
+        time.sleep(0.002)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    disk.fails = ("7",)
+    with syncs_together():
+        for n in range(100):
+            write(tmp_path / str(n))
+        with pytest.raises(StorageError, match=r"cannot write .*7: Input/output error"):
+            finish_syncs()
+    assert len(disk.synced) == 90
+    assert max(counts) <= 16
 
 
 def test_a_block_that_fails_leaves_no_sync_behind(tmp_path: Path, disk: Disk) -> None:
