@@ -10,7 +10,7 @@ import inspect
 import re
 import subprocess
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -84,6 +84,8 @@ _JAVA_TYPES: Mapping[Any, str] = {
     int: "long",
     tuple: "List",
     Sequence: "List",
+    # what makes one
+    Callable: "List",
     Any: "Object",
 }
 _BASES = (Question, PlanQuestion, Answer, PartsAnswer)

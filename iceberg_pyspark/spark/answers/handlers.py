@@ -61,11 +61,8 @@ def answer(sessions: AskingSessions, operation: str, argument: Any) -> Any:
         question = question_in(operation, argument)
         reply = HANDLERS[operation](sessions, question)
         text = answer_text(reply)
-        parts: Any = reply.parts if isinstance(reply, PartsAnswer) else None
-        if parts is None:
-            return text
-        parts.add(0, text)
-        return parts
+        with_parts = reply.parts if isinstance(reply, PartsAnswer) else None
+        return text if with_parts is None else with_parts(text)
     except BaseException as e:  # noqa: BLE001 - unanswered, the JVM would wait for ever
         exception = thrown_in(e) if _ours_in(e) is None else None
         return answer_text(_failure(e, question)) if exception is None else exception

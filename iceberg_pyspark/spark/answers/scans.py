@@ -10,8 +10,9 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from pyspark.sql import types as spark_types
@@ -33,6 +34,7 @@ from iceberg_pyspark.spark.bridge.protocol.scans import (
     ScanStatistics,
 )
 from iceberg_pyspark.spark.bridge.protocol.values import Expression, Operator
+from iceberg_pyspark.spark.bridge.scans import PlanRequest
 from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_frame
 from iceberg_pyspark.spark.data_source.read_job import ReadJob
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
@@ -167,10 +169,18 @@ def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
 def _planned_scan(
     session: AskingSession, parts: Sequence[Part], proven: Sequence[int]
 ) -> PlannedScan:
-    bridge = session.bridge
-    # each call of the JVM costs a millisecond
-    java_parts = bridge.java_list([(p.plan, p.live, p.anti_joins) for p in parts])
-    return PlannedScan(proven=tuple(proven), parts=java_parts)
+    return PlannedScan(proven=tuple(proven), parts=partial(_with_parts, session.bridge, parts))
+
+
+def _with_parts(bridge: Any, parts: Sequence[Part], text: str) -> Any:
+    # each call of the JVM costs a millisecond, and most scans have one part
+    if len(parts) == 1 and isinstance(parts[0].plan, PlanRequest):
+        return bridge.scans.answer(text, parts[0].plan)
+    plans = [
+        bridge.scans.plan(p.plan) if isinstance(p.plan, PlanRequest) else p.plan for p in parts
+    ]
+    described = [(plan, p.live, p.anti_joins) for plan, p in zip(plans, parts, strict=True)]
+    return bridge.java_list([text, *described])
 
 
 def _request(q: ScanQuestion, scan: TableScan) -> ScanRequest:

@@ -41,6 +41,15 @@ _LIKE_FILES = pa.RecordBatch.from_pydict({"location": ["file"], "size": [1]})
 """One row with the types of a table of files."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """The analysed plan of columns made of a relation's, which one call of the JVM makes."""
+
+    relation: ParquetRelation
+    files: pa.RecordBatch
+    outputs: Sequence[SelectedColumn]
+
+
 @dataclass(frozen=True)
 class Scans:
     """The JVM's side of scans."""
@@ -65,19 +74,13 @@ class Scans:
         )
         return self._java.frame(frame)
 
-    def plan(
-        self,
-        relation: ParquetRelation,
-        files: pa.RecordBatch,
-        outputs: Sequence[SelectedColumn],
-    ) -> Any:
-        """The analysed plan of columns made of such a relation's, in one call of the JVM."""
-        return self._scans.plan(
-            self._java.session,
-            _with_settings(relation),
-            arrow_stream(files),
-            to_json(outputs),
-        )
+    def plan(self, request: PlanRequest) -> Any:
+        """The plan."""
+        return self._scans.plan(self._java.session, *_arguments(request))
+
+    def answer(self, text: str, request: PlanRequest) -> Any:
+        """A list of the JVM's: an answer's text, and the plan as its only part."""
+        return self._scans.answer(self._java.session, *_arguments(request), text)
 
     def not_in_bitmaps(self, plan: Any, bitmaps: bytes, wide: bool) -> Any:
         """The condition that a plan's row is in no bitmap of its file."""
@@ -114,6 +117,14 @@ class Scans:
     def with_statistics(self, plan: Any, rows: int) -> Any:
         """The plan over Python tasks with its row count, by which Spark chooses joins."""
         return self._java.instance("IcebergPySizes").withStatistics(plan, rows)
+
+
+def _arguments(request: PlanRequest) -> tuple[str, bytes, str]:
+    return (
+        _with_settings(request.relation),
+        arrow_stream(request.files),
+        to_json(request.outputs),
+    )
 
 
 def _with_settings(relation: ParquetRelation) -> str:

@@ -25,6 +25,7 @@ from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan, tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark.bridge.calls import ParquetRelation, SelectedColumn
+from iceberg_pyspark.spark.bridge.scans import PlanRequest
 from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_SEQUENCE,
@@ -76,6 +77,8 @@ _EVERY_ROW = AlwaysTrue()
 @dataclass(frozen=True, kw_only=True)
 class Part:
     """One group of files as an analysed plan; its rows are those that fulfil `live` and the joins.
+
+    `plan` is one of the JVM's, or a `PlanRequest` for it.
 
     Each anti-join is an analysed join of the plan, of which only the right side and the condition
     count: the optimizer rule puts them above the query's own filter.
@@ -237,6 +240,9 @@ class NativeScan:
         columns = self._columns.of(constants, file_format=format_of(tasks))
         if columns is None:
             return self._portable(tasks)
+        if isinstance(self._filter, AlwaysTrue):
+            relation, files = self._relations.describe(columns, tasks, (), "plain")
+            return Part(plan=PlanRequest(relation, files, columns.outputs))
         return Part(plan=self._select(columns, tasks, (), "plain", columns.outputs))
 
     def _with_bitmaps(
@@ -314,7 +320,7 @@ class NativeScan:
         """The plan of the tasks' rows before deletes, those that the row filter selects."""
         relation, files = self._relations.describe(columns, tasks, file_constants, part)
         if isinstance(self._filter, AlwaysTrue):
-            return self._bridge.scans.plan(relation, files, outputs)
+            return self._bridge.scans.plan(PlanRequest(relation, files, outputs))
         return self._bridge.analyse(self._frame(columns, relation, files, outputs))
 
     def _frame(

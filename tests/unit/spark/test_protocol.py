@@ -84,7 +84,8 @@ def test_a_plan_comes_beside_its_question() -> None:
 
 
 def test_parts_go_beside_their_answer() -> None:
-    assert answer_text(PlannedScan(proven=(1,), parts=[object()])) == '{"parts":null,"proven":[1]}'
+    answer = PlannedScan(proven=(1,), parts=lambda text: [text, object()])
+    assert answer_text(answer) == '{"parts":null,"proven":[1]}'
 
 
 def test_messages_show_no_options() -> None:

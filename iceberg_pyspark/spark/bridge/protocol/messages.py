@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -34,8 +34,11 @@ class Answer(Message, frozen=True, kw_only=True):
 class PartsAnswer(Answer, frozen=True, kw_only=True):
     """An answer with plans of Spark's."""
 
-    parts: Sequence[Any] | None = None
-    """A list of the JVM's, not in the JSON; None where Spark's own plan is to stay."""
+    parts: Callable[[str], Any] | None = None
+    """Not in the JSON: makes a list of the JVM's, the answer's text and the plans after it.
+
+    None where Spark's own plan is to stay.
+    """
 
 
 class Failure(Answer, frozen=True, kw_only=True):

@@ -54,6 +54,14 @@ public class IcebergPyParquetScans {
     return DataSourceV2Relation$.MODULE$.create(table, scala.Option.empty(), scala.Option.empty());
   }
 
+  /** The text of an answer, and such a plan as its only part. */
+  public List answer(Object session, String description, byte[] files, String outputs, String text)
+      throws com.fasterxml.jackson.core.JsonProcessingException,
+             org.apache.spark.sql.catalyst.parser.ParseException {
+    List part = IcebergPyBridge.list(
+        new Object[] {plan(session, description, files, outputs), null, new ArrayList()});
+    return IcebergPyBridge.list(new Object[] {text, part});
+  }
   /**
    * The plan of columns made of such a relation's; `outputs` are `SelectedColumn`s of
    * bridge/calls.py. To rename columns takes no analysis, which takes some milliseconds.
