@@ -40,7 +40,7 @@ ROW_LEVEL = "row_level"
 """DELETE, UPDATE and MERGE: statements taken apart, and joins."""
 
 EXTENSIONS = "extensions"
-"""Iceberg's statements of ALTER TABLE: a parser in front of Spark's."""
+"""Iceberg's statements of ALTER TABLE, and those about views: a parser in front of Spark's."""
 
 FORMAT_NAME = "format_name"
 """The format iceberg-py as Spark finds it, with every mode of save."""

@@ -2,7 +2,8 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
 /**
- * A parser in front of another: it knows Iceberg's statements of ALTER TABLE and hands on all else.
+ * A parser in front of another: it knows Iceberg's statements of ALTER TABLE and those about views
+ * of ours, and hands on all else.
  */
 public abstract class IcebergPyFrontParser {
   final ParserInterface next;
