@@ -22,9 +22,9 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from tests.services.databases import PASSWORD, PASSWORD_IN_URL, USER, DatabaseServer, new_database
-from tests.services.server import LOOPBACK
 from tests.support.catalog_contract import create, set_property
 from tests.support.cut_connections import CuttingProxy, cutting_proxy
+from tests.support.ports import LOOPBACK
 from tests.support.sql_catalogs import V0_TABLES
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 
-from tests.services.server import LOOPBACK, Server, absent, build_lock, free_port, running
+from tests.services.server import Server, absent, build_lock, running
+from tests.support.ports import LOOPBACK, free_port
 
 VERSION = "3.35.0"
 ACCOUNT = "icebergtest"

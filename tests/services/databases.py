@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.services.server import LOOPBACK, Server
+from tests.services.server import Server
+from tests.support.ports import LOOPBACK
 
 USER = "ice"
 PASSWORD = "s3cr@t/Of:Tests"

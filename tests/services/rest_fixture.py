@@ -18,7 +18,8 @@ import httpx
 import pyspark
 
 from jobs.find_java import find_java_home
-from tests.services.server import LOOPBACK, Server, absent, build_lock, free_port, running
+from tests.services.server import Server, absent, build_lock, running
+from tests.support.ports import LOOPBACK, free_port
 
 VERSION = "1.11.0"
 _SOURCE = Path(__file__).with_name("LoopbackRest.java")

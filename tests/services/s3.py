@@ -13,7 +13,8 @@ from pathlib import Path
 from pyarrow.fs import S3FileSystem
 
 from tests.services.go import go_binary
-from tests.services.server import LOOPBACK, Server, free_port, running
+from tests.services.server import Server, running
+from tests.support.ports import LOOPBACK, free_port
 
 VERSION = "1.8.0"
 REGION = "us-east-1"

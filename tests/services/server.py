@@ -11,19 +11,19 @@ import contextlib
 import fcntl
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import psutil
 import pytest
 
+from tests.support.ports import LOOPBACK
+
 SERVICES = Path(__file__).resolve().parents[2] / ".services"
-LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,6 @@ def absent(service: str, reason: str) -> NoReturn:
     pytest.skip(message)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
 def build_lock(name: str) -> Iterator[Path]:
     """Lock a service's folder below `.services`, so that two processes build it once."""
@@ -76,7 +70,7 @@ def running(
     seconds: float = 60,
     user: str | None = None,
 ) -> Iterator[Server]:
-    """Start `command`, wait until it is ready (by default: `port` accepts), stop it at the end.
+    """Start `command`, wait until it is ready (at least: it listens on `port`), stop it at the end.
 
     The server listens on loopback alone, or the test fails: a service of a test is nobody else's.
     """
@@ -92,7 +86,7 @@ def running(
         )
     server = Server(name, process, port, log)
     try:
-        _wait(server, ready or (lambda: _accepts(port)), seconds)
+        _wait(server, ready or (lambda: True), seconds)
         _check_loopback(server)
         yield server
     finally:
@@ -101,7 +95,7 @@ def running(
 
 def _wait(server: Server, ready: Callable[[], bool], seconds: float) -> None:
     end = time.monotonic() + seconds
-    while not ready():
+    while not (_listens(server) and ready()):
         code = server.process.poll()
         if code is not None or time.monotonic() > end:
             outcome = f"ended with {code}" if code is not None else f"was not ready in {seconds} s"
@@ -110,28 +104,25 @@ def _wait(server: Server, ready: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.05)
 
 
-def _accepts(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex((LOOPBACK, port)) == 0
+def _listens(server: Server) -> bool:
+    """Tell whether the server itself listens on its port, and no stranger in its place."""
+    return any(connection.laddr.port == server.port for connection in _listeners(server))
 
 
 def _check_loopback(server: Server) -> None:
-    processes = [psutil.Process(server.process.pid)]
-    processes += processes[0].children(recursive=True)
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):  # a child that has ended since
-            _check_loopback_of(server, process)
-
-
-def _check_loopback_of(server: Server, process: psutil.Process) -> None:
-    for connection in process.net_connections(kind="inet"):
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.ip not in (
-            "127.0.0.1",
-            "::1",
-            "::ffff:127.0.0.1",
-        ):
+    for connection in _listeners(server):
+        if connection.laddr.ip not in (LOOPBACK, "::1", f"::ffff:{LOOPBACK}"):
             pytest.fail(f"{server.name} listens on {connection.laddr}, not on loopback alone")
+
+
+def _listeners(server: Server) -> Iterator[Any]:
+    with contextlib.suppress(psutil.NoSuchProcess):  # it has ended: the caller looks at its code
+        processes = [psutil.Process(server.process.pid)]
+        processes += processes[0].children(recursive=True)
+        for process in processes:
+            with contextlib.suppress(psutil.NoSuchProcess):  # a child that has ended since
+                connections = process.net_connections(kind="inet")
+                yield from (each for each in connections if each.status == psutil.CONN_LISTEN)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -12,7 +12,8 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from tests.services.go import go_binary
-from tests.services.server import LOOPBACK, Server, free_port, running
+from tests.services.server import Server, running
+from tests.support.ports import LOOPBACK, free_port
 
 VERSION = "2.5.0"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from jobs.find_java import find_java_home
+from tests.support.ports import free_port, is_listening
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -272,19 +272,3 @@ def running(
                 os.killpg(process.pid, kind)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=10)
-
-
-def free_port() -> int:
-    """Return a TCP port of the loopback interface that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
-def is_listening(port: int) -> bool:
-    """Tell whether something accepts connections on this port of the loopback interface."""
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True

@@ -24,7 +24,6 @@ from iceberg_pyspark.errors import (
     NotAuthorizedError,
     UnsupportedFeatureError,
 )
-from tests.services.server import free_port
 from tests.support.catalog_contract import first_metadata
 from tests.support.http_server import (
     Answering,
@@ -34,6 +33,7 @@ from tests.support.http_server import (
     TestServer,
     http_server,
 )
+from tests.support.ports import free_port
 from tests.support.rest_answers import EVENTS, LOCATION, TABLE, configured, error, table_reply
 
 CHANGE = (SetProperties({"a": "1"}),)
