@@ -39,9 +39,7 @@ def test_a_stranger_on_the_port_is_not_the_server(tmp_path: Path) -> None:
         command = [sys.executable, "-c", "import time; time.sleep(1); print('in use')"]
         log = tmp_path / "log"
         with (
-            pytest.raises(
-                pytest.fail.Exception, match="a server ended with 0; its log ends with:\nin use"
-            ),
+            pytest.raises(pytest.fail.Exception, match=r"ended with 0; its log ends with:\sin use"),
             running("a server", command, port=port, log=log),
         ):
             pass
