@@ -26,6 +26,7 @@ from iceberg_pyspark.commits.outcomes import (
     unknown,
 )
 from iceberg_pyspark.commits.requirements import TableRequirement, check_requirement
+from iceberg_pyspark.commits.snapshot_retention import check_no_ref_lost
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.spec.properties import (
@@ -64,6 +65,8 @@ def next_metadata(
     """
     for requirement in requirements:
         check_requirement(requirement, base)
+    if base is not None:
+        check_no_ref_lost(base, updates)
     now_ms = time.time_ns() // 1_000_000
     return apply_updates(base, updates, now_ms=now_ms, previous_metadata_location=base_location)
 

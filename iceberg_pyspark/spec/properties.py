@@ -103,6 +103,11 @@ processor time where Python reads, and 6 where Spark's own reader does, which ve
 the property is set.
 """
 GC_ENABLED = BoolProperty("gc.enabled", True)
+HISTORY_MAX_SNAPSHOT_AGE_MS = IntProperty(
+    "history.expire.max-snapshot-age-ms", 432_000_000, 0, LONG_MAX
+)
+HISTORY_MIN_SNAPSHOTS_TO_KEEP = IntProperty("history.expire.min-snapshots-to-keep", 1, 1)
+HISTORY_MAX_REF_AGE_MS = IntProperty("history.expire.max-ref-age-ms", LONG_MAX, 0, LONG_MAX)
 
 # --- data files ---------------------------------------------------------------------------------
 
@@ -224,6 +229,7 @@ _OTHERS: tuple[TableProperty, ...] = (
     PatternProperty(WRITE_DATA_PATH, *_A_LOCATION),
     PatternProperty(WRITE_METADATA_PATH, *_A_LOCATION),
     *(SPLIT_TARGET_SIZE, SPLIT_LOOKBACK, SPLIT_OPEN_FILE_COST, VERIFY_CHECKSUMS, GC_ENABLED),
+    *(HISTORY_MAX_SNAPSHOT_AGE_MS, HISTORY_MIN_SNAPSHOTS_TO_KEEP, HISTORY_MAX_REF_AGE_MS),
     *(DATA_FORMAT, DELETE_FORMAT, TARGET_FILE_SIZE),
     *(METRICS_DEFAULT, METRICS_MAX_INFERRED),
     *(DISTRIBUTION_MODE, FANOUT, ADVISORY_PARTITION_SIZE, NATIVE_WRITER, ACCEPT_ANY_SCHEMA),
@@ -239,9 +245,6 @@ _OTHERS: tuple[TableProperty, ...] = (
     IntProperty("read.parquet.vectorization.batch-size", 5000, 1),
     BoolProperty("read.orc.vectorization.enabled", False),
     IntProperty("read.orc.vectorization.batch-size", 5000, 1),
-    IntProperty("history.expire.max-snapshot-age-ms", 432_000_000, 0, LONG_MAX),
-    IntProperty("history.expire.min-snapshots-to-keep", 1, 1),
-    IntProperty("history.expire.max-ref-age-ms", LONG_MAX, 0, LONG_MAX),
     BoolProperty("write.upsert.enabled", False),
     BoolProperty("write.spark.auto-schema-evolution.enabled", True),
     BoolProperty("compatibility.snapshot-id-inheritance.enabled", False),

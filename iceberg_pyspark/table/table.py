@@ -31,6 +31,7 @@ from iceberg_pyspark.table.changes.editable_table import EditableTable
 from iceberg_pyspark.table.changes.new_data import Rows, write_rows
 from iceberg_pyspark.table.changes.transaction import Transaction
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.maintenance import TableMaintenance
 from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
@@ -270,6 +271,15 @@ class Table(EditableTable):
     def transaction(self) -> Transaction:
         """Several changes, one commit; `refresh()` this table afterwards."""
         return Transaction(self._catalog, self._loaded, self.io, clock=self._clock)
+
+    def maintenance(self) -> TableMaintenance:
+        """Expire snapshots, remove orphan files."""
+        return TableMaintenance(
+            self._catalog, self._loaded, self.io, clock=self._clock, committed=self._is_now
+        )
+
+    def _is_now(self, loaded_table: LoadedTable) -> None:
+        self._loaded = loaded_table
 
     def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
         self._loaded = commit_steps(self._catalog, self._loaded, steps, clock=self._clock)

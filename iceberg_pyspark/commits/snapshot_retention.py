@@ -1,0 +1,213 @@
+"""Which snapshots, branches and tags expire, and the changes that remove them.
+
+Specification, "Snapshot Retention Policy". A branch keeps its newest snapshots and those younger
+than an age, a tag its snapshot, both as long as they are not too old themselves; `main` stays for
+ever. What a reference leaves open, the table's `history.expire.*` properties say, or the caller.
+A snapshot that no branch or tag has behind it is kept by age alone, as Java keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.ref_changes import ancestors_of
+from iceberg_pyspark.commits.requirements import (
+    AssertCurrentSchemaId,
+    AssertDefaultSpecId,
+    AssertRefSnapshotId,
+    TableRequirement,
+    same_table,
+)
+from iceberg_pyspark.commits.updates import (
+    RemovePartitionSpecs,
+    RemoveSchemas,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    TableUpdate,
+)
+from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
+from iceberg_pyspark.spec.properties import (
+    HISTORY_MAX_REF_AGE_MS,
+    HISTORY_MAX_SNAPSHOT_AGE_MS,
+    HISTORY_MIN_SNAPSHOTS_TO_KEEP,
+)
+from iceberg_pyspark.spec.snapshots import MAIN, SnapshotRef
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """What a caller says of an expiry; the rest is for references and properties to say.
+
+    `older_than_ms` (from 1970) and `retain_last` stand in for the table's properties, not for the
+    settings of a branch. `snapshot_ids` expire whatever their age.
+    """
+
+    older_than_ms: int | None = None
+    retain_last: int | None = None
+    snapshot_ids: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.retain_last is not None and self.retain_last < 1:
+            raise InvalidRequestError(
+                f"retain_last must be at least 1, got {self.retain_last}: a branch always keeps "
+                "the snapshot that it points at"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """Snapshots, and names of branches and tags, that expire; in the order of the metadata."""
+
+    snapshot_ids: tuple[int, ...] = ()
+    refs: tuple[str, ...] = ()
+
+
+def expired(metadata: TableMetadata, retention: Retention, now_ms: int) -> Expired:
+    """What expires at a time.
+
+    Raises `InvalidRequestError` where the caller names a snapshot that a branch or tag points at.
+    """
+    properties = metadata.properties
+    older_than_ms = retention.older_than_ms
+    if older_than_ms is None:
+        older_than_ms = now_ms - HISTORY_MAX_SNAPSHOT_AGE_MS.of(properties)
+    least = retention.retain_last or HISTORY_MIN_SNAPSHOTS_TO_KEEP.of(properties)
+    refs = {
+        name: ref for name, ref in metadata.refs.items() if _is_kept(metadata, name, ref, now_ms)
+    }
+    _check_not_referenced(refs, retention.snapshot_ids)
+    kept = {ref.snapshot_id for ref in refs.values()}
+    behind = set(kept)
+    for ref in refs.values():
+        if ref.type == "branch":
+            kept.update(_kept_of_branch(metadata, ref, older_than_ms, least, now_ms))
+            head = metadata.snapshot_by_id.get(ref.snapshot_id)
+            behind.update(s.snapshot_id for s in ancestors_of(metadata, head))
+    for snapshot in metadata.snapshots:
+        if snapshot.snapshot_id not in behind and snapshot.timestamp_ms >= older_than_ms:
+            kept.add(snapshot.snapshot_id)
+    kept -= retention.snapshot_ids
+    return Expired(
+        tuple(s.snapshot_id for s in metadata.snapshots if s.snapshot_id not in kept),
+        tuple(name for name in metadata.refs if name not in refs),
+    )
+
+
+def _is_kept(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) -> bool:
+    if name == MAIN:
+        return True
+    snapshot = metadata.snapshot_by_id.get(ref.snapshot_id)
+    if snapshot is None:
+        # it points at nothing
+        return False
+    most_ms = ref.max_ref_age_ms
+    if most_ms is None:
+        most_ms = HISTORY_MAX_REF_AGE_MS.of(metadata.properties)
+    return now_ms - snapshot.timestamp_ms <= most_ms
+
+
+def _check_not_referenced(refs: dict[str, SnapshotRef], snapshot_ids: Collection[int]) -> None:
+    for name, ref in refs.items():
+        if ref.snapshot_id in snapshot_ids:
+            raise InvalidRequestError(
+                f"snapshot {ref.snapshot_id} cannot expire, because {ref.type} '{name}' points at "
+                "it; move or remove that first"
+            )
+
+
+def _kept_of_branch(
+    metadata: TableMetadata, ref: SnapshotRef, older_than_ms: int, least: int, now_ms: int
+) -> Iterator[int]:
+    if ref.max_snapshot_age_ms is not None:
+        older_than_ms = now_ms - ref.max_snapshot_age_ms
+    least = ref.min_snapshots_to_keep or least
+    head = metadata.snapshot_by_id.get(ref.snapshot_id)
+    for number, snapshot in enumerate(ancestors_of(metadata, head)):
+        if number >= least and snapshot.timestamp_ms < older_than_ms:
+            return
+        yield snapshot.snapshot_id
+
+
+def expiry_changes(
+    metadata: TableMetadata,
+    gone: Expired,
+    *,
+    schema_ids: Sequence[int] = (),
+    spec_ids: Sequence[int] = (),
+) -> Changes:
+    """The changes that remove what expired, and schemas and partition specs that nothing uses.
+
+    They hold while every branch and tag is where it was. One that comes to point at an expired
+    snapshot meanwhile is `check_no_ref_lost`'s matter.
+    """
+    updates: list[TableUpdate] = [RemoveSnapshotRef(name) for name in gone.refs]
+    if gone.snapshot_ids:
+        updates.append(RemoveSnapshots(gone.snapshot_ids))
+    if spec_ids:
+        updates.append(RemovePartitionSpecs(tuple(spec_ids)))
+    if schema_ids:
+        updates.append(RemoveSchemas(tuple(schema_ids)))
+    if not updates:
+        return Changes()
+    requirements: list[TableRequirement] = [*same_table(metadata.table_uuid)]
+    requirements += [
+        AssertRefSnapshotId(name, ref.snapshot_id) for name, ref in metadata.refs.items()
+    ]
+    if spec_ids:
+        requirements.append(AssertDefaultSpecId(metadata.default_spec_id))
+    if schema_ids:
+        requirements.append(AssertCurrentSchemaId(metadata.current_schema_id))
+    return Changes(updates=tuple(updates), requirements=tuple(requirements))
+
+
+def check_no_ref_lost(metadata: TableMetadata, updates: Sequence[TableUpdate]) -> None:
+    """Raise `CommitConflictError` where updates remove a snapshot from under a branch or tag.
+
+    No requirement can say that no reference is new, so whoever applies updates to the metadata as
+    it is now asks here.
+    """
+    removed = {i for u in updates if isinstance(u, RemoveSnapshots) for i in u.snapshot_ids}
+    if not removed:
+        return
+    removed_refs = {u.name for u in updates if isinstance(u, RemoveSnapshotRef)}
+    for name, ref in metadata.refs.items():
+        if ref.snapshot_id in removed and name not in removed_refs:
+            raise CommitConflictError(
+                f"table {metadata.location}: {ref.type} '{name}' points at snapshot "
+                f"{ref.snapshot_id} by now, which was to be removed; refresh and retry"
+            )
+
+
+def unused_specs(metadata: TableMetadata, used_spec_ids: Collection[int]) -> tuple[int, ...]:
+    """The partition specs that neither new files nor those manifests have."""
+    used = {metadata.default_spec_id, *used_spec_ids}
+    return tuple(s.spec_id for s in metadata.partition_specs if s.spec_id not in used)
+
+
+def unused_schemas(
+    metadata: TableMetadata,
+    gone: Expired,
+    used_spec_ids: Collection[int],
+    *,
+    has_deletes: bool,
+) -> tuple[int, ...]:
+    """The schemas of no kept snapshot, the current one aside.
+
+    A dropped column's type is in old schemas alone. One that a kept partition spec is built on, or
+    with deletes that any equality delete may compare, keeps the newest schema that has it.
+    """
+    expired_ids = set(gone.snapshot_ids)
+    used = {s.schema_id for s in metadata.snapshots if s.snapshot_id not in expired_ids}
+    used.add(metadata.current_schema_id)
+    known = {i for s in metadata.schemas if s.schema_id in used for i in s.name_by_id}
+    specs = [s for s in metadata.partition_specs if s.spec_id in used_spec_ids]
+    needed = {i for spec in specs for f in spec.fields for i in f.source_ids}
+    for schema in metadata.schemas_newest_first:
+        missing = set(schema.name_by_id) - known
+        if schema.schema_id not in used and (missing if has_deletes else missing & needed):
+            used.add(schema.schema_id)
+            known.update(schema.name_by_id)
+    return tuple(s.schema_id for s in metadata.schemas if s.schema_id not in used)

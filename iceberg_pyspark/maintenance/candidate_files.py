@@ -1,0 +1,141 @@
+"""Files that may be deleted, until something turns out to need them.
+
+A table of a million files has paths for hundreds of megabytes, so they are kept in a temporary
+SQLite database that has no name: in memory up to a fixed size, on disk beyond it, and gone with
+the process. A file is known by the digest of its place, so that `file:/x` and `/x`, `s3a` and
+`s3` are one.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from types import TracebackType
+
+from iceberg_pyspark.storage.local import is_local
+from iceberg_pyspark.storage.places import normalized_location, store_of
+
+_CACHE_KIB = 64 * 1024
+_DIGEST_BYTES = 16
+_AT_ONCE = 1000
+_CREATE = (
+    "CREATE TABLE file (path BLOB PRIMARY KEY, location BLOB NOT NULL, kind INTEGER NOT NULL,"
+    " elsewhere BLOB) WITHOUT ROWID"
+)
+
+
+class CandidateFiles:
+    """Locations by what kind of file each is; a context manager that drops them.
+
+    Two locations of one path in different stores are told apart by `need`, which keeps the store
+    it was asked about; of one path only one candidate is held.
+    """
+
+    def __init__(self) -> None:
+        self._db = sqlite3.connect("", isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = OFF")
+        self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        self._db.execute(_CREATE)
+        self._db.execute("BEGIN")
+
+    def __enter__(self) -> CandidateFiles:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._db.close()
+
+    def add(self, locations: Iterable[str], kind: int = 0) -> None:
+        """Take in files; one that is known stays what it is."""
+        self._db.executemany(
+            "INSERT OR IGNORE INTO file VALUES (?, ?, ?, NULL)",
+            ((_path_digest(location), _encoded(location), kind) for location in locations),
+        )
+
+    def need(self, locations: Iterable[str]) -> None:
+        """Take out files that something needs, whatever the spelling and the store."""
+        self._db.executemany(
+            "DELETE FROM file WHERE path = ?", ((_path_digest(x),) for x in locations)
+        )
+
+    def need_in_store(
+        self, locations: Iterable[str], equal_stores: dict[str, str], store: str
+    ) -> None:
+        """The same, of candidates that are all in one store.
+
+        One of the same path that is needed in another store stays, marked with that location.
+        `equal_stores` has the store that stands for another.
+        """
+        here, there = [], []
+        for location in locations:
+            found = store_of(location)
+            if equal_stores.get(found, found) == store:
+                here.append((_path_digest(location),))
+            else:
+                there.append((_encoded(location), _path_digest(location)))
+        self._db.executemany("DELETE FROM file WHERE path = ?", here)
+        self._db.executemany("UPDATE file SET elsewhere = ? WHERE path = ?", there)
+
+    def drop_below(self, folder: str) -> None:
+        """Take out everything below a folder, spelled as the candidates are."""
+        start = _encoded(folder.rstrip("/") + "/")
+        self._db.execute("DELETE FROM file WHERE substr(location, 1, ?) = ?", (len(start), start))
+
+    def elsewhere(self) -> Iterator[tuple[str, str]]:
+        """Candidates of which the path is needed in another store, and the location there."""
+        found = self._db.execute("SELECT location, elsewhere FROM file WHERE elsewhere NOT NULL")
+        for location, other in found:
+            yield _decoded(location), _decoded(other)
+
+    def drop_elsewhere(self) -> None:
+        """Take those out."""
+        self._db.execute("DELETE FROM file WHERE elsewhere NOT NULL")
+
+    def counts(self) -> Counter[int]:
+        """How many there are of each kind."""
+        found = self._db.execute("SELECT kind, count(*) FROM file GROUP BY kind")
+        return Counter(dict(found.fetchall()))
+
+    def batches(self) -> Iterator[tuple[int, list[str]]]:
+        """All of them, some of one kind at a time, in an order of no meaning."""
+        for kind in sorted(self.counts()):
+            found = self._db.execute("SELECT location FROM file WHERE kind = ?", (kind,))
+            while rows := found.fetchmany(_AT_ONCE):
+                yield kind, [_decoded(location) for (location,) in rows]
+
+
+def _path_digest(location: str) -> bytes:
+    return blake2b(_encoded(_path(location)), digest_size=_DIGEST_BYTES).digest()
+
+
+def _path(location: str) -> str:
+    """The path of a location in its store, with links to local folders followed."""
+    _, _, rest = normalized_location(location, keep_empty=False).partition("://")
+    path = f"/{rest.partition('/')[2]}"
+    if not is_local(location):
+        return path
+    folder, name = posixpath.split(path)
+    return f"{_real_folder(folder)}/{name}"
+
+
+@lru_cache(maxsize=16_384)
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
+
+
+def _encoded(text: str) -> bytes:
+    # names of local files may be no text
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")

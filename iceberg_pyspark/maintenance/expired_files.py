@@ -1,0 +1,143 @@
+"""The files that only expired snapshots name.
+
+A file is one of them if an expired snapshot reaches it and none that stays does. Manifests are
+compared first: one that a remaining snapshot lists as well need not be opened for what it holds.
+Data and delete files of the others are candidates, from which everything is taken out that is live
+in any manifest that stays; a deleted entry needs no file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from enum import IntEnum
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
+from iceberg_pyspark.planning.threaded_map import threaded_map
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+
+_log = logging.getLogger(__name__)
+
+
+class FileKind(IntEnum):
+    """What an expired file was, in the order in which files go: what names a file outlives it."""
+
+    DATA = 0
+    POSITION_DELETES = 1
+    EQUALITY_DELETES = 2
+    MANIFEST = 3
+    MANIFEST_LIST = 4
+    STATISTICS = 5
+
+
+_CONTENT = (FileKind.DATA, FileKind.POSITION_DELETES, FileKind.EQUALITY_DELETES)
+"""The kinds of data files, in the order of the specification's numbers."""
+
+
+def add_expired_files(
+    candidates: CandidateFiles,
+    io: FileIO,
+    before: TableMetadata,
+    after: TableMetadata,
+) -> None:
+    """Find the files that snapshots of `before` need and no snapshot of `after`.
+
+    Raises an `IcebergError` where it cannot be read what remaining snapshots need. What only an
+    unreadable file of an expired snapshot names is left for the removal of orphan files.
+    """
+    gone = [s for s in before.snapshots if s.snapshot_id not in after.snapshot_by_id]
+    if gone:
+        manifests = _manifests_of(io, gone, strict=False)
+        # of those that stay, what is read with them; a list may hold as many as there are files
+        staying = _manifests_of(io, list(after.snapshots), strict=True)
+        expired = [m for path, m in manifests.items() if path not in staying]
+        for content, paths in _content_of(io, expired):
+            candidates.add(paths, _CONTENT[content])
+        kinds = candidates.counts()
+        contents = set()
+        if kinds[FileKind.DATA]:
+            contents.add(ManifestContent.DATA)
+        if kinds[FileKind.POSITION_DELETES] or kinds[FileKind.EQUALITY_DELETES]:
+            contents.add(ManifestContent.DELETES)
+        candidates.add((m.manifest_path for m in expired), FileKind.MANIFEST)
+        candidates.add(
+            (s.manifest_list for s in gone if s.manifest_list is not None), FileKind.MANIFEST_LIST
+        )
+        candidates.need(staying)
+        candidates.need(s.manifest_list for s in after.snapshots if s.manifest_list is not None)
+        for paths in live_paths(io, [m for m in staying.values() if m.content in contents]):
+            candidates.need(paths)
+    candidates.add(statistics_paths(before), FileKind.STATISTICS)
+    candidates.need(statistics_paths(after))
+
+
+def statistics_paths(metadata: TableMetadata) -> Iterator[str]:
+    """The statistics files, of tables and of partitions."""
+    yield from (s.statistics_path for s in metadata.statistics)
+    yield from (s.statistics_path for s in metadata.partition_statistics)
+
+
+def live_paths(io: FileIO, manifests: Sequence[ManifestFile]) -> Iterator[list[str]]:
+    """The files that manifests have live, those of one at a time."""
+    for entries in threaded_map(partial(_live_entries, io), manifests):
+        yield entries["file_path"].to_pylist()
+
+
+def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[str, ManifestFile]:
+    """The manifests of snapshots by location, without the summaries of their partitions."""
+    return _manifests_of(io, list(snapshots), strict=True)
+
+
+def _manifests_of(
+    io: FileIO, snapshots: Sequence[Snapshot], *, strict: bool
+) -> dict[str, ManifestFile]:
+    found: dict[str, ManifestFile] = {}
+    for manifests in threaded_map(partial(_read_list, io, strict), snapshots):
+        for manifest in manifests:
+            if manifest.manifest_path not in found:
+                found[manifest.manifest_path] = replace(manifest, partitions=None)
+    return found
+
+
+def _read_list(io: FileIO, strict: bool, snapshot: Snapshot) -> list[ManifestFile]:
+    try:
+        return read_snapshot_manifests(io, snapshot)
+    except IcebergError as e:
+        if strict:
+            raise
+        _log.warning("what snapshot %d alone had is not known: %s", snapshot.snapshot_id, e)
+        return []
+
+
+def _content_of(io: FileIO, manifests: Sequence[ManifestFile]) -> Iterator[tuple[int, list[str]]]:
+    for entries in threaded_map(partial(_live_entries_if_readable, io), manifests):
+        if entries is None:
+            continue
+        for content in pc.unique(entries["content"]).to_pylist():
+            rows = entries.filter(pc.equal(entries["content"], content))
+            yield content, rows["file_path"].to_pylist()
+
+
+def _live_entries_if_readable(io: FileIO, manifest: ManifestFile) -> pa.Table | None:
+    try:
+        return _live_entries(io, manifest)
+    except IcebergError as e:
+        _log.warning("what manifest %s alone had is not known: %s", manifest.manifest_path, e)
+        return None
+
+
+def _live_entries(io: FileIO, manifest: ManifestFile) -> pa.Table:
+    entries = read_entries(io, manifest, StructType(()))
+    return entries.select(["content", "file_path"])

@@ -1,0 +1,60 @@
+"""Deleting many files of a table that stays, each only where it is the table's own."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Literal
+
+from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.own_folders import OwnFolders
+
+DeletedFile = Literal["deleted", "outside", "failed"]
+DEFAULT_THREADS = 16
+
+_log = logging.getLogger(__name__)
+
+
+def deleting_threads(max_concurrent_deletes: int | None) -> int:
+    """How many threads delete; raises `InvalidRequestError` for a number that is none."""
+    if max_concurrent_deletes is None:
+        return DEFAULT_THREADS
+    if max_concurrent_deletes < 1:
+        raise InvalidRequestError(
+            f"max_concurrent_deletes must be at least 1, got {max_concurrent_deletes}"
+        )
+    return max_concurrent_deletes
+
+
+class FileDeletion:
+    """Deletes files in threads; a context manager. Nothing references the files any more."""
+
+    def __init__(self, io: FileIO, own: OwnFolders, threads: int) -> None:
+        self._io = io
+        self._own = own
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="delete-files")
+
+    def __enter__(self) -> FileDeletion:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=kind is not None)
+
+    def delete(self, locations: Iterable[str]) -> Counter[DeletedFile]:
+        """How many were deleted, are not the table's own and so stay, and could not be deleted."""
+        return Counter(self._pool.map(partial(_delete, self._io, self._own), locations))
+
+
+def _delete(io: FileIO, own: OwnFolders, location: str) -> DeletedFile:
+    if not own.owns(location):
+        return "outside"
+    try:
+        io.delete(location)
+    except StorageError as e:
+        _log.warning("a file that nothing needs could not be deleted: %s", e)
+        return "failed"
+    return "deleted"

@@ -1,0 +1,198 @@
+"""Expiring snapshots: first the commit, then, once it is done, the files that only they had.
+
+Specification, "Snapshot Retention Policy". What is deleted is found in the metadata as it is after
+the commit, so that a branch, tag or append that came in between keeps what it needs. A commit that
+was refused or whose outcome is not known deletes nothing; what a kill leaves are orphan files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.own_folders import own_folders
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.outcomes import after_commit
+from iceberg_pyspark.commits.snapshot_retention import (
+    Retention,
+    expired,
+    expiry_changes,
+    unused_schemas,
+    unused_specs,
+)
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
+from iceberg_pyspark.maintenance.expired_files import FileKind, add_expired_files, manifests_of
+from iceberg_pyspark.spec.manifests import ManifestContent
+from iceberg_pyspark.spec.properties import GC_ENABLED
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.table.changes.commit import Clock, MetadataStep, commit_steps, with_changes
+from iceberg_pyspark.table.changes.deleted_files import DeletedFile, FileDeletion
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredSnapshots:
+    """How many files an expiry deleted, by Java's names, or with `dry_run` would delete.
+
+    `outside_files_count` files lie outside the table's own folders and so stay;
+    `failed_files_count` could not be deleted, and are orphan files now.
+    """
+
+    deleted_data_files_count: int = 0
+    deleted_position_delete_files_count: int = 0
+    deleted_equality_delete_files_count: int = 0
+    deleted_manifest_files_count: int = 0
+    deleted_manifest_lists_count: int = 0
+    deleted_statistics_files_count: int = 0
+    expired_snapshots_count: int = 0
+    expired_refs: tuple[str, ...] = ()
+    outside_files_count: int = 0
+    failed_files_count: int = 0
+
+
+_COUNTS = {
+    FileKind.DATA: "deleted_data_files_count",
+    FileKind.POSITION_DELETES: "deleted_position_delete_files_count",
+    FileKind.EQUALITY_DELETES: "deleted_equality_delete_files_count",
+    FileKind.MANIFEST: "deleted_manifest_files_count",
+    FileKind.MANIFEST_LIST: "deleted_manifest_lists_count",
+    FileKind.STATISTICS: "deleted_statistics_files_count",
+}
+
+
+class SnapshotExpiry:
+    """One expiry of one table."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: LoadedTable,
+        io: FileIO,
+        retention: Retention,
+        *,
+        clean_expired_metadata: bool,
+        threads: int,
+        clock: Clock,
+    ) -> None:
+        self._catalog = catalog
+        self._table = table
+        self._io = io
+        self._retention = retention
+        self._clean = clean_expired_metadata
+        self._threads = threads
+        self._clock = clock
+        self._now_ms = clock.now_ms()
+        # what the last attempt was based on
+        self._before = table.metadata
+
+    def plan(self) -> ExpiredSnapshots:
+        """What would be deleted; changes nothing."""
+        current = self._newest()
+        changes = self._changes(current.metadata)
+        after = with_changes(current.metadata, changes, self._clock)
+        own = own_folders(self._catalog, current)
+        counts: Counter[str] = Counter()
+        with CandidateFiles() as files:
+            add_expired_files(files, self._io, current.metadata, after)
+            for kind, locations in files.batches():
+                owned = sum(map(own.owns, locations))
+                counts[_COUNTS[FileKind(kind)]] += owned
+                counts["outside_files_count"] += len(locations) - owned
+        return self._result(after, counts)
+
+    def run(self) -> tuple[LoadedTable, ExpiredSnapshots]:
+        """The table as committed, and what was deleted; raises what `commit_steps` does."""
+        step = MetadataStep(self._changes)
+        committed = commit_steps(
+            self._catalog, self._table, [step], refresh=True, clock=self._clock
+        )
+        counts: Counter[str] = Counter()
+        if _has_files_less(self._before, committed.metadata):
+            what = (
+                f"deleting the files of expired snapshots of {committed.identifier}; those that "
+                "are left are orphan files, which remove_orphan_files removes"
+            )
+            with after_commit(what):
+                self._delete_files(committed, counts)
+        return committed, self._result(committed.metadata, counts)
+
+    def _newest(self) -> LoadedTable:
+        return check_same_table(self._table, self._catalog.load_table(self._table.identifier))
+
+    def _changes(self, metadata: TableMetadata) -> Changes:
+        check_may_delete(self._table, metadata, "expire snapshots")
+        self._before = metadata
+        gone = expired(metadata, self._retention, self._now_ms)
+        if not self._clean:
+            return expiry_changes(metadata, gone)
+        ids = set(gone.snapshot_ids)
+        kept = [s for s in metadata.snapshots if s.snapshot_id not in ids]
+        manifests = manifests_of(self._io, kept).values()
+        spec_ids = {m.partition_spec_id for m in manifests} | {metadata.default_spec_id}
+        return expiry_changes(
+            metadata,
+            gone,
+            spec_ids=unused_specs(metadata, spec_ids),
+            schema_ids=unused_schemas(
+                metadata,
+                gone,
+                spec_ids,
+                has_deletes=any(m.content is ManifestContent.DELETES for m in manifests),
+            ),
+        )
+
+    def _delete_files(self, committed: LoadedTable, counts: Counter[str]) -> None:
+        # a commit that came after ours may need what ours left
+        newest = self._newest()
+        check_may_delete(self._table, newest.metadata, "delete files of expired snapshots")
+        own = own_folders(self._catalog, newest)
+        with CandidateFiles() as files:
+            add_expired_files(files, self._io, self._before, newest.metadata)
+            _delete(self._io, own, files, self._threads, counts)
+        if counts["outside_files_count"] or counts["failed_files_count"]:
+            _log.warning(
+                "table %s: of the files of expired snapshots %d outside its own folders (%s) "
+                "stay, %d could not be deleted",
+                committed.identifier,
+                counts["outside_files_count"],
+                ", ".join(own.folders) or "none that its catalog knows",
+                counts["failed_files_count"],
+            )
+
+    def _result(self, after: TableMetadata, counts: Counter[str]) -> ExpiredSnapshots:
+        gone = [s for s in self._before.snapshots if s.snapshot_id not in after.snapshot_by_id]
+        return ExpiredSnapshots(
+            expired_snapshots_count=len(gone),
+            expired_refs=tuple(name for name in self._before.refs if name not in after.refs),
+            **counts,
+        )
+
+
+def check_may_delete(table: LoadedTable, metadata: TableMetadata, what: str) -> None:
+    """Refuse a table whose files may belong to others too."""
+    if not GC_ENABLED.of(metadata.properties):
+        raise InvalidRequestError(
+            f"table {table.identifier}: cannot {what}, because its property {GC_ENABLED.name} is "
+            "false, as its files may belong to other tables too"
+        )
+
+
+def _has_files_less(before: TableMetadata, after: TableMetadata) -> bool:
+    return any(s.snapshot_id not in after.snapshot_by_id for s in before.snapshots)
+
+
+def _delete(
+    io: FileIO, own: OwnFolders, files: CandidateFiles, threads: int, counts: Counter[str]
+) -> None:
+    with FileDeletion(io, own, threads) as deletion:
+        for kind, locations in files.batches():
+            done: Counter[DeletedFile] = deletion.delete(locations)
+            counts[_COUNTS[FileKind(kind)]] += done["deleted"]
+            counts["outside_files_count"] += done["outside"]
+            counts["failed_files_count"] += done["failed"]
