@@ -12,13 +12,13 @@ import os
 import posixpath
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
 from types import TracebackType
 
 from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.places import normalized_location, store_of
+from iceberg_pyspark.storage.places import normalized_location
 
 _CACHE_KIB = 64 * 1024
 _DIGEST_BYTES = 16
@@ -32,8 +32,7 @@ _CREATE = (
 class CandidateFiles:
     """Locations by what kind of file each is; a context manager that drops them.
 
-    Two locations of one path in different stores are told apart by `need`, which keeps the store
-    it was asked about; of one path only one candidate is held.
+    Of one path, in whatever store, only one candidate is held.
     """
 
     def __init__(self) -> None:
@@ -67,18 +66,15 @@ class CandidateFiles:
             "DELETE FROM file WHERE path = ?", ((_path_digest(x),) for x in locations)
         )
 
-    def need_in_store(
-        self, locations: Iterable[str], equal_stores: dict[str, str], store: str
-    ) -> None:
-        """The same, of candidates that are all in one store.
+    def need_in_store(self, locations: Iterable[str], is_here: Callable[[str], bool]) -> None:
+        """The same, of candidates that are all in one store, which `is_here` knows.
 
         One of the same path that is needed in another store stays, marked with that location.
-        `equal_stores` has the store that stands for another.
         """
-        here, there = [], []
+        here: list[tuple[bytes]] = []
+        there: list[tuple[bytes, bytes]] = []
         for location in locations:
-            found = store_of(location)
-            if equal_stores.get(found, found) == store:
+            if is_here(location):
                 here.append((_path_digest(location),))
             else:
                 there.append((_encoded(location), _path_digest(location)))

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta, timezone
+from typing import get_args
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.snapshot_retention import Retention
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.maintenance.orphan_files import StoreNames
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.deleted_files import deleting_threads
 from iceberg_pyspark.table.changes.expire_snapshots import ExpiredSnapshots, SnapshotExpiry
+from iceberg_pyspark.table.changes.remove_orphan_files import (
+    OrphanFiles,
+    OrphanRemoval,
+    PrefixMismatchMode,
+)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -79,6 +87,50 @@ class TableMaintenance:
         table, result = expiry.run()
         self._committed(table)
         return result
+
+    def remove_orphan_files(
+        self,
+        *,
+        older_than: datetime | int | None = None,
+        location: str | None = None,
+        dry_run: bool = False,
+        max_concurrent_deletes: int | None = None,
+        equal_schemes: Mapping[str, str] | None = None,
+        equal_authorities: Mapping[str, str] | None = None,
+        prefix_mismatch_mode: PrefixMismatchMode = "error",
+        force: bool = False,
+    ) -> OrphanFiles:
+        """Delete the files in the table's own folder, or in `location` there, that nothing needs.
+
+        What the table needs: its metadata files and those of its log, the version hint, statistics
+        files, manifest lists, manifests, and the data and delete files of all its snapshots.
+        Everything else that was last changed before `older_than` (as in `expire_snapshots`; three
+        days if it is None) is an orphan; hidden files (`_x`, `.x`), links and folders of other
+        tables are not. Less than 24 hours is refused without `force`.
+
+        A file that was found has the path of one that is needed, but in another store:
+        `equal_schemes` and `equal_authorities` (`{"s3a,s3n": "s3"}`) name what is the same,
+        `prefix_mismatch_mode` says what else becomes of it: `error`, `ignore` (it stays) or
+        `delete`. `dry_run` deletes nothing. Raises `InvalidRequestError` for those, for a location
+        that is not the table's own and where `gc.enabled` is false.
+        """
+        if prefix_mismatch_mode not in get_args(PrefixMismatchMode):
+            raise InvalidRequestError(
+                f"prefix_mismatch_mode must be one of {', '.join(get_args(PrefixMismatchMode))}, "
+                f"not '{prefix_mismatch_mode}'"
+            )
+        return OrphanRemoval(
+            catalog=self._catalog,
+            table=self._table,
+            io=self._io,
+            now_ms=self._clock.now_ms(),
+            older_than_ms=_milliseconds(older_than),
+            location=location,
+            store_names=StoreNames(equal_schemes or {}, equal_authorities or {}),
+            prefix_mismatch_mode=prefix_mismatch_mode,
+            threads=deleting_threads(max_concurrent_deletes),
+            is_forced=force,
+        ).run(dry_run=dry_run)
 
 
 def _milliseconds(moment: datetime | int | None) -> int | None:

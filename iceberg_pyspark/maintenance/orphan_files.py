@@ -1,0 +1,154 @@
+"""The files of a folder that a table does not need: which may be orphans, and what it does need.
+
+A file that nothing references yet may be one that a writer is about to commit, so only old files
+are candidates, and what is referenced is looked up after the listing. Hidden files and folders,
+those that begin with `_` or `.`, are other programs'; links are nobody's to follow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.maintenance.expired_files import live_paths, manifests_of, statistics_paths
+from iceberg_pyspark.spec.manifests import ManifestFile
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.local import is_local, local_path
+from iceberg_pyspark.storage.metadata_files import is_metadata_file, read_table_metadata
+from iceberg_pyspark.storage.places import is_below, store_of
+
+_HIDDEN = ("_", ".")
+_METADATA = "metadata"
+_HINT = "version-hint.text"
+
+
+@dataclass
+class FolderListing:
+    """The files below a folder that are older than a time (ms from 1970), and not hidden.
+
+    A folder in it may be another table's: one that has metadata files in `metadata`, or that has
+    them anywhere but where this table has its own. Once all files were asked for, `foreign_folders`
+    has these folders, nothing of which is this table's.
+    """
+
+    io: FileIO
+    folder: str
+    older_than_ms: int
+    table: LoadedTable
+    foreign_folders: set[str] = field(default_factory=set)
+
+    def files(self) -> Iterator[str]:
+        """Their locations, spelled as the folder is."""
+        folder = self.folder.rstrip("/")
+        shown = tuple(
+            f"{f.name}="
+            for spec in self.table.metadata.partition_specs
+            for f in spec.fields
+            if f.name.startswith(_HIDDEN)
+        )
+        own = {_parent(self.table.metadata_location), f"{folder}/{_METADATA}", folder}
+        own |= {_parent(e.metadata_file) for e in self.table.metadata.metadata_log}
+        for info in self.io.list_files(folder):
+            below = info.location[len(folder) + 1 :]
+            if any(
+                name.startswith(_HIDDEN) and not (shown and name.startswith(shown))
+                for name in below.split("/")
+            ):
+                continue
+            parent = _parent(info.location)
+            if is_metadata_file(info.location) and not any(_same(parent, o) for o in own):
+                above, _, name = parent.rpartition("/")
+                self.foreign_folders.add(above if name == _METADATA else parent)
+            # where a store does not say how old a file is, it may be new
+            if info.modified_ms is None or info.modified_ms >= self.older_than_ms:
+                continue
+            if not _is_link(info.location):
+                yield info.location
+
+
+def referenced_files(
+    io: FileIO, table: LoadedTable, seen_manifests: set[str]
+) -> Iterator[list[str]]:
+    """Everything that a table needs, some at a time: of metadata, its log and all snapshots.
+
+    Manifests in `seen_manifests` are not opened; those that were are added. Raises an
+    `IcebergError` where a file of the table cannot be read.
+    """
+    metadata = table.metadata
+    files = [table.metadata_location, *_older_metadata(io, metadata)]
+    yield files
+    yield [f"{folder}/{_HINT}" for folder in {_parent(file) for file in files}]
+    yield list(statistics_paths(metadata))
+    yield [s.manifest_list for s in metadata.snapshots if s.manifest_list is not None]
+    manifests = manifests_of(io, metadata.snapshots)
+    yield list(manifests)
+    new: list[ManifestFile] = [m for path, m in manifests.items() if path not in seen_manifests]
+    yield from live_paths(io, new)
+    seen_manifests.update(manifests)
+
+
+def _older_metadata(io: FileIO, metadata: TableMetadata) -> Iterator[str]:
+    """The metadata log, and what only older metadata files still name."""
+    seen: set[str] = set()
+    while True:
+        older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in seen]
+        yield from older
+        seen.update(older)
+        if not older:
+            return
+        try:
+            metadata = read_table_metadata(io, older[0])
+        except IcebergError:
+            # removed long ago, and with it what it named
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class StoreNames:
+    """Which schemes and authorities are other names for one.
+
+    Keys may name several with commas between, as Java's do; an authority that is not said is any.
+
+    >>> names = StoreNames({"s3a,s3n": "s3"}, {"b1,b2": "b"})
+    >>> names.is_same("s3n://b2/x", "s3://b/wh"), names.is_same("s3://c/x", "s3://b/wh")
+    (True, False)
+    """
+
+    equal_schemes: Mapping[str, str] = field(default_factory=dict)
+    equal_authorities: Mapping[str, str] = field(default_factory=dict)
+
+    def is_same(self, location: str, folder: str) -> bool:
+        """Whether a location is in the store of a folder."""
+        scheme, authority = self._names(location)
+        folder_scheme, folder_authority = self._names(folder)
+        return scheme == folder_scheme and authority in ("", folder_authority)
+
+    def _names(self, location: str) -> tuple[str, str]:
+        scheme, _, authority = store_of(location).partition("://")
+        return _equal(scheme, self.equal_schemes), _equal(authority, self.equal_authorities)
+
+
+def _equal(name: str, equal: Mapping[str, str]) -> str:
+    for names, one in equal.items():
+        if name in (n.strip() for n in names.split(",")):
+            return one.strip()
+    return name
+
+
+def _parent(location: str) -> str:
+    return location.rpartition("/")[0]
+
+
+def _same(a: str, b: str) -> bool:
+    try:
+        return is_below(a, b) and is_below(b, a)
+    except IcebergError:
+        return False
+
+
+def _is_link(location: str) -> bool:
+    return is_local(location) and os.path.islink(local_path(location))

@@ -1,0 +1,151 @@
+"""Removing the files of a table's folder that the table does not need, and that are not new.
+
+First the folder is listed, then the newest metadata says what is needed, and once more if the table
+moved meanwhile. Only files in the table's own folders are deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Literal
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.own_folders import own_folders
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
+from iceberg_pyspark.maintenance.orphan_files import FolderListing, StoreNames, referenced_files
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.places import is_below
+from iceberg_pyspark.table.changes.deleted_files import DeletedFile, FileDeletion
+from iceberg_pyspark.table.changes.expire_snapshots import check_may_delete
+
+PrefixMismatchMode = Literal["error", "ignore", "delete"]
+DEFAULT_AGE_MS = 3 * 86_400_000
+_LEAST_AGE_MS = 86_400_000
+_SHOWN = 5
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanFiles:
+    """The files that a table does not need, which were deleted unless it was a `dry_run`.
+
+    `failed_files_count` of them could not be deleted.
+    """
+
+    orphan_file_locations: tuple[str, ...] = ()
+    deleted_files_count: int = 0
+    failed_files_count: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrphanRemoval:
+    """One removal of orphan files of one table; times in milliseconds from 1970.
+
+    `location` None: the table's own folders.
+    """
+
+    catalog: Catalog
+    table: LoadedTable
+    io: FileIO
+    now_ms: int
+    older_than_ms: int | None = None
+    location: str | None = None
+    store_names: StoreNames = field(default_factory=StoreNames)
+    prefix_mismatch_mode: PrefixMismatchMode = "error"
+    threads: int
+    is_forced: bool = False
+
+    def run(self, *, dry_run: bool) -> OrphanFiles:
+        """Find the files, and delete them unless it is a dry run."""
+        current = self._newest()
+        older_than_ms = self._older_than_ms()
+        own = own_folders(self.catalog, current)
+        found: list[str] = []
+        counts: Counter[DeletedFile] = Counter()
+        for folder in self._folders(own):
+            with CandidateFiles() as files, FileDeletion(self.io, own, self.threads) as deletion:
+                self._find(files, FolderListing(self.io, folder, older_than_ms, current))
+                for _, locations in files.batches():
+                    owned = [location for location in locations if own.owns(location)]
+                    found += owned
+                    if not dry_run:
+                        counts += deletion.delete(owned)
+        return OrphanFiles(
+            orphan_file_locations=tuple(found),
+            deleted_files_count=counts["deleted"],
+            failed_files_count=counts["failed"],
+        )
+
+    def _newest(self) -> LoadedTable:
+        newest = check_same_table(self.table, self.catalog.load_table(self.table.identifier))
+        check_may_delete(self.table, newest.metadata, "remove orphan files")
+        return newest
+
+    def _older_than_ms(self) -> int:
+        if self.older_than_ms is None:
+            return self.now_ms - DEFAULT_AGE_MS
+        if self.now_ms - self.older_than_ms < _LEAST_AGE_MS and not self.is_forced:
+            raise InvalidRequestError(
+                f"table {self.table.identifier}: files of the last 24 hours may be those of a "
+                "writer that has not committed yet, which would lose its rows; give an older_than "
+                "that is longer ago, or force it where you know that nobody writes"
+            )
+        return self.older_than_ms
+
+    def _folders(self, own: OwnFolders) -> Sequence[str]:
+        if self.location is not None:
+            location = self.location.rstrip("/")
+            if not own.owns(f"{location}/x"):
+                raise InvalidRequestError(
+                    f"table {self.table.identifier}: {self.location} is not in its own folder "
+                    f"({', '.join(own.folders) or 'none that its catalog knows'}), so the files "
+                    "there may be others'; leave location out"
+                )
+            return [location]
+        if not any(own.owns(f"{folder}/x") for folder in own.folders):
+            raise InvalidRequestError(
+                f"table {self.table.identifier}: it has no folder that its catalog knows to be its "
+                "own, so it is not known which files are orphans"
+            )
+        return [
+            folder
+            for i, folder in enumerate(own.folders)
+            if own.owns(f"{folder}/x")
+            and not any(is_below(folder, other) for other in own.folders[:i])
+        ]
+
+    def _find(self, files: CandidateFiles, listing: FolderListing) -> None:
+        files.add(listing.files())
+        for folder in listing.foreign_folders:
+            _log.warning("%s is another table's, and stays as it is", folder)
+            files.drop_below(folder)
+        seen: set[str] = set()
+        location = None
+        while (newest := self._newest()).metadata_location != location:
+            location = newest.metadata_location
+            for locations in referenced_files(self.io, newest, seen):
+                files.need_in_store(
+                    locations, lambda x: self.store_names.is_same(x, listing.folder)
+                )
+        match self.prefix_mismatch_mode:
+            case "error":
+                self._check_one_store(files)
+            case "ignore":
+                files.drop_elsewhere()
+
+    def _check_one_store(self, files: CandidateFiles) -> None:
+        pairs = list(islice(files.elsewhere(), _SHOWN))
+        if pairs:
+            shown = "; ".join(f"{found} and {needed}" for found, needed in pairs)
+            raise InvalidRequestError(
+                f"table {self.table.identifier}: files that were found have the path of files that "
+                f"it needs in another store ({shown}), and may be the same; say so by "
+                "equal_schemes or equal_authorities, or set prefix_mismatch_mode to ignore (they "
+                "stay) or delete (they go)"
+            )

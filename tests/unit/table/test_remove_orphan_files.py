@@ -1,0 +1,255 @@
+"""Orphan removal takes old files that nothing references, and no other file."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import Table, load_catalog
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
+from iceberg_pyspark.maintenance.orphan_files import StoreNames
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.remove_orphan_files import OrphanFiles
+from tests.support.hooked_storage import HookedFileIO
+from tests.support.table_integrity import table_problems
+
+DAY = 86_400
+ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "part": ["a", "b"]})
+
+
+def a_table(folder: Path, type_: str = "memory", name: str = "db.t", **properties: str) -> Table:
+    uri = {"uri": f"sqlite:///{folder}/c.db"} if type_ == "sql" else {}
+    catalog = load_catalog("test", type=type_, warehouse=str(folder), **uri)
+    table = catalog.create_table(
+        name, "id BIGINT, part STRING", partitioned_by=["part"], properties=properties
+    )
+    table.append(ROWS)
+    table.delete("part = 'a'")
+    with table.manage_snapshots() as refs:
+        refs.create_branch("side")
+    table.append(ROWS, branch="side")
+    return table
+
+
+def stray(table: Table, name: str, *, days: float = 4) -> str:
+    file = Path(table.location.removeprefix("file:")) / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"nobody's")
+    made_older(file, days)
+    return str(file)
+
+
+def made_older(path: Path, days: float = 4) -> None:
+    for file in [path, *path.rglob("*")] if path.is_dir() else [path]:
+        if file.is_file():
+            os.utime(file, (time.time() - days * DAY,) * 2)
+
+
+def files_of(table: Table) -> set[str]:
+    folder = Path(table.location.removeprefix("file:"))
+    return {str(f) for f in folder.rglob("*") if not f.is_dir()}
+
+
+def remove(table: Table, **arguments: Any) -> OrphanFiles:
+    return table.maintenance().remove_orphan_files(**arguments)
+
+
+@pytest.mark.parametrize("type_", ["memory", "hadoop", "sql"])
+def test_old_files_that_nothing_needs_go(tmp_path: Path, type_: str) -> None:
+    table = a_table(tmp_path, type_, **{"write.metadata.previous-versions-max": "1"})
+    needed = files_of(table)
+    made_older(tmp_path)
+    assert remove(table) == OrphanFiles()
+    old = {stray(table, n) for n in ("data/x.parquet", "metadata/x.avro", "z/y", "data/part=a/f")}
+    young = {stray(table, "data/young.parquet", days=2.9), stray(table, "data/new", days=0)}
+    assert set(remove(table, dry_run=True).orphan_file_locations) == old
+    assert files_of(table) == needed | old | young
+    done = remove(table)
+    assert set(done.orphan_file_locations) == old
+    assert (done.deleted_files_count, done.failed_files_count) == (4, 0)
+    assert files_of(table) == needed | young
+    assert remove(table) == OrphanFiles()
+    assert table_problems(table.refresh()) == []
+    table.append(ROWS)
+
+
+def test_what_an_expiry_left_when_it_was_killed(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    table.overwrite(ROWS)
+
+    def killed(operation: str, location: str, moment: str) -> None:
+        if operation == "delete":
+            raise KeyboardInterrupt
+
+    io = HookedFileIO(table.io, killed)
+    killed_table = Table(table.catalog, table.loaded, io=io)
+    with pytest.raises(KeyboardInterrupt):
+        killed_table.maintenance().expire_snapshots(older_than=int(time.time() * 1000) + 1)
+    made_older(tmp_path)
+    table.refresh()
+    before = files_of(table)
+    done = remove(table)
+    assert done.deleted_files_count > 2
+    assert before - files_of(table) == set(done.orphan_file_locations)
+    assert table_problems(table) == []
+    assert table.scan().to_arrow().num_rows == 2
+
+
+def test_hidden_files_links_and_folders_of_other_tables_stay(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    a_table(Path(table.location), name="inner.t")
+    stray(table, "_temporary/0/x")
+    stray(table, "data/.x.crc")
+    stray(table, "elsewhere/v1.metadata.json")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "f").write_bytes(b"")
+    (Path(table.location) / "data" / "link").symlink_to(outside)
+    (Path(table.location) / "data" / "file").symlink_to(outside / "f")
+    made_older(tmp_path)
+    before = files_of(table)
+    assert remove(table) == OrphanFiles()
+    assert files_of(table) == before
+
+
+def test_partitions_of_a_hidden_name_are_looked_at(tmp_path: Path) -> None:
+    catalog = load_catalog("test", type="memory", warehouse=str(tmp_path))
+    table = catalog.create_table("db.t", "_p STRING", partitioned_by=["_p"])
+    found = stray(table, "data/_p=a/x")
+    stray(table, "data/_q=a/x")
+    assert remove(table).orphan_file_locations == (found,)
+
+
+def test_what_is_committed_after_the_listing_stays(tmp_path: Path) -> None:
+    """A slow writer, whose file is old when its commit comes."""
+    table = a_table(tmp_path)
+    location = stray(table, "data/part=a/slow.parquet")
+    slow = DataFile(file_path=location, partition=("a",), record_count=1, file_size_in_bytes=8)
+    real, committed = table.io, list[int]()
+
+    class SlowListing(HookedFileIO):
+        def list_files(self, prefix: str) -> Any:
+            found = list(real.list_files(prefix))
+            action = AppendFiles(data_files=(slow,))
+            commit_action(table.catalog, table.loaded, real, action, CommitOptions())
+            committed.append(1)
+            return iter(found)
+
+    io = SlowListing(real, lambda *_: None)
+    assert remove(Table(table.catalog, table.loaded, io=io)) == OrphanFiles()
+    assert committed
+    assert Path(location).exists()
+
+
+def test_a_file_that_another_table_brought_in_and_odd_names(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    odd = Path(table.location) / "data" / "a b%20c\udc80"
+    odd.write_bytes(b"")
+    made_older(odd)
+    spelled = f"file:{table.location}/data/../data//mine.parquet"
+    mine = stray(table, "data/mine.parquet")
+    action = AppendFiles(
+        data_files=(
+            DataFile(file_path=spelled, partition=("a",), record_count=1, file_size_in_bytes=8),
+        )
+    )
+    commit_action(table.catalog, table.loaded, table.io, action, CommitOptions())
+    made_older(tmp_path)
+    assert remove(table).orphan_file_locations == (str(odd),)
+    assert Path(mine).exists()
+    assert not odd.exists()
+
+
+def test_only_one_folder(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    here, there = stray(table, "data/part=a/x"), stray(table, "data/part=b/x")
+    assert remove(table, location=f"{table.location}/data/part=a").orphan_file_locations == (here,)
+    assert Path(there).exists()
+    for location in (str(tmp_path), "/", f"{table.location}/..", "s3://b/t"):
+        with pytest.raises(InvalidRequestError, match="is not in its own folder"):
+            remove(table, location=location)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    found = stray(table, "data/x", days=0.5)
+    now = int(time.time() * 1000)
+    with pytest.raises(InvalidRequestError, match="files of the last 24 hours"):
+        remove(table, older_than=now, dry_run=True)
+    with pytest.raises(InvalidRequestError, match="prefix_mismatch_mode must be one of error, "):
+        remove(table, prefix_mismatch_mode="drop")
+    assert remove(table, older_than=now - DAY * 750, force=True) == OrphanFiles()
+    made_older(tmp_path, 1)
+    assert remove(table, older_than=now, force=True).orphan_file_locations == (found,)
+    table.update_properties().set({"gc.enabled": "false"}).commit()
+    with pytest.raises(InvalidRequestError, match=r"cannot remove orphan files.*gc\.enabled"):
+        remove(table)
+
+
+def test_nothing_goes_while_it_is_not_known_what_is_needed(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    found = stray(table, "data/x")
+    before = files_of(table)
+
+    def hook(operation: str, location: str, moment: str) -> None:
+        if operation == "read_bytes" and location.endswith("-m0.avro"):
+            raise StorageError(f"{location}: not today")
+
+    with pytest.raises(StorageError, match="not today"):
+        remove(Table(table.catalog, table.loaded, io=HookedFileIO(table.io, hook)))
+    assert files_of(table) == before
+    assert Path(found).exists()
+
+
+def test_where_a_store_does_not_say_how_old_a_file_is_it_stays(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    stray(table, "data/x")
+
+    class Timeless(HookedFileIO):
+        def list_files(self, prefix: str) -> Any:
+            return (replace(f, modified_ms=None) for f in LocalFileIO().list_files(prefix))
+
+    io = Timeless(table.io, lambda *_: None)
+    assert remove(Table(table.catalog, table.loaded, io=io)) == OrphanFiles()
+
+
+def test_a_file_that_cannot_be_deleted_is_counted(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    stray(table, "data/x")
+
+    def hook(operation: str, location: str, moment: str) -> None:
+        if operation == "delete":
+            raise StorageError(f"{location}: not today")
+
+    done = remove(Table(table.catalog, table.loaded, io=HookedFileIO(table.io, hook)))
+    assert (len(done.orphan_file_locations), done.failed_files_count) == (1, 1)
+
+
+def mismatched(files: CandidateFiles, names: StoreNames) -> list[str]:
+    files.add(["s3://b/wh/f", "s3://b/wh/g"])
+    files.need_in_store(["s3a://c/wh/f"], lambda x: names.is_same(x, "s3://b/wh"))
+    return [found for found, _ in files.elsewhere()]
+
+
+def test_one_path_in_two_stores() -> None:
+    with CandidateFiles() as files:
+        assert mismatched(files, StoreNames()) == ["s3://b/wh/f"]
+        files.drop_elsewhere()
+        assert list(files.batches()) == [(0, ["s3://b/wh/g"])]
+    with CandidateFiles() as files:
+        assert mismatched(files, StoreNames({}, {"c": "b"})) == []
+        assert list(files.batches()) == [(0, ["s3://b/wh/g"])]
+    names = StoreNames({"x,y": "z"})
+    assert names.is_same("x://b/f", "y://b/g")
+    assert not names.is_same("x://b/f", "s3://b/g")
