@@ -165,8 +165,13 @@ class Catalog(Protocol):
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
+        *,
+        base: LoadedTable | None = None,
     ) -> Outcome[LoadedTable]:
         """Check the requirements on the current metadata, apply the updates, swap the pointer.
+
+        `base` is the table as the caller has loaded it last. A catalog whose swap compares with it
+        need not load the table again: where the table has moved on since, that is a conflict.
 
         `Refused` says that the table is and will be as it was; with a `CommitConflictError` in it
         the same commit may be tried again on newer metadata. An exception says nothing about the

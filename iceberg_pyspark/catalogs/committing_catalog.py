@@ -54,6 +54,8 @@ class CommittingCatalog(ABC):
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
+        *,
+        base: LoadedTable | None = None,
     ) -> Outcome[LoadedTable]:
         """Check the requirements on the current metadata, apply the updates, swap."""
         try:
@@ -61,7 +63,7 @@ class CommittingCatalog(ABC):
                 metadata = next_metadata(None, None, requirements, updates)
                 swap = self._prepare_create(identifier, metadata)
             else:
-                swap = self._prepare_commit(identifier, requirements, updates)
+                swap = self._prepare_commit(identifier, requirements, updates, base)
         except IcebergError as e:
             return Refused(e)
         return swap()
@@ -80,6 +82,7 @@ class CommittingCatalog(ABC):
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
+        base: LoadedTable | None,
     ) -> Swap:
         """Raises an `IcebergError` where the table cannot be loaded."""
 

@@ -97,8 +97,10 @@ class MetastoreCatalog(CommittingCatalog):
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
+        base: LoadedTable | None,
     ) -> Swap:
-        current = self.load_table(identifier)
+        # the swap refuses a pointer that is not where `base` was loaded from
+        current = self.load_table(identifier) if base is None else base
         io = self._storage(current.metadata.location)
         own = own_folders(self, current)
         return lambda: self._knowing(

@@ -14,7 +14,7 @@ from uuid import UUID
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.redaction import redacted
 from iceberg_pyspark.spec.display import html_table, printable, utc_text
-from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
 from iceberg_pyspark.spec.property_types import count_in
 
 MAIN = "main"
@@ -203,8 +203,8 @@ def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
     """The same as compact JSON; a summary that is text already stays as it is."""
     summary = snapshot.summary
     if not isinstance(summary, SummaryText):
-        return json.dumps(snapshot_to_json(snapshot), separators=(",", ":")).encode()
-    rest = json.dumps(snapshot_to_json(replace(snapshot, summary={})), separators=(",", ":"))
+        return compact_json(snapshot_to_json(snapshot)).encode()
+    rest = compact_json(snapshot_to_json(replace(snapshot, summary={})))
     return b'%s,"summary":%s}' % (rest[:-1].encode(), summary.text)
 
 

@@ -7,7 +7,6 @@ Files, gzip and locations are `storage/metadata_files.py`; changes are `commits/
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +17,7 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spec.json_fields import MAX_INT64, JsonObject, parse_json
+from iceberg_pyspark.spec.json_fields import MAX_INT64, JsonObject, compact_json, parse_json
 from iceberg_pyspark.spec.partitioning import (
     PartitionSpec,
     fields_from_json,
@@ -265,7 +264,7 @@ def metadata_to_bytes(metadata: TableMetadata) -> bytes:
 
 
 def _dump(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+    return compact_json(value).encode()
 
 
 def metadata_from_bytes(data: bytes, path: str) -> TableMetadata:

@@ -7,14 +7,13 @@ kept as it was read, so that a change of something else does not lose it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redacted
-from iceberg_pyspark.spec.json_fields import JsonObject, parse_json
+from iceberg_pyspark.spec.json_fields import JsonObject, compact_json, parse_json
 from iceberg_pyspark.spec.property_types import IntProperty
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 
@@ -147,7 +146,7 @@ def view_metadata_to_json(view: ViewMetadata) -> dict[str, Any]:
 
 def view_metadata_to_bytes(view: ViewMetadata) -> bytes:
     """The bytes of a view's metadata file, uncompressed."""
-    return json.dumps(view_metadata_to_json(view), separators=(",", ":")).encode("utf-8")
+    return compact_json(view_metadata_to_json(view)).encode("utf-8")
 
 
 def view_metadata_from_bytes(data: bytes, path: str) -> ViewMetadata:

@@ -35,6 +35,11 @@ class DecodedCache(Generic[Value]):
                 self._entries.move_to_end(key)
                 return entry[1]
         value = read()
+        self.put(io, key, value)
+        return value
+
+    def put(self, io: FileIO, key: Hashable, value: Value) -> None:
+        """Keep a value if it fits at all."""
         size = self._size_of(value)
         with self._lock:
             if size <= self._max_bytes:
@@ -44,4 +49,3 @@ class DecodedCache(Generic[Value]):
                 while self._bytes > self._max_bytes:
                     _, (_, _, oldest) = self._entries.popitem(last=False)
                     self._bytes -= oldest
-        return value

@@ -37,6 +37,10 @@ _CACHE_BYTES = 32 * 1024 * 1024
 _LISTS: DecodedCache[tuple[ManifestFile, ...]] = DecodedCache(
     _CACHE_BYTES, lambda manifests: sum(map(_memory_of, manifests))
 )
+_WRITTEN: DecodedCache[tuple[ManifestFile, ...]] = DecodedCache(
+    _CACHE_BYTES // 4, lambda manifests: sum(map(_memory_of, manifests))
+)
+"""Lists of this process, for the commit that comes next; scans read what is in the files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,7 @@ def write_manifest_list(
         metadata=metadata,
         codec=codec,
     )
+    _WRITTEN.put(file_io, location, tuple(assigned))
     return WrittenManifestList(
         manifests=tuple(assigned),
         next_row_id=next_row_id,
@@ -221,6 +226,18 @@ def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[Manifes
         _manifest_without_list(file_io, location, snapshot.snapshot_id)
         for location in snapshot.manifests or ()
     ]
+
+
+def manifests_to_build_on(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
+    """The same, without reading a list that this process has written."""
+    location = snapshot.manifest_list
+    if location is None:
+        return read_snapshot_manifests(file_io, snapshot)
+    return list(
+        _WRITTEN.get_or_read(
+            file_io, location, lambda: tuple(read_snapshot_manifests(file_io, snapshot))
+        )
+    )
 
 
 def _manifest_without_list(file_io: FileIO, location: str, snapshot_id: int) -> ManifestFile:

@@ -16,6 +16,7 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.commits.new_table import new_table_metadata, new_table_updates
+from iceberg_pyspark.commits.outcomes import Done
 from iceberg_pyspark.commits.requirements import AssertCreate, AssertTableUUID
 from iceberg_pyspark.commits.updates import RemoveProperties, SetProperties, SetSnapshotRef
 from iceberg_pyspark.errors import (
@@ -285,6 +286,20 @@ class CatalogContract:
         with pytest.raises(CommitConflictError):
             catalog.commit_table(identifier, wrong, (SetProperties({"a": "1"}),)).result()
         assert catalog.load_table(identifier) == created
+
+    def test_a_commit_on_an_older_table_loses_no_other_commit(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        """A catalog that takes the caller's table for the current one finds out in its swap."""
+        old = create(catalog, identifier)
+        set_property(catalog, identifier, "theirs", "1")
+        outcome = catalog.commit_table(identifier, (), (SetProperties({"ours": "1"}),), base=old)
+        assert isinstance(outcome, Done) or isinstance(outcome.error, CommitConflictError)
+        expected = {"theirs", "ours"} if isinstance(outcome, Done) else {"theirs"}
+        now = catalog.load_table(identifier)
+        assert {"theirs", "ours"} & now.metadata.properties.keys() == expected
+        done = catalog.commit_table(identifier, (), (SetProperties({"ours": "2"}),), base=now)
+        assert done.result().metadata.properties["theirs"] == "1"
 
     def test_an_update_that_cannot_be_applied_changes_nothing(
         self, catalog: Catalog, identifier: TableIdentifier

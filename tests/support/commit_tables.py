@@ -85,11 +85,14 @@ class FaultyCatalog(MemoryCatalog):
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
+        *,
+        base: LoadedTable | None = None,
     ) -> Outcome[LoadedTable]:
         """As `MemoryCatalog`, unless a fault is due."""
 
         def commit() -> Outcome[LoadedTable]:
-            return super(FaultyCatalog, self).commit_table(identifier, requirements, updates)
+            commit_table = super(FaultyCatalog, self).commit_table
+            return commit_table(identifier, requirements, updates, base=base)
 
         if self.faults:
             return self.faults.pop(0)(commit)

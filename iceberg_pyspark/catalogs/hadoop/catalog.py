@@ -172,10 +172,11 @@ class FilesystemCatalog(CommittingCatalog):
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
+        base: LoadedTable | None,
     ) -> Swap:
-        folder, base = self.default_table_location(identifier), self._current(identifier)
+        folder, version = self.default_table_location(identifier), self._current(identifier)
         io, table = self._storage(self._warehouse), partial(self._table, identifier)
-        return lambda: commit_next_version(io, folder, base, requirements, updates).map(table)
+        return lambda: commit_next_version(io, folder, version, requirements, updates).map(table)
 
     def drop_table(self, identifier: TableIdentifier) -> None:
         """Forget the table; its files stay. Raises `NoSuchTableError`."""

@@ -140,10 +140,11 @@ class PathCatalog(CommittingCatalog):
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
+        base: LoadedTable | None,
     ) -> Swap:
-        location, base = _location(identifier), self._writable(identifier)
+        location, version = _location(identifier), self._writable(identifier)
         io, table = self._storage(location), partial(self._table_of_version, identifier)
-        return lambda: commit_next_version(io, location, base, requirements, updates).map(table)
+        return lambda: commit_next_version(io, location, version, requirements, updates).map(table)
 
     def drop_table(self, identifier: TableIdentifier) -> None:
         """Forget the table; its files stay. Raises `NoSuchTableError`."""

@@ -284,6 +284,8 @@ class RestCatalog(RestViews):
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
+        *,
+        base: LoadedTable | None = None,
     ) -> Outcome[LoadedTable]:
         """Have the server check the requirements and apply the updates."""
         check_identifier(identifier)

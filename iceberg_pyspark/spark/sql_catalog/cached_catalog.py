@@ -124,10 +124,12 @@ class CachedCatalog:
         identifier: TableIdentifier,
         requirements: Sequence[TableRequirement],
         updates: Sequence[TableUpdate],
+        *,
+        base: LoadedTable | None = None,
     ) -> Outcome[LoadedTable]:
         """As the catalog; whatever the outcome is, the next query loads the table."""
         with self._changing(identifier):
-            return self._catalog.commit_table(identifier, requirements, updates)
+            return self._catalog.commit_table(identifier, requirements, updates, base=base)
 
     def drop_table(self, identifier: TableIdentifier) -> None:
         """As the catalog."""

@@ -182,7 +182,7 @@ def _commit(
             pinned = [r for r in requirements if not isinstance(r, AssertRefSnapshotId)]
         if not updates:
             return Done(current)
-        outcome = send_commit(catalog, current.identifier, requirements, updates)
+        outcome = send_commit(catalog, current.identifier, requirements, updates, current)
         if isinstance(outcome, Unknown):
             return find_after_unknown(
                 catalog,
@@ -243,6 +243,7 @@ def send_commit(
     identifier: TableIdentifier,
     requirements: Sequence[TableRequirement],
     updates: Sequence[TableUpdate],
+    base: LoadedTable | None = None,
 ) -> Outcome[LoadedTable]:
     """Ask the catalog for the swap; an error that it raises instead of answering says nothing.
 
@@ -253,7 +254,7 @@ def send_commit(
     except IcebergError as e:
         return Refused(e)
     try:
-        return catalog.commit_table(identifier, requirements, updates)
+        return catalog.commit_table(identifier, requirements, updates, base=base)
     except Exception as e:  # noqa: BLE001 - from here on the table may have moved, whatever it is
         return unknown(f"table {identifier}", e)
 

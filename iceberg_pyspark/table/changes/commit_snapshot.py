@@ -50,7 +50,7 @@ from iceberg_pyspark.storage.locations import (
     manifest_list_file_name,
 )
 from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests, write_manifest_list
+from iceberg_pyspark.storage.manifest_lists import manifests_to_build_on, write_manifest_list
 from iceberg_pyspark.storage.manifest_reader import (
     read_manifest_entries,
     read_manifest_header,
@@ -169,7 +169,7 @@ class SnapshotStep:
             self._written.clear()
 
     def _read_manifests(self, snapshot: Snapshot | None) -> list[ManifestFile]:
-        return [] if snapshot is None else read_snapshot_manifests(self._io, snapshot)
+        return [] if snapshot is None else manifests_to_build_on(self._io, snapshot)
 
     def _read_entries(
         self, metadata: TableMetadata, manifest: ManifestFile

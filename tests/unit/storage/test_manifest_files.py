@@ -12,7 +12,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError, StorageError
 from iceberg_pyspark.spec.avro_schemas import manifest_file_schema
 from iceberg_pyspark.spec.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
@@ -36,6 +36,7 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.storage.manifest_lists import (
     WrittenManifestList,
     _manifest_file_record,
+    manifests_to_build_on,
     read_manifest_list,
     read_snapshot_manifests,
     write_manifest_list,
@@ -114,8 +115,11 @@ def key_values(io: MemoryFileIO, location: str) -> dict[str, str]:
     return {k: v for k, v in metadata.items() if not k.startswith("avro.")}
 
 
-def test_a_list_reads_back_as_it_was_assigned() -> None:
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+def test_a_list_reads_back_as_it_was_assigned(format_version: int) -> None:
+    """The next commit of the process builds on what was assigned, without reading the file."""
     io = MemoryFileIO()
+    deletes = ManifestContent.DATA if format_version == 1 else ManifestContent.DELETES
     summary = PartitionFieldSummary(
         contains_null=True, contains_nan=False, lower_bound=b"\x01", upper_bound=b"\x02"
     )
@@ -123,10 +127,18 @@ def test_a_list_reads_back_as_it_was_assigned() -> None:
         io,
         [
             a_manifest("a", partitions=(summary,), key_metadata=b"k"),
-            a_manifest("b", content=ManifestContent.DELETES, partitions=None),
+            a_manifest("b", content=deletes, partitions=None),
         ],
+        format_version,
+        sequence_number=0 if format_version == 1 else SEQUENCE_NUMBER,
     )
     assert read_manifest_list(io, "snap.avro") == list(written.manifests)
+    snapshot = Snapshot(snapshot_id=SNAPSHOT_ID, timestamp_ms=0, manifest_list="snap.avro")
+    assert manifests_to_build_on(io, snapshot) == list(written.manifests)
+    io.delete("snap.avro")
+    assert manifests_to_build_on(io, snapshot) == list(written.manifests)
+    with pytest.raises(StorageError):
+        manifests_to_build_on(MemoryFileIO(), snapshot)
 
 
 def test_older_manifests_keep_their_numbers() -> None:

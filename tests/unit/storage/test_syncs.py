@@ -132,7 +132,7 @@ class AskedCatalog(MemoryCatalog):
     disk: Disk
     before: tuple[str, ...] = ()
 
-    def commit_table(self, *arguments: object) -> Outcome:  # type: ignore[type-arg]
+    def commit_table(self, *arguments: object, **_: object) -> Outcome:  # type: ignore[type-arg]
         self.before = tuple(self.disk.synced)
         return super().commit_table(*arguments)  # type: ignore[arg-type]
 
