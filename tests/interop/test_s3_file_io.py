@@ -1,0 +1,39 @@
+"""Java's S3FileIO and ours on one table in S3, of one REST catalog: each reads what both wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.services.iceberg_aws import s3_file_io_jars
+from tests.services.rest_fixture import VERSION, rest_server
+from tests.services.s3 import s3_server
+from tests.support.spark_sessions import run_python
+
+IN_TURNS = Path(__file__).parents[1] / "support" / "s3_in_turns.py"
+
+
+def test_a_table_in_s3_changed_in_turns(tmp_path: Path) -> None:
+    """Natively written Parquet, Python's, deletion vectors and a rewrite among the changes."""
+    (tmp_path / "rest").mkdir()
+    with s3_server(tmp_path / "s3") as s3:
+        server = {
+            **s3.properties(),
+            "warehouse": f"s3://{s3.new_bucket()}/warehouse",
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            "client.region": s3.properties()["s3.region"],
+        }
+        with rest_server(tmp_path / "rest", server, s3_file_io_jars(VERSION)) as rest:
+            given = {
+                "properties": s3.properties(),
+                "uri": rest.endpoint,
+                "scratch": str(tmp_path / "spark"),
+            }
+            answer = json.loads(run_python(IN_TURNS, json.dumps(given)).splitlines()[-1])
+    assert len(answer["turns"]) == 10
+    for turn in answer["turns"]:
+        assert turn["java"] == turn["native"] == turn["portable"], turn["what"]
+    assert answer["turns"][0]["java"][-1] == answer["turns"][9]["java"][-1] == [90, "x", "p4"]
+    assert answer["java_io"] == "S3FileIO"
+    # of data files: by Python, by Spark's own writer for us, by Java
+    assert answer["writers"] == ["Spark", "parquet-cpp-arrow", "parquet-mr"]

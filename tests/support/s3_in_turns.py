@@ -1,0 +1,128 @@
+"""A program: Java with S3FileIO and we by s3a and by Python change one table in S3 in turns.
+
+Its argument is JSON: the store's `properties`, the `uri` of a REST catalog whose warehouse is in
+it, a `scratch` folder. Its last line is JSON: the rows that every reader sees, after each turn of
+one table and at the end of the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from iceberg_pyspark import install, load_catalog
+from tests.services.hadoop_aws import s3a_jars
+from tests.services.iceberg_aws import aws_sdk_jar
+from tests.support.oracle import Oracle, oracle_jars, start_oracle
+
+ICEBERG = "1.12.0"
+"""The release of the oracle, whose S3FileIO it is."""
+NATIVE = "spark.sql.iceberg.native-writer-enabled"
+COLUMNS = "(id BIGINT, v STRING, p STRING) USING iceberg PARTITIONED BY (p)"
+
+
+class Turns:
+    """One REST catalog, as `java`, as `ours` and as a Python catalog."""
+
+    def __init__(self, oracle: Oracle, given: dict[str, Any]) -> None:
+        self._oracle = oracle
+        self._ours = {"type": "rest", "uri": given["uri"], **given["properties"]}
+        # what the other side changes is to be seen at once
+        in_spark = {**self._ours, "cache-enabled": "false"}
+        java = {
+            **in_spark,
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            "client.region": given["properties"]["s3.region"],
+        }
+        self._configure("java", "org.apache.iceberg.spark.SparkCatalog", java)
+        oracle.sql("CREATE NAMESPACE java.db")
+        self._catalog = load_catalog("python", **self._ours)
+        self._configure("ours", "iceberg_pyspark", in_spark)
+        assert install(oracle.spark).is_native
+        self.turns: list[dict[str, Any]] = []
+        self.writers: set[str] = set()
+
+    def _configure(self, name: str, kind: str, properties: dict[str, str]) -> None:
+        self._oracle.spark.conf.set(f"spark.sql.catalog.{name}", kind)
+        for key, value in properties.items():
+            self._oracle.spark.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+
+    def run(self, name: str, version: int) -> None:
+        """Every kind of change, by each side."""
+        java, ours = f"java.db.{name}", f"ours.db.{name}"
+        mode = (
+            f"TBLPROPERTIES ('format-version'='{version}', 'write.delete.mode'='merge-on-read', "
+            "'write.update.mode'='merge-on-read', 'write.merge.mode'='merge-on-read')"
+        )
+        creator = java if version == 2 else ours
+        self._turn(name, f"CREATE TABLE {creator} {COLUMNS} {mode}")
+        self._turn(name, f"INSERT INTO {java} SELECT id, 'j', concat('p', id % 3) FROM range(9)")
+        insert = "SELECT id, 'o' v, concat('p', id % 3) p FROM range(20, 29)"
+        self._turn(name, f"INSERT INTO {ours} {insert}")
+        self._oracle.spark.conf.set(NATIVE, "false")
+        self._turn(name, f"INSERT INTO {ours} SELECT id + 20, v, p FROM ({insert})")
+        self._oracle.spark.conf.set(NATIVE, "true")
+        self._turn(name, f"DELETE FROM {java} WHERE id % 4 = 1")
+        self._turn(name, f"DELETE FROM {ours} WHERE id % 4 = 2")
+        source = "(SELECT 0L id, 'm' v, 'p0' p UNION ALL SELECT 90L, 'm', 'p4') s"
+        merge = "ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
+        self._turn(name, f"MERGE INTO {ours} t USING {source} {merge}")
+        self._turn(name, f"UPDATE {java} SET v = 'x' WHERE id IN (3, 90)")
+        table = self._catalog.load_table(f"db.{name}")
+        table.append(pa.table({"id": [60], "v": ["py"], "p": ["p1"]}))
+        self._look(name, "Python's append")
+        for file in self._oracle.sql(f"SELECT file_path FROM {ours}.data_files").collect():
+            with table.io.open_input(file.file_path) as stream:
+                footer = pq.read_metadata(stream)
+            is_spark = b"org.apache.spark.version" in footer.metadata
+            self.writers.add("Spark" if is_spark else footer.created_by.split()[0])
+
+    def _turn(self, name: str, statement: str) -> None:
+        self._oracle.sql(statement)
+        if name == "v3":
+            self._look(name, statement)
+
+    def _look(self, name: str, what: str) -> None:
+        spark = self._oracle.spark
+        options = {
+            "catalog": "python",
+            "native": "false",
+            **{f"catalog.{k}" if k in ("type", "uri") else k: v for k, v in self._ours.items()},
+        }
+        frames = {
+            "java": spark.table(f"java.db.{name}"),
+            "native": spark.table(f"ours.db.{name}"),
+            "portable": spark.read.format("iceberg-py").options(**options).load(f"db.{name}"),
+        }
+        rows = {who: sorted(list(r) for r in f.collect()) for who, f in frames.items()}
+        self.turns.append({"what": f"{name}: {what}", **rows})
+
+
+def main(given: dict[str, Any]) -> None:
+    """Run both tables and print what was seen."""
+    scratch = Path(given["scratch"])
+    scratch.mkdir()
+    # of the same SDK the connector's, and of Netty Spark's own
+    s3a = [jar for jar in s3a_jars() if not jar.name.startswith("netty-")]
+    jars = (*oracle_jars(), aws_sdk_jar(ICEBERG), *s3a)
+    path = os.pathsep.join(str(jar) for jar in jars)
+    oracle = start_oracle(scratch, {"spark.driver.extraClassPath": path})
+    try:
+        turns = Turns(oracle, given)
+        for version in (2, 3):
+            turns.run(f"v{version}", version)
+        java_io = oracle.load_java_table("java.db.v2").io().getClass().getSimpleName()
+    finally:
+        oracle.spark.stop()
+    answer = {"turns": turns.turns, "writers": sorted(turns.writers), "java_io": java_io}
+    sys.stdout.write(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
