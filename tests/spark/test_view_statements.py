@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 
 from tests.support.native_lake import sqlite_lake
 
+pytestmark = pytest.mark.release("Spark's parser, behind ours")
+
 CATALOG = "spark.sql.catalog.made"
 HADOOP = {"": "iceberg_pyspark", ".type": "hadoop"}
 
