@@ -6,9 +6,9 @@ hold and updates to apply, so that all catalogs have the same interface.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.commits.requirements import TableRequirement
@@ -17,6 +17,10 @@ from iceberg_pyspark.errors import TableRecreatedError
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+if TYPE_CHECKING:
+    # whoever only loads tables needs nothing of how scans are planned
+    from iceberg_pyspark.planning.scan_plan import PlannedFiles
 
 Namespace: TypeAlias = tuple[str, ...]
 
@@ -47,12 +51,33 @@ class ScanReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScanToPlan:
+    """A scan of one snapshot as a catalog's server is to plan it.
+
+    `predicate` is bound to `schema`, the one that the scan resolves names in; `metrics` are the ids
+    of columns whose metrics the files are to have, where the server gives them.
+    """
+
+    metadata: TableMetadata
+    snapshot_id: int
+    schema: Schema
+    projection: Schema
+    predicate: Predicate
+    metrics: frozenset[int]
+
+
+ScanPlanner: TypeAlias = "Callable[[ScanToPlan], Generator[PlannedFiles, None, None]]"
+"""Gives the files of a scan as they come; closing the iterator says that no more are wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTable:
     """A table as the catalog knows it at one moment.
 
     `config` holds storage properties for it and where it may read: from the user and the catalog's
     configuration, and nothing of it from the table. `report_scan`, of a catalog that wants reports,
-    returns at once and raises nothing.
+    returns at once and raises nothing. `plan_scan` plans the scans of a table that only its server
+    may plan; of other tables it is None.
     """
 
     identifier: TableIdentifier
@@ -62,6 +87,7 @@ class LoadedTable:
     report_scan: Callable[[ScanReport], None] | None = field(
         default=None, repr=False, compare=False
     )
+    plan_scan: ScanPlanner | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

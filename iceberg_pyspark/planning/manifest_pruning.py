@@ -44,13 +44,16 @@ class SpecFilters:
 
     def of(self, manifest: ManifestFile) -> SpecFilter:
         """The filter for a manifest's spec; an unknown spec is refused, never guessed."""
-        spec_id = manifest.partition_spec_id
+        return self.of_spec(manifest.partition_spec_id, manifest.manifest_path)
+
+    def of_spec(self, spec_id: int, where: str) -> SpecFilter:
+        """The filter for a spec by its id; `where` begins the message of the error without it."""
         if spec_id not in self._filters:
             spec = self._metadata.spec_by_id.get(spec_id)
             if spec is None:
                 spec_ids = ", ".join(str(i) for i in self._metadata.spec_by_id)
                 raise InvalidMetadataError(
-                    f"{manifest.manifest_path}: partition spec {spec_id} is not in the table's "
+                    f"{where}: partition spec {spec_id} is not in the table's "
                     f"metadata, which has {spec_ids}"
                 )
             self._filters[spec_id] = self._project(spec)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import repeat
 from sys import intern
 from time import monotonic_ns
@@ -78,11 +78,14 @@ class PlannedFiles:
     entries: pa.Table
     deletes: Mapping[int, tuple[DeleteFileRef, ...]]
     filter_satisfied: Mask
+    residuals: Mapping[int, Predicate] = field(default_factory=dict)
+    """What rows must fulfil besides the predicate of the scan, by row, as `ScanTask.residual`."""
 
     def least_live_rows(self) -> Numbers:
         """How many rows each file has at least after its deletes."""
         rows: Numbers = np.maximum(self.entries["record_count"].to_numpy(), 0)
         rows[list(self.deletes)] = 0
+        rows[list(self.residuals)] = 0
         return rows
 
     def first(self, count: int) -> PlannedFiles:
@@ -94,8 +97,25 @@ class PlannedFiles:
         )
 
 
+class Plan(Protocol):
+    """The files that one scan must read, worked out while it is iterated, once."""
+
+    @property
+    def statistics(self) -> PlanStatistics:
+        """What was looked at and kept so far."""
+        ...
+
+    def files(self) -> Iterator[PlannedFiles]:
+        """The files, in groups of one spec."""
+        ...
+
+    def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
+        """The files as tasks, large ones cut; without split options none is."""
+        ...
+
+
 class ScanPlan:
-    """The plan of one scan, worked out while it is iterated, once."""
+    """The plan of one scan over manifests, worked out while it is iterated, once."""
 
     def __init__(
         self,
@@ -279,7 +299,7 @@ def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> l
         lengths = [length for ranges in cuts for _, length in ranges]
         table = table.take(pa.array(rows, pa.int64()))
         satisfied = satisfied[rows]
-    deletes = planned_files.deletes
+    deletes, residuals = planned_files.deletes, planned_files.residuals
     return _tasks_from_columns(
         len(rows),
         {
@@ -295,6 +315,7 @@ def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> l
             "first_row_id": table["first_row_id"].to_pylist(),
             "deletes": map(deletes.get, rows, repeat(())) if deletes else repeat(()),
             "filter_satisfied": satisfied.tolist(),
+            "residual": map(residuals.get, rows) if residuals else repeat(None),
         },
     )
 
@@ -330,7 +351,7 @@ def _tasks_from_columns(count: int, columns: Mapping[str, Iterable[object]]) -> 
     class takes three times as long, which was half the time of planning a large table.
     """
     tasks = list(map(ScanTask.__new__, repeat(ScanTask, count)))
-    for field in fields(ScanTask):
-        set_field = getattr(ScanTask, field.name).__set__
-        deque(map(set_field, tasks, columns[field.name]), maxlen=0)
+    for f in fields(ScanTask):
+        set_field = getattr(ScanTask, f.name).__set__
+        deque(map(set_field, tasks, columns[f.name]), maxlen=0)
     return tasks

@@ -16,6 +16,9 @@ from iceberg_pyspark.spec.name_mapping import NameMapping
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 
+UNKNOWN_SEQUENCE_NUMBER = -1
+"""Of files that a catalog's server planned, which says what applies to them, and not their ages."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFileRef:
@@ -48,7 +51,8 @@ class ScanTask:
     A row group belongs to the range that holds its first byte. `partition` is the file's tuple
     under spec `spec_id`. `first_row_id` None means row ids are null. `filter_satisfied` says that
     the partition values alone prove the scan's predicate for every row, so no row filter is
-    needed.
+    needed. `residual` is a bound predicate that rows must fulfil besides the scan's, where a
+    catalog's server asks for more than the scan did.
     """
 
     file_path: str
@@ -63,6 +67,7 @@ class ScanTask:
     first_row_id: int | None = None
     deletes: tuple[DeleteFileRef, ...] = ()
     filter_satisfied: bool = False
+    residual: Predicate | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,6 +140,7 @@ class TableStates:
                 metadata=read_table_metadata(open_storage(location, loaded_table.config), location),
                 metadata_location=location,
                 config=loaded_table.config,
+                plan_scan=loaded_table.plan_scan,
             )
         return TableState(
             catalog=content.catalog,

@@ -186,6 +186,7 @@ class Table(EditableTable):
             filter=filter,
             case_sensitive=case_sensitive,
             report=self._loaded.report_scan,
+            planner=self._loaded.plan_scan,
         )
 
     def metadata_table(

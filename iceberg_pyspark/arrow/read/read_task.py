@@ -33,7 +33,7 @@ from iceberg_pyspark.arrow.read.row_filter import compile_row_mask
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.errors import InvalidMetadataError, StorageError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.expressions.rewriting import columns_of
+from iceberg_pyspark.expressions.rewriting import and_, columns_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.spec.metadata_columns import DELETED
 from iceberg_pyspark.spec.partitioning import identity_source_ids
@@ -132,6 +132,8 @@ class _TaskReader:
         self._metadata_columns = MetadataColumns(context, task)
         self._has_metadata_columns = any(is_metadata_column(f) for f in self._fields)
         self.predicate: Predicate = AlwaysTrue() if task.filter_satisfied else context.predicate
+        if task.residual is not None:
+            self.predicate = and_(self.predicate, task.residual)
         self._row_mask = compile_row_mask(self.predicate)
 
         partition_values = _identity_values(context, task)

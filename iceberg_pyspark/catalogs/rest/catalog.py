@@ -33,19 +33,18 @@ from iceberg_pyspark.catalogs.rest.commits import (
     read_nothing,
 )
 from iceberg_pyspark.catalogs.rest.connection import Connection
-from iceberg_pyspark.catalogs.rest.loaded import (
-    PLANNING_MODE,
-    AnsweredTable,
-    TableCache,
-    answered_table,
-    check_planned_here,
-)
+from iceberg_pyspark.catalogs.rest.loaded import AnsweredTable, TableCache, answered_table
 from iceberg_pyspark.catalogs.rest.metrics_reports import (
     MetricsReports,
     ScanReports,
     commit_report,
 )
 from iceberg_pyspark.catalogs.rest.renewal import CredentialRenewals
+from iceberg_pyspark.catalogs.rest.scan_planning import (
+    PLANNING_MODE,
+    ScanPlanning,
+    is_planned_here,
+)
 from iceberg_pyspark.catalogs.rest.snapshot_loading import (
     ALL_QUERY,
     REFS_QUERY,
@@ -301,7 +300,7 @@ class RestCatalog(RestViews):
             ),
             self._name,
             f"table {identifier}",
-            lambda answer: self._loaded(answer, identifier, known[1].config if known else {}),
+            lambda answer: self._committed(answer, identifier, None if known is None else known[1]),
             lambda answer: commit_refusal(answer, self._name, requirements),
         )
         if isinstance(outcome, Done) and reports is not None:
@@ -391,23 +390,38 @@ class RestCatalog(RestViews):
 
     # requests
 
+    def _committed(
+        self, answer: Answer, identifier: TableIdentifier, before: LoadedTable | None
+    ) -> LoadedTable:
+        # an answer to a commit has nothing but the metadata
+        table = self._read(answer, identifier, {} if before is None else before.config).table
+        if before is None:
+            # not to be found unchanged: the load that follows brings what is missing
+            return self._kept(table, replace(answer, headers={}))
+        return self._kept(replace(table, plan_scan=before.plan_scan), answer)
+
     def _loaded(
         self,
         answer: Answer,
         identifier: TableIdentifier,
-        config: Mapping[str, str] | None = None,
         *,
         of_refs: bool = False,
         is_loaded: bool = False,
     ) -> LoadedTable:
-        answered = self._read(answer, identifier, config)
+        answered = self._read(answer, identifier)
         table = answered.table
-        if is_loaded:
-            mode = answered.planning or self.properties.get(PLANNING_MODE)
-            check_planned_here(self._name, identifier, mode)
-        if config is None:
-            self._sessions.set_tokens(identifier, answered.tokens)
-            table = self._renewals.of(table)
+        mode = answered.planning or self.properties.get(PLANNING_MODE)
+        if mode is not None and not is_planned_here(mode):
+            planning = ScanPlanning(self._name, self._connection, self._sessions, identifier, mode)
+            if is_loaded:
+                # what was created is created, whoever plans its scans
+                planning.check()
+            table = replace(table, plan_scan=planning)
+        self._sessions.set_tokens(identifier, answered.tokens)
+        return self._kept(self._renewals.of(table), answer, of_refs=of_refs)
+
+    def _kept(self, table: LoadedTable, answer: Answer, *, of_refs: bool = False) -> LoadedTable:
+        identifier = table.identifier
         if self._reports is not None:
             to = ScanReports(identifier, f"{self._name}.{identifier}", self._reports)
             table = replace(table, report_scan=to)

@@ -15,31 +15,14 @@ from dataclasses import dataclass, field
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest.answers import Answer
 from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
+from iceberg_pyspark.catalogs.rest.scan_planning import PLANNING_MODE
 from iceberg_pyspark.catalogs.rest.table_sessions import table_tokens
-from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.table_metadata import metadata_from_json
 from iceberg_pyspark.storage.credential_renewal import end_of
 
 _FRESH_CREDENTIALS_S = 300
 """Credentials that expire sooner are fetched anew rather than taken out of the cache."""
-
-
-PLANNING_MODE = "scan-planning-mode"
-"""A property of the catalog, and over it of a table's `config`: `client` or `server`."""
-
-
-def check_planned_here(catalog: str, identifier: TableIdentifier, mode: str | None) -> None:
-    """Refuse a table whose scans only its server may plan: it may leave rows out that we would not.
-
-    Raises `UnsupportedFeatureError`.
-    """
-    if mode is not None and mode.lower() != "client":
-        raise UnsupportedFeatureError(
-            f"catalog '{catalog}': {PLANNING_MODE} = {mode} for table {identifier}, and scans are "
-            "planned here, not by servers, so its rows cannot be read as the server wants it; have "
-            f"the server, or the catalog's own property, say {PLANNING_MODE} = client"
-        )
 
 
 @dataclass(frozen=True, slots=True)

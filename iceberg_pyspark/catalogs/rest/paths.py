@@ -59,6 +59,18 @@ class Paths:
         """Where a table's metrics are reported."""
         return f"{self.table(identifier)}/metrics"
 
+    def plan(self, identifier: TableIdentifier) -> str:
+        """Where scans of a table are planned."""
+        return f"{self.table(identifier)}/plan"
+
+    def plan_of(self, identifier: TableIdentifier, plan_id: str) -> str:
+        """One plan of a scan."""
+        return f"{self.plan(identifier)}/{quote(plan_id, safe='')}"
+
+    def scan_tasks(self, identifier: TableIdentifier) -> str:
+        """Where the tasks of a plan are fetched."""
+        return f"{self.table(identifier)}/tasks"
+
     def views(self, namespace: Namespace) -> str:
         """The views of a namespace."""
         return f"{self.namespace(namespace)}/views"

@@ -225,6 +225,7 @@ def _whole_scan(
         selector=state.selector,
         projection=lambda schema: project_with_hidden(schema, struct, state.loaded_table.metadata),
         report=state.loaded_table.report_scan,
+        planner=state.loaded_table.plan_scan,
     )
 
 

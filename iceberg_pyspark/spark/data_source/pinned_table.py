@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PinnedTable:
-    """The metadata file a DataFrame saw when it was loaded; later steps need no catalog."""
+    """The metadata file a DataFrame saw when it was loaded; later steps need no catalog.
+
+    But to plan where the catalog's server alone may.
+    """
 
     namespace: tuple[str, ...]
     name: str
@@ -20,6 +23,9 @@ class PinnedTable:
     config: dict[str, str] = field(repr=False)
     metadata_table: str | None = None
     """Which of the table's metadata tables is read; None for the table itself."""
+
+    planned_by_server: bool = False
+    """Whether each step that plans must ask the catalog's server to."""
 
     @classmethod
     def of(cls, loaded_table: LoadedTable, metadata_table: str | None = None) -> PinnedTable:
@@ -30,6 +36,7 @@ class PinnedTable:
             loaded_table.metadata_location,
             dict(loaded_table.config),
             metadata_table,
+            loaded_table.plan_scan is not None and metadata_table is None,
         )
 
     @classmethod

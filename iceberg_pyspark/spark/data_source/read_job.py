@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructField, StructType
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier, check_same_table
 from iceberg_pyspark.errors import NoSuchNamespaceError, NoSuchTableError
 from iceberg_pyspark.spark.data_source.options import (
     ReadOptions,
@@ -85,6 +85,7 @@ class ReadJob:
             case_sensitive=self.options.case_sensitive,
             overrides=self.options.read_properties,
             report=self.loaded_table.report_scan,
+            planner=self.loaded_table.plan_scan,
         )
 
 
@@ -101,7 +102,7 @@ def open_read_job(
     table = parse_table_options(options)
     read_options = parse_read_options(options)
     if pinned_table is not None:
-        loaded_table, metadata_name = _load_pinned(pinned_table), pinned_table.metadata_table
+        loaded_table, metadata_name = _load_pinned(pinned_table, table), pinned_table.metadata_table
     else:
         loaded_table, metadata_name = _load(table)
     if metadata_name is not None:
@@ -131,11 +132,15 @@ def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:
         return load_table(catalog, owner, table), metadata_name
 
 
-def _load_pinned(pinned_table: PinnedTable) -> LoadedTable:
+def _load_pinned(pinned_table: PinnedTable, table: TableOptions) -> LoadedTable:
     location = pinned_table.metadata_location
-    return LoadedTable(
+    loaded_table = LoadedTable(
         identifier=TableIdentifier(namespace=pinned_table.namespace, name=pinned_table.name),
         metadata=read_table_metadata(open_storage(location, pinned_table.config), location),
         metadata_location=location,
         config=pinned_table.config,
     )
+    if not pinned_table.planned_by_server:
+        return loaded_table
+    current = check_same_table(loaded_table, load_table(*find_table(table), table))
+    return replace(loaded_table, plan_scan=current.plan_scan)

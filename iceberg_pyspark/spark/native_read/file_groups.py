@@ -16,7 +16,7 @@ from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.position_deletes import DeletionVector
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
-from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.planning.scan_tasks import UNKNOWN_SEQUENCE_NUMBER, ScanTask
 from iceberg_pyspark.spark.bridge.features import EXECUTOR_POSITIONS, EXECUTOR_VECTORS
 from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.native_read.deletion_vectors import large_vectors
@@ -70,6 +70,7 @@ def group_files(
                 task.file_path in misread
                 or storage.location(task.file_path) is None
                 or not columns.can_read(task)
+                or task.residual is not None
             ):
                 groups.portable.append(task)
                 continue
@@ -78,13 +79,18 @@ def group_files(
                 groups.portable.append(task)
             elif not task.deletes:
                 groups.plain.append(task)
-            elif marks_deleted:
+            elif marks_deleted or _has_unknown_ages(task):
                 groups.portable.append(task)
             else:
                 with_deletes.append(task)
     read_by_executors = _read_by_executors(with_deletes, bridge, scan, storage)
     _group_by_deletes(groups, with_deletes, scan, read_by_executors)
     return groups
+
+
+def _has_unknown_ages(task: ScanTask) -> bool:
+    """Whether a server planned the file, with deleted keys: joined, they would need their ages."""
+    return task.data_sequence_number == UNKNOWN_SEQUENCE_NUMBER and bool(equality_deletes(task))
 
 
 def _group_by_deletes(

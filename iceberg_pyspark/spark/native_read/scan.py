@@ -21,7 +21,7 @@ from iceberg_pyspark.arrow.read.position_deletes import DeletionVector
 from iceberg_pyspark.arrow.read.read_task import read_group
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.planning.proven_conditions import never_null, proven_conditions
-from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan, tasks_of
+from iceberg_pyspark.planning.scan_plan import Plan, PlannedFiles, tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import pack_tasks
 from iceberg_pyspark.spark.bridge.calls import ParquetRelation, SelectedColumn
@@ -202,7 +202,7 @@ class NativeScan:
             groups.setdefault((task.file_format, of_spec[task.spec_id]), []).append(file)
         return [(constants, alike) for (_, constants), alike in groups.items()]
 
-    def _files_for_limit(self, plan: ScanPlan) -> Iterator[tuple[PlannedFiles, list[ScanTask]]]:
+    def _files_for_limit(self, plan: Plan) -> Iterator[tuple[PlannedFiles, list[ScanTask]]]:
         """The files of each manifest, until there are rows enough for the limit."""
         rows = 0.0
         for planned in plan.files():
@@ -347,7 +347,7 @@ class NativeScan:
         return Part(plan=self._bridge.scans.with_statistics(plan, row_count(tasks)))
 
 
-def _metrics(plan: ScanPlan, start: float) -> Mapping[str, int]:
+def _metrics(plan: Plan, start: float) -> Mapping[str, int]:
     """Metrics of planning by Iceberg's names; `start` is of the monotonic clock, in seconds."""
     statistics = plan.statistics
     return {

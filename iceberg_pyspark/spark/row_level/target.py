@@ -257,6 +257,12 @@ def pin_table(
     session: RowLevelSession, write: SessionWrite, statement_columns: Any = None
 ) -> Iterator[Target]:
     """The table of a write as a target, until the end of the operation."""
+    if write.loaded_table.plan_scan is not None:
+        raise UnsupportedFeatureError(
+            f"table {write.loaded_table.identifier} is planned by its catalog's server, which may "
+            "leave out rows that a change of rows would have to keep; have the server, or the "
+            "catalog's own property, say scan-planning-mode = client to change rows of it"
+        )
     hidden = {f.name for f in (FILE, POS, *LINEAGE)}
     conflicting = hidden & {f.name for f in write.metadata.current_schema.fields}
     if conflicting:

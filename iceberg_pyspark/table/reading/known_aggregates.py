@@ -95,7 +95,11 @@ class _File:
         self._partition = planned_files.entries["partition"].combine_chunks()
         self.rows = planned_files.entries["record_count"].combine_chunks().cast(pa.int64())
         # a negative count, of old writers' imported files, is unknown
-        if planned_files.deletes or pc.any(pc.less(self.rows, 0)).as_py():
+        if (
+            planned_files.deletes
+            or planned_files.residuals
+            or pc.any(pc.less(self.rows, 0)).as_py()
+        ):
             raise _UnknownError
         proven = MetricsFilter(planned_files.entries).proven(scan.context.predicate)
         if not (planned_files.filter_satisfied | proven).all():

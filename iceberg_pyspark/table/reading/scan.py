@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
-from iceberg_pyspark.catalogs.catalog import ScanReport
+from iceberg_pyspark.catalogs.catalog import ScanPlanner, ScanReport, ScanToPlan
 from iceberg_pyspark.errors import InvalidMetadataError, LocationRefusedError, StorageError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.expressions.rewriting import and_
-from iceberg_pyspark.planning.scan_plan import PlanStatistics, ScanPlan
+from iceberg_pyspark.expressions.rewriting import and_, columns_of
+from iceberg_pyspark.planning.scan_plan import Plan, PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
 from iceberg_pyspark.planning.threaded_map import threaded_map
@@ -45,6 +45,7 @@ from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.changes.row_deletes import deleted_before
+from iceberg_pyspark.table.reading.server_plan import ServerPlan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
 
 
@@ -106,6 +107,9 @@ class TableScan:
     report: Callable[[ScanReport], None] | None = field(default=None, repr=False, compare=False)
     """Who is told what each plan of it kept."""
 
+    planner: ScanPlanner | None = field(default=None, repr=False, compare=False)
+    """The catalog's server, where it alone may plan; None: planned here, from manifests."""
+
     def pruned_by(self, predicate: Predicate) -> TableScan:
         """The scan with a further bound predicate, which keeps files and rows that may match."""
         both = and_(self.context.predicate, predicate)
@@ -115,11 +119,13 @@ class TableScan:
         """The scan of these data files alone."""
         return replace(self, only_files=paths)
 
-    def plan(self, metrics: Collection[int] = ()) -> ScanPlan:
-        """The plan over the snapshot's manifests, worked out as it is iterated.
+    def plan(self, metrics: Collection[int] = ()) -> Plan:
+        """The plan, worked out as it is iterated: here from manifests, or by the catalog's server.
 
         Its entries have the metrics of the columns with those ids, besides the predicate's.
         """
+        if self.planner is not None:
+            return self._plan_by_server(self.planner, metrics)
         manifests: list[ManifestFile] = []
         if self.snapshot is not None:
             with _damage_of(self.context.table):
@@ -133,6 +139,19 @@ class TableScan:
             metrics=metrics,
             on_end=None if self.report is None else self._planned,
         )
+
+    def _plan_by_server(self, planner: ScanPlanner, metrics: Collection[int]) -> Plan:
+        scan = None
+        if self.snapshot is not None:
+            scan = ScanToPlan(
+                metadata=self.metadata,
+                snapshot_id=self.snapshot.snapshot_id,
+                schema=self.context.schemas[0],
+                projection=self.context.projection,
+                predicate=self.context.predicate,
+                metrics=frozenset(metrics).union(columns_of(self.context.predicate)),
+            )
+        return ServerPlan(planner, scan, self.only_files)
 
     def _planned(self, statistics: PlanStatistics, duration_ns: int) -> None:
         if self.report is not None:
@@ -213,7 +232,7 @@ class TableScan:
     def _is_countable(self, task: ScanTask) -> bool:
         selects_all = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied
         # old writers' imported files have a count of -1
-        has_count = selects_all and task.record_count >= 0
+        has_count = selects_all and task.record_count >= 0 and task.residual is None
         return has_count and all(
             d.content is not FileContent.EQUALITY_DELETES for d in task.deletes
         )
@@ -243,12 +262,14 @@ def scan_table(
     case_sensitive: bool = True,
     overrides: Mapping[str, str] | None = None,
     report: Callable[[ScanReport], None] | None = None,
+    planner: ScanPlanner | None = None,
 ) -> TableScan:
     """Pin a snapshot and bind columns and filter to its schema.
 
     `columns` are names; `projection` instead derives the columns from the schema.
-    `overrides` are `read.*` properties for this scan; `report` is told what its plans kept. Raises
-    `InvalidRequestError` or `NoSuchSnapshotError`.
+    `overrides` are `read.*` properties for this scan; `report` is told what its plans kept;
+    `planner` plans it where the catalog's server alone may. Raises `InvalidRequestError` or
+    `NoSuchSnapshotError`.
     """
     selected_snapshot = select_snapshot(metadata, selector or SnapshotSelector())
     schema = selected_snapshot.schema
@@ -277,6 +298,7 @@ def scan_table(
         io=io,
         split=split_options(properties),
         report=report,
+        planner=planner,
     )
 
 

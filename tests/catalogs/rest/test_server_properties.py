@@ -162,7 +162,7 @@ def test_a_header_of_the_user_asks_for_other_delegation() -> None:
         assert server.requests[-1].headers["x-iceberg-access-delegation"] == "remote-signing"
 
 
-def test_a_table_that_only_its_server_may_plan_is_refused() -> None:
+def test_a_table_that_its_server_must_plan_and_cannot_is_refused() -> None:
     modes = ("server", "SERVER", "catalog", "client", "CLIENT")
     for mode in modes:
         refused = mode.lower() != "client"

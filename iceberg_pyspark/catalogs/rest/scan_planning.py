@@ -1,0 +1,230 @@
+"""Scans that a REST catalog's server plans: submitted, waited for, fetched, cancelled.
+
+Open API specification of the REST catalog, `planTableScan`, `fetchPlanningResult`,
+`fetchScanTasks` and `cancelPlanning`. The request is `scan_requests.py`, the files in an answer are
+`planned_files.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iceberg_pyspark.catalogs.catalog import ScanToPlan, TableIdentifier
+from iceberg_pyspark.catalogs.rest import endpoints as e
+from iceberg_pyspark.catalogs.rest.answers import Answer
+from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.planned_files import PlannedFilesReader
+from iceberg_pyspark.catalogs.rest.scan_requests import scan_to_json
+from iceberg_pyspark.catalogs.rest.session import Lost
+from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
+from iceberg_pyspark.errors import (
+    CatalogError,
+    CatalogUnavailableError,
+    InvalidRequestError,
+    NoSuchTableError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.spec.json_fields import JsonObject, short_text
+from iceberg_pyspark.spec.properties import int_property
+
+PLANNING_MODE = "scan-planning-mode"
+"""A property of the catalog, and over it of a table's `config`: `client` or `server`."""
+
+_CLIENT, _SERVER = "client", "server"
+_POLL_TIMEOUT_MS = "rest-scan-planning.poll-timeout-ms"
+_DEFAULT_POLL_TIMEOUT_MS = 300_000
+_FIRST_WAIT_S = 0.1
+_LONGEST_WAIT_S = 10.0
+_FORGOTTEN = ("NoSuchPlanIdException", "NoSuchPlanTaskException")
+
+_log = logging.getLogger(__name__)
+_sleep = time.sleep
+_now = time.monotonic
+
+
+def is_planned_here(mode: str | None) -> bool:
+    """Whether a mode leaves the planning to the client."""
+    return mode is None or mode.lower() == _CLIENT
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What an answer says of a plan."""
+
+    answer: Answer
+    status: str
+    plan_id: str | None
+
+
+class ScanPlanning:
+    """Plans scans of one table at its server; threads share it."""
+
+    def __init__(
+        self,
+        catalog: str,
+        connection: Connection,
+        sessions: TableSessions,
+        identifier: TableIdentifier,
+        mode: str,
+    ) -> None:
+        self._mode = mode
+        self._catalog = catalog
+        self._connection = connection
+        self._sessions = sessions
+        self._identifier = identifier
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # no connection travels, and whoever has none must not plan from manifests instead
+        return _PlannedElsewhere, (self._catalog, str(self._identifier))
+
+    def check(self) -> None:
+        """Raise `UnsupportedFeatureError` where the server plans no scans, or wants what we lack.
+
+        It may leave rows out that we would not, so that nobody else may plan them.
+        """
+        where = f"catalog '{self._catalog}': {PLANNING_MODE} = {self._mode} for table "
+        where += str(self._identifier)
+        remedy = f"have the server, or the catalog's own property, say {PLANNING_MODE} = {_CLIENT}"
+        if self._mode.lower() != _SERVER:
+            raise UnsupportedFeatureError(
+                f"{where} is not known, so its rows cannot be read as the server wants it; {remedy}"
+            )
+        if e.PLAN_SCAN not in self._connection.endpoints:
+            raise UnsupportedFeatureError(
+                f"{where}, and its server does not offer to plan scans ({e.PLAN_SCAN}); {remedy}"
+            )
+
+    def __call__(self, scan: ScanToPlan) -> Generator[PlannedFiles, None, None]:
+        """The files of a scan as they come; nothing is asked before the first is.
+
+        Raises `CatalogError`, `InvalidMetadataError`, `UnsupportedFeatureError`.
+        """
+        self.check()
+        paths, reader = self._connection.paths, PlannedFilesReader(scan)
+        asked = self._ask("POST", paths.plan(self._identifier), scan_to_json(scan))
+        result = _result_of(asked)
+        plan_id, is_fetched = result.plan_id, False
+        try:
+            result = self._completed(result)
+            waiting = deque(result.answer.read(_plan_tasks))
+            seen = set(waiting)
+            yield from result.answer.read(reader.read)
+            while waiting:
+                answer = self._fetch_tasks(waiting.popleft())
+                following = answer.read(_plan_tasks)
+                if len(set(following)) < len(following) or not seen.isdisjoint(following):
+                    raise self._error(answer, "it names a plan task twice, and would never end")
+                seen.update(following)
+                waiting.extend(following)
+                is_fetched = not waiting
+                yield from answer.read(reader.read)
+            is_fetched = True
+        finally:
+            if plan_id is not None and not is_fetched:
+                self._cancel(plan_id)
+
+    def _completed(self, result: _Result) -> _Result:
+        """The plan once it is complete; raises `CatalogError` for what else becomes of it."""
+        properties = self._connection.properties
+        timeout_ms = int_property(properties, _POLL_TIMEOUT_MS, _DEFAULT_POLL_TIMEOUT_MS)
+        if timeout_ms <= 0:
+            raise InvalidRequestError(
+                f"catalog '{self._catalog}': {_POLL_TIMEOUT_MS} = {timeout_ms}: must be above 0"
+            )
+        end, wait_s, plan_id = _now() + timeout_ms / 1000, _FIRST_WAIT_S, result.plan_id
+        while result.status == "submitted":
+            if plan_id is None:
+                raise self._error(result.answer, "it is 'submitted' without a plan-id")
+            what = "the results of plans that take longer"
+            self._connection.endpoints.require(e.FETCH_PLAN, self._catalog, what)
+            if _now() >= end:
+                raise CatalogUnavailableError(
+                    f"catalog '{self._catalog}': the server did not plan a scan of table "
+                    f"{self._identifier} within {timeout_ms} ms; try again, with a filter or with "
+                    f"a greater {_POLL_TIMEOUT_MS}"
+                )
+            _sleep(min(wait_s, max(end - _now(), 0)))
+            wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+            path = self._connection.paths.plan_of(self._identifier, plan_id)
+            result = _result_of(self._ask("GET", path))
+        match result.status:
+            case "completed":
+                return result
+            case "failed":
+                raise self._error(result.answer, f"the server failed: {result.answer.message()}")
+            case "cancelled":
+                raise self._error(result.answer, "it was cancelled at the server; try again")
+            case status:
+                raise UnsupportedFeatureError(
+                    f"catalog '{self._catalog}': answer to {result.answer.request}: status: "
+                    f"{short_text(status)} is not known; have the server, or the catalog's own "
+                    f"property, say {PLANNING_MODE} = client"
+                )
+
+    def _error(self, answer: Answer, what: str) -> CatalogError:
+        return CatalogError(
+            f"catalog '{self._catalog}': {answer.request}: a scan of table {self._identifier} is "
+            f"not planned: {what}"
+        )
+
+    def _fetch_tasks(self, plan_task: str) -> Answer:
+        c = self._connection
+        c.endpoints.require(e.FETCH_SCAN_TASKS, self._catalog, "the tasks of plans in parts")
+        return self._ask("POST", c.paths.scan_tasks(self._identifier), {"plan-task": plan_task})
+
+    def _cancel(self, plan_id: str) -> None:
+        """Tell the server that nobody wants the plan any more."""
+        c = self._connection
+        try:
+            if e.CANCEL_PLAN in c.endpoints:
+                path = c.paths.plan_of(self._identifier, plan_id)
+                self._sessions.of(self._identifier).try_to_ask("DELETE", path, is_repeatable=False)
+        except Exception as error:  # noqa: BLE001 - it must not hide why the plan is not wanted
+            _log.debug("a plan of %s is not cancelled: %s", self._identifier, type(error).__name__)
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
+        session = self._sessions.of(self._identifier)
+        # what is planned twice does no harm
+        answer = session.try_to_ask(method, path, body=body, is_repeatable=True)
+        if isinstance(answer, Lost):
+            raise answer.error
+        if answer.status == 404 and answer.error_type in _FORGOTTEN:
+            raise self._error(answer, f"{answer.message()}; the server forgot it, try again")
+        return self._connection.checked(answer, NoSuchTableError)
+
+
+def _result_of(answer: Answer) -> _Result:
+    def parse(content: JsonObject) -> _Result:
+        return _Result(answer, content.string("status"), content.optional_string("plan-id"))
+
+    return answer.read(parse)
+
+
+def _plan_tasks(content: JsonObject) -> tuple[str, ...]:
+    if content.has("storage-credentials") and content.array("storage-credentials"):
+        raise UnsupportedFeatureError(
+            f"{content.path_of('storage-credentials')}: credentials of one plan alone are not "
+            "supported; have the server send them with the table"
+        )
+    return content.strings("plan-tasks") if content.has("plan-tasks") else ()
+
+
+class _PlannedElsewhere:
+    """Stands for the planning of a table where there is no connection to its server."""
+
+    def __init__(self, catalog: str, table: str) -> None:
+        self._catalog = catalog
+        self._table = table
+
+    def __call__(self, scan: ScanToPlan) -> Generator[PlannedFiles, None, None]:
+        """Refuse."""
+        raise CatalogError(
+            f"catalog '{self._catalog}': scans of table {self._table} are planned by its server, "
+            "and this process got no connection to it; load the table here"
+        )

@@ -1,0 +1,91 @@
+"""A scan as a server is asked to plan it.
+
+Open API specification of the REST catalog, `PlanTableScanRequest`. The snapshot is always named, so
+that all reads of a statement see one. What a limit wants (`min-rows-requested`) is kept back: a
+server may count rows that deletes or the reader leave out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from iceberg_pyspark.catalogs.catalog import ScanToPlan
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.expressions.json import predicate_to_json
+from iceberg_pyspark.expressions.predicates import (
+    AlwaysTrue,
+    And,
+    BoundLiteral,
+    BoundSet,
+    BoundUnary,
+    Or,
+    Predicate,
+)
+from iceberg_pyspark.expressions.rewriting import and_, columns_of, or_, push_not
+from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER
+from iceberg_pyspark.spec.schema import Schema
+
+_LINEAGE_VERSION = 3
+_UNSENT_TYPES = (types.BinaryType, types.FixedType, types.UUIDType)
+"""Their values are texts in JSON, which a server may compare as such; uuids have two orders."""
+
+
+def scan_to_json(scan: ScanToPlan) -> dict[str, Any]:
+    """The body of the request; raises `UnsupportedFeatureError` for what its answer cannot tell."""
+    ids = {f.field_id for f in scan.projection.fields}
+    is_asked = LAST_UPDATED_SEQUENCE_NUMBER.field_id in ids
+    if is_asked and scan.metadata.format_version >= _LINEAGE_VERSION:
+        raise UnsupportedFeatureError(
+            f"{LAST_UPDATED_SEQUENCE_NUMBER.name} is not known where a server plans the scan: its "
+            "answer has no sequence numbers; leave the column out"
+        )
+    body: dict[str, Any] = {
+        "snapshot-id": scan.snapshot_id,
+        "case-sensitive": True,
+        "use-snapshot-schema": scan.schema.schema_id != scan.metadata.current_schema.schema_id,
+    }
+    names = scan.schema.name_by_id
+    selected = set(_column_ids(scan.projection)) | columns_of(scan.predicate)
+    # nothing selected is no list of columns: a server may take an empty one for all or for none
+    if any(i in names for i in selected):
+        body["select"] = sorted(names[i] for i in selected if i in names)
+    sent = _sent(push_not(scan.predicate))
+    if not isinstance(sent, AlwaysTrue):
+        body["filter"] = predicate_to_json(sent)
+    if any(i in names for i in scan.metrics):
+        body["stats-fields"] = sorted(names[i] for i in scan.metrics if i in names)
+    return body
+
+
+def _column_ids(projection: Schema) -> Iterator[int]:
+    """The columns of a projection: of a struct those children alone that are read."""
+    for f in projection.fields:
+        children = Schema(fields=f.type.fields) if isinstance(f.type, types.StructType) else None
+        yield from [f.field_id] if children is None else _column_ids(children)
+
+
+def _sent(predicate: Predicate) -> Predicate:
+    """A predicate without `Not`, weakened to what a server compares as we do."""
+    match predicate:
+        case And(left, right):
+            return and_(_sent(left), _sent(right))
+        case Or(left, right):
+            return or_(_sent(left), _sent(right))
+        case BoundUnary(column=column) if not isinstance(column.type, types.PrimitiveType):
+            # Java's server binds no test of a struct, list or map
+            return AlwaysTrue()
+        case BoundLiteral(literal=literal) if not _is_sent(predicate, literal):
+            return AlwaysTrue()
+        case BoundSet(literals=literals) if not all(_is_sent(predicate, v) for v in literals):
+            return AlwaysTrue()
+        case _:
+            return predicate
+
+
+def _is_sent(leaf: BoundLiteral | BoundSet, literal: Any) -> bool:
+    if isinstance(literal, float) and not math.isfinite(literal):
+        return False
+    return not isinstance(leaf.column.type, _UNSENT_TYPES)

@@ -1,0 +1,76 @@
+"""The plan of a scan that a catalog's server makes, in the form of one that is made here.
+
+What the server looked at it does not say: files that it left out are counted nowhere, and no report
+of the scan is sent, as the server knows what it planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.catalogs.catalog import ScanPlanner, ScanToPlan
+from iceberg_pyspark.planning.scan_plan import PlannedFiles, PlanStatistics, tasks_of
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, Splitter
+
+
+class ServerPlan:
+    """The files that a server planned for one scan; the plan is asked for once it is iterated."""
+
+    def __init__(
+        self, planner: ScanPlanner, scan: ScanToPlan | None, only_files: Collection[str] | None
+    ) -> None:
+        """`scan` is None for a table without a snapshot; `only_files` are those of it to keep."""
+        self._planner = planner
+        self._scan = scan
+        self._only = None if only_files is None else pa.array(sorted(only_files), pa.string())
+        self._deletes: set[str] = set()
+        self.statistics = PlanStatistics()
+
+    def files(self) -> Iterator[PlannedFiles]:
+        """The files, in groups of one spec; whoever stops early has the plan cancelled."""
+        if self._scan is None:
+            return
+        with closing(self._planner(self._scan)) as answered:
+            for planned_files in answered:
+                kept = planned_files if self._only is None else _only(planned_files, self._only)
+                if kept.entries.num_rows:
+                    self._count(kept)
+                    yield kept
+
+    def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
+        """The files as tasks, large ones cut; without split options none is."""
+        splitter = None if split is None else Splitter(split.target_size)
+        for planned_files in self.files():
+            yield from tasks_of(planned_files, splitter)
+
+    def _count(self, files: PlannedFiles) -> None:
+        # as floats: sizes that are wrong must not run over
+        sizes = files.entries["file_size_in_bytes"].cast(pa.float64(), safe=False)
+        self._deletes.update(d.file_path for refs in files.deletes.values() for d in refs)
+        kept = self.statistics.data_files_kept + files.entries.num_rows
+        self.statistics = replace(
+            self.statistics,
+            data_files=kept,
+            data_files_kept=kept,
+            delete_files=len(self._deletes),
+            bytes_kept=self.statistics.bytes_kept + int(pc.sum(sizes).as_py()),
+        )
+
+
+def _only(files: PlannedFiles, paths: pa.Array) -> PlannedFiles:
+    mask = pc.is_in(files.entries["file_path"], value_set=paths).to_numpy()
+    rows = np.flatnonzero(mask).tolist()
+    return replace(
+        files,
+        entries=files.entries.take(pa.array(rows, pa.int64())),
+        deletes={i: files.deletes[row] for i, row in enumerate(rows) if row in files.deletes},
+        filter_satisfied=files.filter_satisfied[rows],
+        residuals={i: files.residuals[row] for i, row in enumerate(rows) if row in files.residuals},
+    )
