@@ -2,7 +2,7 @@
 
 A table of a million files has paths for hundreds of megabytes, so they are kept in a temporary
 SQLite database that has no name: in memory up to a fixed size, on disk beyond it, and gone with
-the process. A file is known by the digest of its place, so that `file:/x` and `/x`, `s3a` and
+the process. A file is known by the digest of its path, so that `file:/x` and `/x`, `s3a` and
 `s3` are one.
 """
 
@@ -17,6 +17,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from types import TracebackType
 
+from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.places import normalized_location
 
@@ -57,13 +58,13 @@ class CandidateFiles:
         """Take in files; one that is known stays what it is."""
         self._db.executemany(
             "INSERT OR IGNORE INTO file VALUES (?, ?, ?, NULL)",
-            ((_path_digest(location), _encoded(location), kind) for location in locations),
+            ((path, _encoded(location), kind) for path, location in _paths_of(locations)),
         )
 
     def need(self, locations: Iterable[str]) -> None:
         """Take out files that something needs, whatever the spelling and the store."""
         self._db.executemany(
-            "DELETE FROM file WHERE path = ?", ((_path_digest(x),) for x in locations)
+            "DELETE FROM file WHERE path = ?", ((path,) for path, _ in _paths_of(locations))
         )
 
     def need_in_store(self, locations: Iterable[str], is_here: Callable[[str], bool]) -> None:
@@ -73,11 +74,11 @@ class CandidateFiles:
         """
         here: list[tuple[bytes]] = []
         there: list[tuple[bytes, bytes]] = []
-        for location in locations:
+        for path, location in _paths_of(locations):
             if is_here(location):
-                here.append((_path_digest(location),))
+                here.append((path,))
             else:
-                there.append((_encoded(location), _path_digest(location)))
+                there.append((_encoded(location), path))
         self._db.executemany("DELETE FROM file WHERE path = ?", here)
         self._db.executemany("UPDATE file SET elsewhere = ? WHERE path = ?", there)
 
@@ -109,23 +110,31 @@ class CandidateFiles:
                 yield kind, [_decoded(location) for (location,) in rows]
 
 
-def _path_digest(location: str) -> bytes:
-    return blake2b(_encoded(_path(location)), digest_size=_DIGEST_BYTES).digest()
+def _paths_of(locations: Iterable[str]) -> Iterator[tuple[bytes, str]]:
+    """The digest of each location's path; what is no location is no file's and left out."""
+    for location in locations:
+        try:
+            path = _path(location)
+        except StorageError:
+            continue
+        yield blake2b(_encoded(path), digest_size=_DIGEST_BYTES).digest(), location
 
 
 def _path(location: str) -> str:
     """The path of a location in its store, with links to local folders followed."""
-    _, _, rest = normalized_location(location, keep_empty=False).partition("://")
-    path = f"/{rest.partition('/')[2]}"
-    if not is_local(location):
-        return path
-    folder, name = posixpath.split(path)
-    return f"{_real_folder(folder)}/{name}"
+    folder, _, name = location.rpartition("/")
+    if name in ("", ".", ".."):
+        # no file's
+        return _folder_path(location)
+    return f"{_folder_path(folder)}/{name}"
 
 
 @lru_cache(maxsize=16_384)
-def _real_folder(folder: str) -> str:
-    return os.path.realpath(folder)
+def _folder_path(folder: str) -> str:
+    """The path of a folder; many files have the same."""
+    _, _, rest = normalized_location(f"{folder}/x", keep_empty=False).partition("://")
+    path = posixpath.dirname(f"/{rest.partition('/')[2]}")
+    return os.path.realpath(path) if is_local(folder) else path
 
 
 def _encoded(text: str) -> bytes:

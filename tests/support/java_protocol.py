@@ -20,6 +20,7 @@ from iceberg_pyspark.spark import bridge
 from iceberg_pyspark.spark.bridge.protocol import (
     catalogs,
     messages,
+    procedures,
     scans,
     sources,
     table_changes,
@@ -41,7 +42,18 @@ JAVA = Path(str(bridge.__file__)).parent / "java"
 _FOLDER = JAVA / "core"
 QUESTIONS = "IcebergPyQuestions"
 HEADER = "// Written from bridge/protocol by `make protocol`.\n"
-_MODULES = (messages, values, catalogs, table_changes, tables, views, scans, writes, sources)
+_MODULES = (
+    messages,
+    values,
+    catalogs,
+    table_changes,
+    tables,
+    views,
+    procedures,
+    scans,
+    writes,
+    sources,
+)
 
 
 def java_files() -> dict[str, str]:

@@ -37,6 +37,14 @@ from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     TableQuestion,
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
+from iceberg_pyspark.spark.bridge.protocol.procedures import (
+    ProcedureCall,
+    ProcedureDefinition,
+    ProcedureLoad,
+    ProcedureNames,
+    ProcedureRows,
+    ProceduresList,
+)
 from iceberg_pyspark.spark.bridge.protocol.tables import (
     DropResult,
     StagedAbort,
@@ -69,6 +77,11 @@ from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     load_for_query,
 )
 from iceberg_pyspark.spark.sql_catalog.column_defaults import with_defaults
+from iceberg_pyspark.spark.sql_catalog.procedures import (
+    call_procedure,
+    procedure_definition,
+    procedure_names,
+)
 from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     StagedTables,
     abort_staged,
@@ -200,6 +213,18 @@ class CatalogCallbacks:
     def view_load(self, q: ViewLoad) -> ViewDefinition:
         """What a name means that is no table's."""
         return view_definition(self.catalog(q.catalog), _identifier(q))
+
+    def procedures_list(self, q: ProceduresList) -> ProcedureNames:
+        """The procedures in a namespace."""
+        return ProcedureNames(names=procedure_names(q.namespace))
+
+    def procedure_load(self, q: ProcedureLoad) -> ProcedureDefinition:
+        """What a procedure takes and gives."""
+        return procedure_definition(q.namespace, q.name)
+
+    def procedure_call(self, q: ProcedureCall) -> ProcedureRows:
+        """CALL."""
+        return call_procedure(self.catalog(q.catalog), q.name, q.arguments, q.current_namespace)
 
     def views_list(self, q: ViewsList) -> ViewNames:
         """The views in a namespace; none in a catalog without views."""

@@ -191,7 +191,8 @@ def test_a_file_of_many_names_and_one_of_another_table_stay(
     shared, elsewhere = f"{LOCATION}/data/f", "mem://wh/other/data/f"
     for location in (shared, elsewhere):
         t.io.write_bytes(location, b"rows")
-    old = [replace(data_file("x", "a"), file_path=path) for path in (shared, elsewhere)]
+    paths = (shared, elsewhere, "no/location")
+    old = [replace(data_file("x", "a"), file_path=path) for path in paths]
     commit(t, AppendFiles(data_files=tuple(old)))
     users(t).delete("part = 'a'")
     # the same place, spelled as another writer may

@@ -17,7 +17,15 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.protocol import catalogs, scans, sources, tables, views, writes
+from iceberg_pyspark.spark.bridge.protocol import (
+    catalogs,
+    procedures,
+    scans,
+    sources,
+    tables,
+    views,
+    writes,
+)
 from iceberg_pyspark.spark.bridge.protocol.messages import (
     Acknowledgement,
     Answer,
@@ -73,6 +81,15 @@ class Operations:
     view_load = BridgeOperation("view.load", views.ViewLoad, views.ViewDefinition)
     views_list = BridgeOperation("views.list", views.ViewsList, views.ViewNames)
     view_change = BridgeOperation("view.change", views.ViewChange, Acknowledgement)
+    procedures_list = BridgeOperation(
+        "procedures.list", procedures.ProceduresList, procedures.ProcedureNames
+    )
+    procedure_load = BridgeOperation(
+        "procedure.load", procedures.ProcedureLoad, procedures.ProcedureDefinition
+    )
+    procedure_call = BridgeOperation(
+        "procedure.call", procedures.ProcedureCall, procedures.ProcedureRows
+    )
     scan_plan = BridgeOperation("scan.plan", scans.ScanParts, scans.PlannedScan)
     scan_runtime_filter = BridgeOperation(
         "scan.runtime_filter", scans.ScanRuntimeFilter, scans.RemainingFiles

@@ -19,6 +19,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
@@ -26,6 +27,7 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -33,7 +35,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
 /** A catalog of ours: what Spark asks of it, Python answers. */
-class IcebergPyCatalog implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
+class IcebergPyCatalog
+    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
   private String name;
   private String handle;
   /** Held: see `IcebergPyHandle`. */
@@ -65,6 +68,18 @@ class IcebergPyCatalog implements StagingTableCatalog, SupportsNamespaces, Funct
   }
   public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
     return IcebergPyFunctions.INSTANCE.loadFunction(identifier);
+  }
+
+  public UnboundProcedure loadProcedure(Identifier identifier) {
+    return new IcebergPyProcedure(name, handle,
+        IcebergPyQuestions.procedureLoad(handle, levels(identifier), identifier.name()));
+  }
+  /** Since Spark 4.1. */
+  public Identifier[] listProcedures(String[] namespace) {
+    List names = IcebergPyQuestions.proceduresList(handle, levels(namespace)).names();
+    Identifier[] out = new Identifier[names.size()];
+    for (int i = 0; i < out.length; i++) out[i] = Identifier.of(namespace, (String) names.get(i));
+    return out;
   }
 
   public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {

@@ -112,6 +112,21 @@ class IcebergPyQuestions {
         IcebergPyBridge.arguments(new Object[] {
             "catalog", catalog, "namespace", namespace, "statement", statement, "query", query}));
   }
+  static IcebergPyProcedureNames proceduresList(String catalog, List namespace) {
+    return new IcebergPyProcedureNames(IcebergPyBridge.ask("procedures.list",
+        IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));
+  }
+  static IcebergPyProcedureDefinition procedureLoad(String catalog, List namespace, String name) {
+    return new IcebergPyProcedureDefinition(IcebergPyBridge.ask("procedure.load",
+        IcebergPyBridge.arguments(
+            new Object[] {"catalog", catalog, "namespace", namespace, "name", name})));
+  }
+  static IcebergPyProcedureRows procedureCall(
+      String catalog, String name, Map arguments, List currentNamespace) {
+    return new IcebergPyProcedureRows(IcebergPyBridge.ask("procedure.call",
+        IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "name", name, "arguments",
+            arguments, "current_namespace", currentNamespace})));
+  }
   static IcebergPyPlannedScan scanPlan(Map scan) {
     return new IcebergPyPlannedScan(
         IcebergPyBridge.ask("scan.plan", IcebergPyBridge.arguments(new Object[] {"scan", scan})));

@@ -1,0 +1,10 @@
+// Written from bridge/protocol by `make protocol`.
+import java.util.List;
+import java.util.Map;
+
+/** Names, without their namespace. */
+class IcebergPyProcedureNames {
+  private final Map fields;
+  IcebergPyProcedureNames(Map fields) { this.fields = fields; }
+  List names() { return (List) fields.get("names"); }
+}

@@ -1,0 +1,31 @@
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** What a procedure gave, of texts and whole numbers. */
+class IcebergPyProcedureResult implements LocalScan {
+  private final StructType schema;
+  private final List rows;
+  IcebergPyProcedureResult(StructType schema, List rows) {
+    this.schema = schema;
+    this.rows = rows;
+  }
+  public StructType readSchema() { return schema; }
+  public InternalRow[] rows() {
+    InternalRow[] out = new InternalRow[rows.size()];
+    for (int i = 0; i < out.length; i++) {
+      Object[] values = ((List) rows.get(i)).toArray();
+      for (int v = 0; v < values.length; v++) {
+        if (values[v] instanceof String)
+          values[v] = UTF8String.fromString((String) values[v]);
+        else if (values[v] != null)
+          values[v] = Long.valueOf(((Number) values[v]).longValue());
+      }
+      out[i] = new GenericInternalRow(values);
+    }
+    return out;
+  }
+}

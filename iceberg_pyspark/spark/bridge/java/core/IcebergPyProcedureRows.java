@@ -1,0 +1,10 @@
+// Written from bridge/protocol by `make protocol`.
+import java.util.List;
+import java.util.Map;
+
+/** What a procedure gives. */
+class IcebergPyProcedureRows {
+  private final Map fields;
+  IcebergPyProcedureRows(Map fields) { this.fields = fields; }
+  List rows() { return (List) fields.get("rows"); }
+}

@@ -1,0 +1,111 @@
+"""CALL: procedures of our catalogs, by the names and arguments of the JVM connector."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.support.native_lake import sqlite_lake
+
+LATER = "TIMESTAMP '2099-01-01 00:00:00'"
+COUNTS = (
+    "deleted_data_files_count",
+    "deleted_position_delete_files_count",
+    "deleted_equality_delete_files_count",
+    "deleted_manifest_files_count",
+    "deleted_manifest_lists_count",
+    "deleted_statistics_files_count",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the catalog `kept` is, with the namespace `db`."""
+    folder: Path = tmp_path_factory.mktemp("kept")
+    with sqlite_lake(spark, folder, "kept"):
+        yield folder
+
+
+def make(spark: SparkSession, name: str) -> None:
+    spark.sql(f"CREATE TABLE kept.db.{name} (id INT)")
+    for number in range(3):
+        spark.sql(f"INSERT OVERWRITE kept.db.{name} VALUES ({number})")
+
+
+def snapshot_ids(spark: SparkSession, name: str) -> list[int]:
+    rows = spark.sql(f"SELECT snapshot_id FROM kept.db.{name}.snapshots ORDER BY committed_at")
+    return [row[0] for row in rows.collect()]
+
+
+@pytest.mark.release
+def test_snapshots_expire(spark: SparkSession, folder: Path) -> None:
+    make(spark, "e")
+    first, _, last = snapshot_ids(spark, "e")
+    [row] = spark.sql(
+        f"CALL kept.system.expire_snapshots(table => 'db.e', snapshot_ids => array({first}))"
+    ).collect()
+    assert tuple(row.asDict()) == COUNTS
+    assert row["deleted_data_files_count"] == 1
+    # by place, and with all arguments
+    [row] = spark.sql(
+        f"CALL kept.system.expire_snapshots('kept.db.e', {LATER}, 1, 4, true, array(), true)"
+    ).collect()
+    assert row["deleted_data_files_count"] == row["deleted_manifest_lists_count"] == 1
+    assert snapshot_ids(spark, "e") == [last]
+    spark.sql("USE kept.db")
+    try:
+        [row] = spark.sql(f"CALL system.expire_snapshots('e', {LATER})").collect()
+    finally:
+        spark.sql("USE spark_catalog.default")
+    assert set(row.asDict().values()) == {0}
+    assert spark.table("kept.db.e").collect() == [(2,)]
+    spark.sql("INSERT INTO kept.db.e VALUES (3)")
+
+
+@pytest.mark.release
+def test_orphan_files_go(spark: SparkSession, folder: Path) -> None:
+    make(spark, "o")
+    file = folder / "db" / "o" / "data" / "stray.parquet"
+    file.touch()
+    past = time.time() - 4 * 86_400
+    os.utime(file, (past, past))
+    for more in ("dry_run => true", "equal_schemes => map('a,b', 'c')", "dry_run => true"):
+        there = file.exists()
+        rows = spark.sql(f"CALL kept.system.remove_orphan_files(table => 'db.o', {more})")
+        assert rows.columns == ["orphan_file_location"]
+        assert [row[0] for row in rows.collect()] == [str(file)] * there
+    assert not file.exists()
+
+
+def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
+    make(spark, "r")
+    for text, message in (
+        ("nothing('db.r')", "there is no procedure system.nothing"),
+        ("expire_snapshots()", "table"),
+        ("expire_snapshots('db.r', retain_last => 0)", "retain_last must be at least 1"),
+        ("expire_snapshots('db.missing')", "missing"),
+        ("expire_snapshots('')", "the argument table must name a table"),
+        ("expire_snapshots('db.r', nothing => 1)", "nothing"),
+        (f"remove_orphan_files('db.r', {LATER})", "files of the last 24 hours"),
+        ("remove_orphan_files('db.r', file_list_view => 'v')", "file_list_view is not supported"),
+    ):
+        with pytest.raises(PySparkException, match=message):
+            spark.sql(f"CALL kept.system.{text}").collect()
+    with pytest.raises(PySparkException, match=r"there is no procedure db\.expire_snapshots"):
+        spark.sql("CALL kept.db.expire_snapshots('db.r')")
+    # a plan is no call
+    spark.sql(f"EXPLAIN CALL kept.system.expire_snapshots('db.r', {LATER})").collect()
+    assert len(snapshot_ids(spark, "r")) == 3
+
+
+def test_they_are_described(spark: SparkSession, folder: Path) -> None:
+    found = spark.sql("SHOW PROCEDURES IN kept.system").collect()
+    assert {"expire_snapshots", "remove_orphan_files"} == {row["procedure_name"] for row in found}
+    described = spark.sql("DESCRIBE PROCEDURE kept.system.expire_snapshots").collect()
+    assert "Removes old snapshots" in str(described)
