@@ -55,7 +55,8 @@ class ScanToPlan:
     """A scan of one snapshot as a catalog's server is to plan it.
 
     `predicate` is bound to `schema`, the one that the scan resolves names in; `metrics` are the ids
-    of columns whose metrics the files are to have, where the server gives them.
+    of columns whose metrics the files are to have, where the server gives them. `take_credentials`
+    is told the storage property with the credentials for them, if there are any, before the first.
     """
 
     metadata: TableMetadata
@@ -64,6 +65,7 @@ class ScanToPlan:
     projection: Schema
     predicate: Predicate
     metrics: frozenset[int]
+    take_credentials: Callable[[str], None] = field(repr=False)
 
 
 ScanPlanner: TypeAlias = "Callable[[ScanToPlan], Generator[PlannedFiles, None, None]]"

@@ -18,6 +18,7 @@ from iceberg_pyspark.catalogs.catalog import ScanToPlan, TableIdentifier
 from iceberg_pyspark.catalogs.rest import endpoints as e
 from iceberg_pyspark.catalogs.rest.answers import Answer
 from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.credentials import vended_credentials
 from iceberg_pyspark.catalogs.rest.planned_files import PlannedFilesReader
 from iceberg_pyspark.catalogs.rest.scan_requests import scan_to_json
 from iceberg_pyspark.catalogs.rest.session import Lost
@@ -112,6 +113,9 @@ class ScanPlanning:
         plan_id, is_fetched = result.plan_id, False
         try:
             result = self._completed(result)
+            vended = result.answer.read(self._credentials)
+            if vended is not None:
+                scan.take_credentials(vended)
             waiting = deque(result.answer.read(_plan_tasks))
             seen = set(waiting)
             yield from result.answer.read(reader.read)
@@ -178,6 +182,10 @@ class ScanPlanning:
         c.endpoints.require(e.FETCH_SCAN_TASKS, self._catalog, "the tasks of plans in parts")
         return self._ask("POST", c.paths.scan_tasks(self._identifier), {"plan-task": plan_task})
 
+    def _credentials(self, content: JsonObject) -> str | None:
+        uri = self._connection.session.uri
+        return vended_credentials(content, catalog=self._catalog, uri=uri)
+
     def _cancel(self, plan_id: str) -> None:
         """Tell the server that nobody wants the plan any more."""
         c = self._connection
@@ -207,11 +215,6 @@ def _result_of(answer: Answer) -> _Result:
 
 
 def _plan_tasks(content: JsonObject) -> tuple[str, ...]:
-    if content.has("storage-credentials") and content.array("storage-credentials"):
-        raise UnsupportedFeatureError(
-            f"{content.path_of('storage-credentials')}: credentials of one plan alone are not "
-            "supported; have the server send them with the table"
-        )
     return content.strings("plan-tasks") if content.has("plan-tasks") else ()
 
 

@@ -65,6 +65,7 @@ from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETED
 from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.scan_credentials import with_scan_credentials
 from iceberg_pyspark.table.reading.scan import TableScan
 
 T = TypeVar("T")
@@ -109,6 +110,11 @@ class NativeScan:
         """
         self._spark = spark
         self._bridge = bridge
+        dates = bounded_dates(scan)
+        start = monotonic()
+        scan, plan = scan.planned([f.field_id for f in dates])
+        if scan.credentials is not None:
+            storage = with_scan_credentials(storage or {}, scan.credentials)
         self._scan = scan
         self._filter = row_filter
         self._request = request
@@ -118,9 +124,6 @@ class NativeScan:
 
         self._ordinals = PartitionOrdinals()
         self._storage = NativeStorage(bridge.has_file_system, storage or {})
-        dates = bounded_dates(scan)
-        start = monotonic()
-        plan = scan.plan([f.field_id for f in dates])
         files = list(self._files_for_limit(plan))
         never_null_ids = self._prove_conditions([planned_files for planned_files, _ in files])
         self._columns = ReadColumns(bridge, self._scan, row_filter, dates)

@@ -44,6 +44,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.scan_credentials import opened_for_scan
 from iceberg_pyspark.table.changes.row_deletes import deleted_before
 from iceberg_pyspark.table.reading.server_plan import ServerPlan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
@@ -110,6 +111,9 @@ class TableScan:
     planner: ScanPlanner | None = field(default=None, repr=False, compare=False)
     """The catalog's server, where it alone may plan; None: planned here, from manifests."""
 
+    credentials: str | None = field(default=None, repr=False)
+    """The storage property with credentials for this scan alone, which `io` has."""
+
     def pruned_by(self, predicate: Predicate) -> TableScan:
         """The scan with a further bound predicate, which keeps files and rows that may match."""
         both = and_(self.context.predicate, predicate)
@@ -140,18 +144,30 @@ class TableScan:
             on_end=None if self.report is None else self._planned,
         )
 
-    def _plan_by_server(self, planner: ScanPlanner, metrics: Collection[int]) -> Plan:
-        scan = None
-        if self.snapshot is not None:
-            scan = ScanToPlan(
-                metadata=self.metadata,
-                snapshot_id=self.snapshot.snapshot_id,
-                schema=self.context.schemas[0],
-                projection=self.context.projection,
-                predicate=self.context.predicate,
-                metrics=frozenset(metrics).union(columns_of(self.context.predicate)),
-            )
-        return ServerPlan(planner, scan, self.only_files)
+    def planned(self, metrics: Collection[int] = ()) -> tuple[TableScan, Plan]:
+        """The plan, and the scan as its files are read: a server may give credentials for them."""
+        plan = self.plan(metrics)
+        if not isinstance(plan, ServerPlan):
+            return self, plan
+        plan.start()
+        if plan.credentials is None:
+            return self, plan
+        io = opened_for_scan(self.io, plan.credentials)
+        return replace(self, io=io, credentials=plan.credentials), plan
+
+    def _plan_by_server(self, planner: ScanPlanner, metrics: Collection[int]) -> ServerPlan:
+        if self.snapshot is None:
+            return ServerPlan(planner, None, self.only_files)
+        scan = partial(
+            ScanToPlan,
+            metadata=self.metadata,
+            snapshot_id=self.snapshot.snapshot_id,
+            schema=self.context.schemas[0],
+            projection=self.context.projection,
+            predicate=self.context.predicate,
+            metrics=frozenset(metrics).union(columns_of(self.context.predicate)),
+        )
+        return ServerPlan(planner, lambda take: scan(take_credentials=take), self.only_files)
 
     def _planned(self, statistics: PlanStatistics, duration_ns: int) -> None:
         if self.report is not None:
@@ -172,9 +188,9 @@ class TableScan:
         """One task per data file that must be read, or several for a large one."""
         return self.plan().tasks(self.split)
 
-    def plan_groups(self) -> list[ScanTaskGroup]:
-        """Tasks packed into groups of about the target split size."""
-        return pack_tasks(self.plan_files(), self.split)
+    def plan_groups(self, plan: Plan | None = None) -> list[ScanTaskGroup]:
+        """Tasks packed into groups of about the target split size; of a plan that there is."""
+        return pack_tasks((plan or self.plan()).tasks(self.split), self.split)
 
     def describe(self) -> ScanDescription:
         """Plan without reading and say what is left."""
@@ -189,17 +205,19 @@ class TableScan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, file by file, in bounded memory."""
-        for task in self.plan_files():
-            yield from read_task(self.context, task, self.io)
+        scan, plan = self.planned()
+        for task in plan.tasks(self.split):
+            yield from read_task(scan.context, task, scan.io)
 
     def to_arrow(self) -> pa.Table:
         """The rows as one table, in memory; files of a store are read several at a time."""
-        tasks = list(self.plan_files())
+        scan, plan = self.planned()
+        tasks = list(plan.tasks(self.split))
         batches: Iterator[pa.RecordBatch]
         if tasks and not is_local(tasks[0].file_path):
-            batches = chain.from_iterable(threaded_map(self._rows, tasks))
+            batches = chain.from_iterable(threaded_map(scan._rows, tasks))
         else:
-            batches = (b for task in tasks for b in read_task(self.context, task, self.io))
+            batches = (b for task in tasks for b in read_task(scan.context, task, scan.io))
         return pa.Table.from_batches(batches, to_arrow_schema(self.context.projection))
 
     def _rows(self, task: ScanTask) -> list[pa.RecordBatch]:
@@ -209,25 +227,27 @@ class TableScan:
         """How many rows there are; data files are read only where values must be looked at."""
         counting = replace(self.context, projection=Schema(fields=()))
         rows = 0
-        for task in self.plan().tasks(split=None):
-            if self._is_countable(task):
-                rows += task.record_count - self._deleted(task)
+        scan, plan = self.planned()
+        for task in plan.tasks(split=None):
+            if scan._is_countable(task):
+                rows += task.record_count - scan._deleted(task)
             else:
-                rows += sum(b.num_rows for b in read_task(counting, task, self.io))
+                rows += sum(b.num_rows for b in read_task(counting, task, scan.io))
         return rows
 
     def known_count(self) -> int | None:
         """How many rows there are, or None where values of data files must be looked at."""
         rows = 0
         with_deletes = []
-        for task in self.plan().tasks(split=None):
+        scan, plan = self.planned()
+        for task in plan.tasks(split=None):
             if not self._is_countable(task):
                 return None
             rows += task.record_count
             if task.deletes:
                 with_deletes.append(task)
         # only now: a table that cannot be counted so has its deletes read when it is scanned
-        return rows - sum(threaded_map(self._deleted, with_deletes))
+        return rows - sum(threaded_map(scan._deleted, with_deletes))
 
     def _is_countable(self, task: ScanTask) -> bool:
         selects_all = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied

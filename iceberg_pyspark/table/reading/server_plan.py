@@ -6,9 +6,10 @@ of the scan is sent, as the server knows what it planned.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -24,17 +25,41 @@ class ServerPlan:
     """The files that a server planned for one scan; the plan is asked for once it is iterated."""
 
     def __init__(
-        self, planner: ScanPlanner, scan: ScanToPlan | None, only_files: Collection[str] | None
+        self,
+        planner: ScanPlanner,
+        scan: Callable[[Callable[[str], None]], ScanToPlan] | None,
+        only_files: Collection[str] | None,
     ) -> None:
-        """`scan` is None for a table without a snapshot; `only_files` are those of it to keep."""
+        """`scan` is made with whom to tell credentials, None for a table without a snapshot.
+
+        `only_files` are those of it to keep.
+        """
         self._planner = planner
-        self._scan = scan
+        self.credentials: str | None = None
+        """The storage property with the credentials for its files, once it is started."""
+
+        self._scan = None if scan is None else scan(self._take_credentials)
+        self._started: Iterator[PlannedFiles] | None = None
         self._only = None if only_files is None else pa.array(sorted(only_files), pa.string())
         self._deletes: set[str] = set()
         self.statistics = PlanStatistics()
 
+    def _take_credentials(self, vended: str) -> None:
+        self.credentials = vended
+
+    def start(self) -> None:
+        """Have the server plan, so that the credentials are known; it does so once."""
+        if self._started is None:
+            files = self._files()
+            first = next(files, None)
+            self._started = files if first is None else chain((first,), files)
+
     def files(self) -> Iterator[PlannedFiles]:
         """The files, in groups of one spec; whoever stops early has the plan cancelled."""
+        started, self._started = self._started, None
+        return self._files() if started is None else started
+
+    def _files(self) -> Iterator[PlannedFiles]:
         if self._scan is None:
             return
         with closing(self._planner(self._scan)) as answered:

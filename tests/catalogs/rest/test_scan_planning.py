@@ -25,7 +25,9 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
+from iceberg_pyspark.storage.vended_credentials import properties_at
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import TableCatalog
@@ -211,7 +213,7 @@ def test_a_reader_that_gives_up_cancels(planning: tuple[Planning, TestServer]) -
           {"plan-tasks": ["a"]}], CatalogError, "names a plan task twice"),
         ([{"status": "completed", "plan-tasks": [1]}], InvalidMetadataError, r"plan-tasks\[0\]"),
         ([{"status": "completed", "storage-credentials": [{}]}],
-         UnsupportedFeatureError, "storage-credentials"),
+         InvalidMetadataError, r"storage-credentials\[0\].prefix"),
     ],
 )  # fmt: skip
 def test_what_becomes_of_a_plan_otherwise(
@@ -402,6 +404,33 @@ def test_what_is_not_offered_is_named(planning: tuple[Planning, TestServer], mis
         with pytest.raises(UnsupportedFeatureError, match="does not offer") as raised:
             ids(load(server))
         assert missing in str(raised.value)
+
+
+def test_a_plan_brings_its_credentials(planning: tuple[Planning, TestServer]) -> None:
+    source, server = planning
+    key = {"s3.access-key-id": "of-the-plan", "s3.secret-access-key": "a-plans-secret"}
+    given = {"storage-credentials": [{"prefix": "s3", "config": key}]}
+    source.plan = lambda _: source.completed(**given)
+    scan = load(server, **{"s3.access-key-id": "of-the-catalog"}).scan()
+    assert "a-plans-secret" not in repr(scan)
+    planned_scan, plan = scan.planned()
+    assert len(list(plan.tasks())) == 3
+    own, of_plan = (
+        properties_at("s3://b/t/data/f", _object_properties(s.io)) for s in (scan, planned_scan)
+    )
+    assert own["s3.access-key-id"] == "of-the-catalog"
+    assert of_plan == {**own, **key}
+    reader = IcebergReader(scan)
+    assert len(planned(server)) == 2
+    assert len(reader.partitions()) == 1
+    assert len(planned(server)) == 2
+    assert properties_at("s3://b/t/data/f", _object_properties(reader._io)) == of_plan
+    assert scan.count() == 6
+
+
+def _object_properties(io: Any) -> Mapping[str, str]:
+    properties: Mapping[str, str] = io.io.object_properties
+    return properties
 
 
 def test_who_plans(planning: tuple[Planning, TestServer]) -> None:

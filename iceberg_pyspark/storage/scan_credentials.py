@@ -1,0 +1,40 @@
+"""Stores as one scan reads them, with credentials that a catalog vends for its files alone.
+
+Open API specification of the REST catalog, `storage-credentials` of a plan. They take the place of
+those of the table, and nobody renews them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from iceberg_pyspark.storage.credential_renewal import RENEWAL
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
+from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
+from iceberg_pyspark.storage.open_storage import RoutingFileIO
+from iceberg_pyspark.storage.restricted import RestrictedFileIO
+from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
+
+
+def with_scan_credentials(properties: Mapping[str, str], vended: str) -> dict[str, str]:
+    """Storage properties with the credentials of a scan, a value of `VENDED_CREDENTIALS`."""
+    return {k: v for k, v in properties.items() if k != RENEWAL} | {VENDED_CREDENTIALS: vended}
+
+
+def opened_for_scan(io: FileIO, vended: str) -> FileIO:
+    """A table's store with the credentials of a scan; one without properties is as it was."""
+    match io:
+        case RestrictedFileIO(io=inner):
+            return replace(io, io=opened_for_scan(inner, vended))
+        case RoutingFileIO(objects=objects, remote=remote):
+            return replace(
+                io,
+                objects=opened_for_scan(objects, vended),
+                remote=opened_for_scan(remote, vended),
+            )
+        case ObjectStoreFileIO() | FsspecFileIO():
+            return replace(io, properties=with_scan_credentials(io.properties, vended))
+        case _:
+            return io
