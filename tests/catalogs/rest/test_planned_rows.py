@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import TableCatalog, load_catalog
@@ -32,6 +32,8 @@ def test_rows_planned_by_the_server_are_those_planned_here(
     history = a_history(data.draw, planned_catalog(server, "client"))
     # the server takes the schema of the snapshot, whatever the request says
     append(history)
+    # a column may be of a struct that no file can hold
+    assume(history.moments)
     name = str(history.table.identifier)
     planned = planned_catalog(server, "server").load_table(name)
     assert planned.loaded.plan_scan is not None
