@@ -43,6 +43,8 @@ ROWS = pa.table(
         "v": ["v7", "v8", "v9"],
     }
 )
+FAR = 4_000_000_000_000
+"""A time to come."""
 
 
 def base(lake: Lake) -> None:
@@ -187,6 +189,10 @@ CASES = {
     "properties": Case(change(lambda t: t.update_properties().set({"k": "v"}).commit())),
     "schema": Case(change(lambda t: t.update_schema().add_column("extra", "int").commit())),
     "partitioning": Case(change(lambda t: t.update_spec().add_field("v").commit())),
+    "expire": Case(
+        change(lambda t: t.maintenance().expire_snapshots(older_than=FAR)),
+        prepare=base_and_another,
+    ),
     "drop": Case(dropped, kinds=("sql", "hadoop", "path"), is_commit=False),
     "purge": Case(purged, is_commit=False),
     "rename": Case(renamed, name="new", kinds=("sql",), is_commit=False),

@@ -1,4 +1,7 @@
-"""Expiry takes the files that only expired snapshots need, all of them and no other."""
+"""Expiry takes the files that only expired snapshots need, all of them and no other.
+
+docs/conformance.md 91 and 92.
+"""
 
 from __future__ import annotations
 
@@ -182,6 +185,35 @@ def test_delete_files_and_statistics_are_counted_as_what_they_are() -> None:
 def commit(t: CommitTable, action: Any, branch: str = MAIN) -> None:
     options = CommitOptions(branch=branch)
     commit_action(t.catalog, t.loaded, t.io, action, options, clock=t.clock.clock)
+
+
+def test_a_puffin_file_stays_while_one_of_its_vectors_is_live() -> None:
+    t = a_table(3)
+    table = users(t)
+    table.append(ROWS)
+    location = f"{LOCATION}/data/shared.puffin"
+    t.io.write_bytes(location, b"two vectors")
+    vectors = [
+        replace(
+            data_file("x", *e.data_file.partition, content=FileContent.POSITION_DELETES),
+            file_path=location,
+            file_format="puffin",
+            referenced_data_file=e.data_file.file_path,
+            content_offset=4 + 40 * i,
+            content_size_in_bytes=40,
+        )
+        for i, e in enumerate(t.entries())
+    ]
+    checks = ConflictChecks(base_snapshot_id=t.metadata.current_snapshot_id)
+    commit(t, RowDelta(delete_files=tuple(vectors), checks=checks))
+    users(t).delete("part = 'a'")
+    done = expire(users(t))
+    assert (done.deleted_data_files_count, done.deleted_position_delete_files_count) == (1, 0)
+    assert location in files(t)
+    users(t).delete("part = 'b'")
+    done = expire(users(t))
+    assert (done.deleted_data_files_count, done.deleted_position_delete_files_count) == (1, 1)
+    assert location not in files(t)
 
 
 def test_a_file_of_many_names_and_one_of_another_table_stay(
