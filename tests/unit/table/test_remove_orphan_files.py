@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ import pytest
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles
-from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
 from iceberg_pyspark.maintenance.orphan_files import StoreNames
 from iceberg_pyspark.spec.manifests import DataFile
@@ -104,6 +107,50 @@ def test_what_an_expiry_left_when_it_was_killed(tmp_path: Path) -> None:
     assert before - files_of(table) == set(done.orphan_file_locations)
     assert table_problems(table) == []
     assert table.scan().to_arrow().num_rows == 2
+
+
+def test_beside_writers_nothing_that_they_need_goes(tmp_path: Path) -> None:
+    """Two append while one expires snapshots and one removes orphans of the table."""
+    catalog = load_catalog("test", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_table(
+        "db.t", "id BIGINT, part STRING", properties={"commit.manifest.min-count-to-merge": "3"}
+    )
+    acknowledged, writing = list[int](), threading.Event()
+
+    def append(start: int) -> None:
+        for number in range(start, start + 12):
+            rows = pa.table({"id": pa.array([number], pa.int64()), "part": ["a"]})
+            # one that is overtaken too often is refused, and leaves nothing
+            with contextlib.suppress(IcebergError):
+                catalog.load_table("db.t").append(rows)
+                acknowledged.append(number)
+
+    def clean() -> None:
+        while not writing.is_set():
+            maintenance = catalog.load_table("db.t").maintenance()
+            with contextlib.suppress(IcebergError):
+                maintenance.expire_snapshots(older_than=int(time.time() * 1000), retain_last=4)
+            with contextlib.suppress(IcebergError):
+                maintenance.remove_orphan_files()
+
+    with ThreadPoolExecutor(3) as pool:
+        cleaning = pool.submit(clean)
+        appends = [pool.submit(append, start) for start in (0, 100)]
+        try:
+            for done in appends:
+                done.result()
+        finally:
+            writing.set()
+        cleaning.result()
+    table = catalog.load_table("db.t")
+    assert acknowledged
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == sorted(acknowledged)
+    table.maintenance().expire_snapshots(older_than=int(time.time() * 1000) + 1)
+    assert table_problems(table) == []
+    assert len(table.snapshots) == 1
+    made_older(tmp_path)
+    remove(table)
+    assert table.scan().to_arrow().num_rows == len(acknowledged)
 
 
 def test_hidden_files_links_and_folders_of_other_tables_stay(tmp_path: Path) -> None:
