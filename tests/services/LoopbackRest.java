@@ -2,6 +2,8 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.CatalogUtil;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.Scan;
 import org.apache.iceberg.catalog.Catalog;
 import org.apache.iceberg.rest.RESTCatalogAdapter;
 import org.apache.iceberg.rest.RESTCatalogServlet;
@@ -14,7 +16,8 @@ import org.eclipse.jetty.server.ServerConnector;
 
 /**
  * Iceberg's REST fixture on loopback, as a client of a JdbcCatalog; its own main listens on every
- * interface. Arguments: a port, then properties of the catalog as key=value.
+ * interface. Arguments: a port, then properties of the catalog as key=value. With
+ * planning.files-per-answer, plans take time and come in answers of so many files.
  */
 public class LoopbackRest {
   public static void main(String[] args) throws Exception {
@@ -27,7 +30,7 @@ public class LoopbackRest {
     }
     Catalog catalog = CatalogUtil.buildIcebergCatalog("rest", properties, new Configuration());
     ServletContextHandler context = new ServletContextHandler(ServletContextHandler.NO_SESSIONS);
-    RESTCatalogServlet servlet = new RESTCatalogServlet(new RESTCatalogAdapter(catalog));
+    RESTCatalogServlet servlet = new RESTCatalogServlet(adapter(catalog, properties));
     context.addServlet(new ServletHolder(servlet), "/*");
     Server server = new Server();
     ServerConnector connector = new ServerConnector(server);
@@ -42,5 +45,28 @@ public class LoopbackRest {
     server.setHandler(context);
     server.start();
     server.join();
+  }
+
+  private static RESTCatalogAdapter adapter(Catalog catalog, Map<String, String> properties) {
+    String files = properties.get("planning.files-per-answer");
+    if (files == null) {
+      return new RESTCatalogAdapter(catalog);
+    }
+    return new RESTCatalogAdapter(catalog) {
+      @Override
+      protected PlanningBehavior planningBehavior() {
+        return new PlanningBehavior() {
+          @Override
+          public int numberFileScanTasksPerPlanTask() {
+            return Integer.parseInt(files);
+          }
+
+          @Override
+          public boolean shouldPlanTableScanAsync(Scan<?, FileScanTask, ?> scan) {
+            return true;
+          }
+        };
+      }
+    };
   }
 }

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, Phase, assume, given, note, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import TableCatalog, load_catalog
+from iceberg_pyspark.catalogs.rest.session import Session
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from tests.services.rest_fixture import rest_server
 from tests.services.server import Server
 from tests.support.sql_conditions import conditions
 from tests.support.table_histories import ID, a_history, append
@@ -55,3 +62,37 @@ def test_rows_planned_by_the_server_are_those_planned_here(
                 # the server, 1.11, mixes up the vectors of one Puffin file, which is found out
                 if "is assigned to" not in str(e):
                     raise
+
+
+def test_plans_that_take_time_and_come_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, int]] = []
+    try_to_ask = Session.try_to_ask
+
+    def told(self: Session, method: str, path: str, **more: Any) -> Any:
+        answer: Any = try_to_ask(self, method, path, **more)
+        last = path.split("/tables/")[-1].split("/")
+        if last[-1] in ("plan", "tasks") or "plan" in last[:-1]:
+            asked.append((f"{method} {last[1]}", answer.status))
+        return answer
+
+    monkeypatch.setattr(Session, "try_to_ask", told)
+    with rest_server(tmp_path, {"planning.files-per-answer": "2"}) as server:
+        table = planned_catalog(server, "client").create_table("slow.t", "rid BIGINT")
+        for i in range(5):
+            table.append(pa.table({"rid": [i]}))
+        planned = planned_catalog(server, "server").load_table("slow.t")
+        assert sorted(planned.scan().to_arrow()[ID].to_pylist()) == list(range(5))
+        first, *waits = asked[:-2]
+        assert first == ("POST plan", 200)
+        assert waits
+        assert set(waits) == {("GET plan", 200)}
+        # five files, two at a time
+        assert asked[-2:] == [("POST tasks", 200)] * 2
+        asked.clear()
+        tasks = planned.scan().plan_files()
+        next(tasks)
+        tasks.close()  # type: ignore[attr-defined]
+        assert asked[-1] == ("DELETE plan", 204)
+        assert ("POST tasks", 200) not in asked
