@@ -12,7 +12,7 @@ from tests.support.catalog_contract import CatalogContract
 from tests.support.change_contract import ChangeContract
 
 _EMPTY_NAMESPACE = "no catalog here takes an empty name as a namespace"
-_EXPIRY = "removing snapshots is a procedure, which comes with table maintenance"
+_EXPIRY = "test_what_expired_is_gone_with_what_only_it_used"
 _DEFAULTS = "test_table_catalog.py::test_defaults_and_overrides_of_the_catalog"
 _AS_CREATED = "one function, `new_table_properties`, serves creations and replacements"
 

@@ -43,6 +43,8 @@ from tests.support.catalog_contract import SCHEMA, create, new_name
 OTHER_SCHEMA = Schema(
     fields=(NestedField(field_id=1, name="other", type=LongType(), required=True),)
 )
+FAR = 4_000_000_000_000
+"""A time to come."""
 
 
 def rows(*ids: int) -> pa.Table:
@@ -233,6 +235,32 @@ class ChangeContract:
         assert loaded.current_schema == first.current_schema
         assert loaded.default_spec == first.default_spec
         assert loaded.default_sort_order == first.default_sort_order
+
+    def test_what_expired_is_gone_with_what_only_it_used(
+        self, catalog: Catalog, table: Table
+    ) -> None:
+        table.append(rows(1))
+        table.manage_snapshots().create_tag("gone", max_ref_age_ms=1).commit()
+        table.manage_snapshots().create_branch("kept").commit()
+        table.overwrite(rows(2))
+        table.update_schema().add_column("more", "int").commit()
+        table.update_spec().add_field("id").commit()
+        wider = rows(3).append_column("more", pa.array([3], pa.int32()))
+        table.overwrite(wider)
+        table.append(wider)
+        done = table.maintenance().expire_snapshots(older_than=FAR, clean_expired_metadata=True)
+        now = opened(catalog, table.identifier)
+        assert (done.expired_snapshots_count, done.expired_refs) == (2, ("gone",))
+        assert {ref.snapshot_id for ref in now.refs.values()} == {
+            s.snapshot_id for s in now.snapshots
+        }
+        assert ids_in(now) == [3, 3]
+        now.manage_snapshots().remove_branch("kept").commit()
+        now.maintenance().expire_snapshots(older_than=FAR, clean_expired_metadata=True)
+        now.refresh()
+        assert [len(all_) for all_ in (now.snapshots, now.metadata.schemas)] == [1, 1]
+        assert len(now.metadata.partition_specs) == 1
+        assert ids_in(now) == [3, 3]
 
     @pytest.mark.parametrize("last", ["schema", "spec", "order"])
     def test_changes_of_different_things_all_hold(
