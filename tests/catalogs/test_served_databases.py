@@ -155,7 +155,7 @@ def test_properties_of_a_namespace_set_by_many_at_once(uri: str, tmp_path: Path)
 
     def update(n: int) -> None:
         together.wait()
-        for i in range(5):
+        for i in range(20):
             catalog.update_namespace_properties(
                 EVENTS.namespace, removals=(), updates={"shared": str(i), f"own-{n}": str(i)}
             )
@@ -164,7 +164,10 @@ def test_properties_of_a_namespace_set_by_many_at_once(uri: str, tmp_path: Path)
         for running in [pool.submit(update, n) for n in range(6)]:
             running.result()
     properties = catalog.load_namespace_properties(EVENTS.namespace)
-    assert properties == {"shared": "4", **{f"own-{n}": "4" for n in range(6)}}
+    assert properties == {"shared": "19", **{f"own-{n}": "19" for n in range(6)}}
+    # what is as it was is set too
+    catalog.update_namespace_properties(EVENTS.namespace, removals=["own-0"], updates=properties)
+    assert catalog.load_namespace_properties(EVENTS.namespace) == properties
 
 
 def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

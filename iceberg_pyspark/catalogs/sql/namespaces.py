@@ -109,36 +109,49 @@ class SqlNamespaces:
         """Remove and set namespace properties."""
         check_namespace(namespace)
         text = joined_levels(namespace)
-        rows = _property_rows(self._catalog, text, updates)
+        rows = {r["property_key"]: r for r in _property_rows(self._catalog, text, updates)}
         keys = {*removals, *updates}
         if _EXISTS in keys:
             raise _reserved_property()
-        columns = NAMESPACE_PROPERTIES.c
 
         def update(connection: sa.Connection) -> None:
             if not self._exists(connection, namespace):
                 raise no_such_namespace(namespace, self._catalog)
-            if keys:
-                connection.execute(
-                    sa.delete(NAMESPACE_PROPERTIES).where(
-                        columns.catalog_name == self._catalog,
-                        columns.namespace == text,
-                        columns.property_key.in_(sorted(keys)),
-                    )
-                )
-            if rows:
-                connection.execute(sa.insert(NAMESPACE_PROPERTIES), rows)
+            # in one order for all clients, so that none waits for another that waits for it
+            for key in sorted(keys):
+                self._set_property(connection, text, key, rows.get(key))
 
         for _ in range(_ATTEMPTS):
             try:
                 self._database.write(update)
                 return
             except IntegrityError:
-                # another client has set a property of that name since the deletion
+                # another client has set the property first, and so it is there to be changed now
                 continue
         raise CatalogUnavailableError(
             f"the properties of namespace {text} changed all the time; nothing was done, try again"
         )
+
+    def _set_property(
+        self, connection: sa.Connection, text: str, key: str, row: Mapping[str, str] | None
+    ) -> None:
+        """Change a property, insert it where it is new, delete it without a row.
+
+        A row that is changed stays the row for which other clients wait; one deleted and inserted
+        anew would let them find neither.
+        """
+        columns = NAMESPACE_PROPERTIES.c
+        is_it = (
+            columns.catalog_name == self._catalog,
+            columns.namespace == text,
+            columns.property_key == key,
+        )
+        if row is None:
+            connection.execute(sa.delete(NAMESPACE_PROPERTIES).where(*is_it))
+            return
+        change = sa.update(NAMESPACE_PROPERTIES).where(*is_it)
+        if not connection.execute(change.values(property_value=row["property_value"])).rowcount:
+            connection.execute(sa.insert(NAMESPACE_PROPERTIES), row)
 
     def _at_or_below(self, connection: sa.Connection, parent: Namespace) -> list[Namespace]:
         """Namespaces with a row of their own or of a table: `parent`, and those below it."""
