@@ -79,13 +79,15 @@ class LoadedTable:
     `config` holds storage properties for it and where it may read: from the user and the catalog's
     configuration, and nothing of it from the table. `report_scan`, of a catalog that wants reports,
     returns at once and raises nothing. `plan_scan` plans the scans of a table that only its server
-    may plan; of other tables it is None.
+    may plan; of other tables it is None. `store_location` is where the
+    files are of a catalog whose metadata is no file of their store, but an address of its server.
     """
 
     identifier: TableIdentifier
     metadata: TableMetadata
     metadata_location: str
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
+    store_location: str | None = None
     report_scan: Callable[[ScanReport], None] | None = field(
         default=None, repr=False, compare=False
     )

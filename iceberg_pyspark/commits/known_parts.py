@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 from iceberg_pyspark.commits import updates as u
 from iceberg_pyspark.commits.apply_schemas import same_schema
@@ -26,28 +27,40 @@ def with_known_ids(
 ) -> list[u.TableUpdate]:
     """The same changes of this metadata, where nothing is added that it has.
 
-    Updates that remove any of these parts stay as they are: one may be added again.
+    What is added has the next free id already: a server may give ids itself, as Java's does, or
+    take those that it is sent, as Nessie does. Updates that remove any of these parts stay as they
+    are: one may be added again.
     """
     if any(isinstance(update, u.RemoveSchemas | u.RemovePartitionSpecs) for update in updates):
         return list(updates)
     updates_with_ids: list[u.TableUpdate] = []
     schema_id = spec_id = order_id = u.LAST_ADDED
+    schema_ids = count(1 + max((s.schema_id for s in metadata.schemas), default=-1))
+    spec_ids = count(1 + max((s.spec_id for s in metadata.partition_specs), default=-1))
+    order_ids = count(1 + max((o.order_id for o in metadata.sort_orders), default=0))
     for update in updates:
         match update:
             case u.AddSchema(schema=schema, last_column_id=last_column_id):
                 ids = [s.schema_id for s in metadata.schemas if same_schema(s, schema)]
                 schema_id = next(iter(ids), u.LAST_ADDED)
                 # column ids that were given out stay so
-                if not ids or last_column_id > metadata.last_column_id:
+                if not ids:
+                    update = replace(update, schema=replace(schema, schema_id=next(schema_ids)))
+                    updates_with_ids.append(update)
+                elif last_column_id > metadata.last_column_id:
                     updates_with_ids.append(update)
             case u.AddPartitionSpec(spec=spec):
                 ids = [s.spec_id for s in metadata.partition_specs if s.same_fields(spec)]
                 spec_id = next(iter(ids), u.LAST_ADDED)
-                updates_with_ids += [] if ids else [update]
+                if not ids:
+                    update = replace(update, spec=replace(spec, spec_id=next(spec_ids)))
+                    updates_with_ids.append(update)
             case u.AddSortOrder(sort_order=order):
                 ids = [o.order_id for o in metadata.sort_orders if o.fields == order.fields]
                 order_id = next(iter(ids), u.LAST_ADDED)
-                updates_with_ids += [] if ids else [update]
+                if not ids:
+                    order = replace(order, order_id=next(order_ids) if order.fields else 0)
+                    updates_with_ids.append(replace(update, sort_order=order))
             case u.SetCurrentSchema(schema_id=u.LAST_ADDED):
                 updates_with_ids.append(u.SetCurrentSchema(schema_id))
             case u.SetDefaultSpec(spec_id=u.LAST_ADDED):

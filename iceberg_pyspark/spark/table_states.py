@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError
@@ -135,12 +135,10 @@ class TableStates:
         identifier = TableIdentifier(namespace=content.namespace, name=content.name)
         loaded_table = self._catalog_of(content.catalog).load_table(identifier)
         if loaded_table.metadata_location != location:
-            loaded_table = LoadedTable(
-                identifier=loaded_table.identifier,
+            loaded_table = replace(
+                loaded_table,
                 metadata=read_table_metadata(open_storage(location, loaded_table.config), location),
                 metadata_location=location,
-                config=loaded_table.config,
-                plan_scan=loaded_table.plan_scan,
             )
         return TableState(
             catalog=content.catalog,

@@ -35,9 +35,10 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
     folders = [metadata.location]
     folders += [metadata.properties[p] for p in _PATH_PROPERTIES if p in metadata.properties]
     # the folder, not the file: what is decoded is kept for an equal store, over commits too
-    known_folder = table.metadata_location.rpartition("/")[0] or metadata.location
-    if "/" in table.metadata_location:
-        folders.append(known_folder)
+    known_folder = (
+        table.store_location or table.metadata_location.rpartition("/")[0] or metadata.location
+    )
+    folders.append(known_folder)
     return RestrictedFileIO(
         io=open_storage(known_folder, table.config),
         known_location=known_folder,
@@ -51,7 +52,7 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
 def check_new_location(table: LoadedTable, location: str) -> None:
     """Refuse a location that no table can have, or not this one with the files it has."""
     check_scheme(location)
-    known_location = table.metadata_location or table.metadata.location
+    known_location = table.store_location or table.metadata_location or table.metadata.location
     if not is_in_store(location, known_location):
         raise InvalidRequestError(
             f"table {table.identifier}: its files are in {store_of(known_location)}, and a commit "

@@ -17,9 +17,13 @@ from iceberg_pyspark.catalogs.rest.answers import Answer
 from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
 from iceberg_pyspark.catalogs.rest.scan_planning import PLANNING_MODE
 from iceberg_pyspark.catalogs.rest.table_sessions import table_tokens
+from iceberg_pyspark.catalogs.warehouse import WAREHOUSE
+from iceberg_pyspark.errors import LocationRefusedError
 from iceberg_pyspark.spec.json_fields import JsonObject
-from iceberg_pyspark.spec.table_metadata import metadata_from_json
+from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_from_json
 from iceberg_pyspark.storage.credential_renewal import end_of
+from iceberg_pyspark.storage.places import is_in_store, store_of
+from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _FRESH_CREDENTIALS_S = 300
 """Credentials that expire sooner are fetched anew rather than taken out of the cache."""
@@ -52,19 +56,53 @@ def answered_table(
     """
 
     def parse(content: JsonObject) -> AnsweredTable:
+        metadata = metadata_from_json(content.value("metadata"))
+        location = "" if is_staged else content.string("metadata-location")
+        storage = config
+        if storage is None:
+            storage = table_storage_properties(
+                content, catalog=catalog, uri=uri, properties=properties
+            )
         table = LoadedTable(
             identifier=identifier,
-            metadata=metadata_from_json(content.value("metadata")),
-            metadata_location="" if is_staged else content.string("metadata-location"),
-            config=config
-            if config is not None
-            else table_storage_properties(content, catalog=catalog, uri=uri, properties=properties),
+            metadata=metadata,
+            metadata_location=location,
+            config=storage,
+            store_location=_store_location(identifier, location, metadata, storage, properties),
         )
         return AnsweredTable(
             table, table_tokens(content), content.string_map("config").get(PLANNING_MODE)
         )
 
     return answer.read(parse)
+
+
+def _store_location(
+    identifier: TableIdentifier,
+    metadata_location: str,
+    metadata: TableMetadata,
+    config: Mapping[str, str],
+    properties: Mapping[str, str],
+) -> str | None:
+    """Where the files are of a table whose metadata the server gives by an address of its own.
+
+    Nessie does. Of what store the table is, the metadata file does not tell then, and what the
+    metadata claims counts where the catalog's warehouse is in that store.
+    """
+    if not metadata_location.startswith(("http://", "https://")):
+        return None
+    warehouse = properties.get(WAREHOUSE, "")
+    if read_rule(config) is not ReadRule.ANY_STORE and not (
+        "://" in warehouse and is_in_store(metadata.location, warehouse)
+    ):
+        raise LocationRefusedError(
+            f"table {identifier}: its metadata is given by {store_of(metadata_location)}, so that "
+            f"nothing but the metadata says that its files are in {store_of(metadata.location)}; "
+            f"the catalog's property {WAREHOUSE} ({warehouse or 'not set'}) is in another store. "
+            f"Set it to a location in that store, or, where you trust the table, "
+            f"{ALLOW_OUTSIDE_LOCATIONS} to true"
+        )
+    return metadata.location
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from iceberg_pyspark.spec.table_metadata import metadata_to_bytes
+
 if TYPE_CHECKING:
     from iceberg_pyspark.catalogs.catalog import LoadedTable
 
@@ -15,6 +17,9 @@ class PinnedTable:
     """The metadata file a DataFrame saw when it was loaded; later steps need no catalog.
 
     But to plan where the catalog's server alone may.
+
+    Metadata that is no file of the table's store, which only the catalog could read again, is
+    handed on itself, as JSON.
     """
 
     namespace: tuple[str, ...]
@@ -23,9 +28,10 @@ class PinnedTable:
     config: dict[str, str] = field(repr=False)
     metadata_table: str | None = None
     """Which of the table's metadata tables is read; None for the table itself."""
-
     planned_by_server: bool = False
     """Whether each step that plans must ask the catalog's server to."""
+    metadata: str | None = field(default=None, repr=False)
+    store_location: str | None = None
 
     @classmethod
     def of(cls, loaded_table: LoadedTable, metadata_table: str | None = None) -> PinnedTable:
@@ -37,6 +43,10 @@ class PinnedTable:
             dict(loaded_table.config),
             metadata_table,
             loaded_table.plan_scan is not None and metadata_table is None,
+            None
+            if loaded_table.store_location is None
+            else metadata_to_bytes(loaded_table.metadata).decode(),
+            loaded_table.store_location,
         )
 
     @classmethod

@@ -22,6 +22,7 @@ from iceberg_pyspark.spark.data_source.table_access import find_table, load_tabl
 from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
@@ -134,11 +135,15 @@ def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:
 
 def _load_pinned(pinned_table: PinnedTable, table: TableOptions) -> LoadedTable:
     location = pinned_table.metadata_location
+    text = pinned_table.metadata
     loaded_table = LoadedTable(
         identifier=TableIdentifier(namespace=pinned_table.namespace, name=pinned_table.name),
-        metadata=read_table_metadata(open_storage(location, pinned_table.config), location),
+        metadata=read_table_metadata(open_storage(location, pinned_table.config), location)
+        if text is None
+        else metadata_from_bytes(text.encode(), location),
         metadata_location=location,
         config=pinned_table.config,
+        store_location=pinned_table.store_location,
     )
     if not pinned_table.planned_by_server:
         return loaded_table

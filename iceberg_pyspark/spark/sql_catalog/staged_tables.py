@@ -8,7 +8,7 @@ the files.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.changes import Changes
@@ -101,11 +101,8 @@ def stage_replacement(catalog: Catalog, existing: LoadedTable, new: NewTable) ->
             metadata, new.schema, new.spec, location=new.location, properties=new.properties
         )
 
-    planned = LoadedTable(
-        identifier=existing.identifier,
-        metadata=with_changes(existing.metadata, changes(existing.metadata)),
-        metadata_location=existing.metadata_location,
-        config=existing.config,
+    planned = replace(
+        existing, metadata=with_changes(existing.metadata, changes(existing.metadata))
     )
     return StagedTable(catalog=catalog, planned=planned, existing=existing, changes=changes)
 

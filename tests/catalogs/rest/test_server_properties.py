@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -9,9 +11,14 @@ import pytest
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
-from iceberg_pyspark.errors import CatalogError, UnsupportedFeatureError
+from iceberg_pyspark.errors import CatalogError, LocationRefusedError, UnsupportedFeatureError
+from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
+from iceberg_pyspark.storage.restricted import RestrictedFileIO
 from iceberg_pyspark.storage.vended_credentials import properties_at
+from iceberg_pyspark.table.table_storage import table_io
+from tests.support.catalog_contract import first_metadata
 from tests.support.http_server import Reply, Request, http_server
 from tests.support.rest_answers import EVENTS, configured, table_reply
 
@@ -177,3 +184,37 @@ def test_a_table_that_its_server_must_plan_and_cannot_is_refused() -> None:
                         catalog.load_table(EVENTS)
                 else:
                     assert catalog.load_table(EVENTS).identifier == EVENTS
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_known"),
+    [
+        ({"warehouse": "s3://lake/wh"}, True),
+        ({"warehouse": "lake"}, False),
+        ({"warehouse": "s3://other/wh"}, False),
+        ({}, False),
+        ({"read.allow-outside-locations": "true"}, True),
+    ],
+)
+def test_where_no_metadata_file_tells_the_store_the_warehouse_does(
+    properties: dict[str, str], is_known: bool
+) -> None:
+    """As Nessie answers: `metadata-location` is an address of the server's."""
+    location = "s3://lake/wh/db/events_5f3a"
+    more = {"metadata-location": "http://127.0.0.1:1/trees/main/snapshot/events"}
+    reply = table_reply(first_metadata(location), more=more)
+    with http_server(configured(lambda _: reply)) as server:
+        catalog = RestCatalog("rest", {"uri": server.uri, **properties})
+        if not is_known:
+            with pytest.raises(LocationRefusedError, match="allow-outside-locations"):
+                catalog.load_table(EVENTS)
+            return
+        table = catalog.load_table(EVENTS)
+    assert table.store_location == location
+    io = table_io(table, catalog)
+    assert isinstance(io, RestrictedFileIO)
+    assert io.known_location == location
+    state = json.loads(json.dumps(asdict(PinnedTable.of(table))))
+    pinned = PinnedTable.from_json(state)
+    assert pinned.store_location == location
+    assert metadata_from_bytes((pinned.metadata or "").encode(), "x") == table.metadata

@@ -97,10 +97,13 @@ def test_naming_what_is_there_changes_nothing(
             case u.AddSchema(schema=schema, last_column_id=last_column_id):
                 there = any(same_schema(s, schema) for s in metadata.schemas)
                 assert not there or last_column_id > metadata.last_column_id
+                assert there or schema.schema_id not in metadata.schema_by_id
             case u.AddPartitionSpec(spec=spec):
                 assert not any(s.same_fields(spec) for s in metadata.partition_specs)
+                assert spec.spec_id not in metadata.spec_by_id
             case u.AddSortOrder(sort_order=order):
                 assert order.fields not in [o.fields for o in metadata.sort_orders]
+                assert order.order_id not in [o.order_id for o in metadata.sort_orders]
             case _:
                 pass
 
