@@ -18,6 +18,12 @@ from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.credential_renewal import RENEWAL, RenewedCredentials, source_of
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.places import EQUAL_SCHEMES
+from iceberg_pyspark.storage.remote_signing import (
+    REMOTE_SIGNING_ENABLED,
+    SIGNER,
+    SIGNING,
+    is_signed_remotely,
+)
 from iceberg_pyspark.storage.store_properties import StoreSettings, store_settings
 from iceberg_pyspark.storage.vended_credentials import prefix_at, properties_at
 
@@ -71,6 +77,8 @@ def open_object_store(location: str, properties: Mapping[str, str]) -> tuple[Any
         )
     own_properties = properties_at(location, properties)
     own = tuple(sorted((k, v) for k, v in own_properties.items() if k.startswith(_PREFIXES[kind])))
+    if kind == "s3" and is_signed_remotely(own_properties):
+        return _signed_store(bucket, own, properties.get(SIGNING), os.getpid()), name
     renewal = None
     if RENEWAL in properties:
         prefix = prefix_at(location, properties)
@@ -87,6 +95,18 @@ class _Renewal:
     prefix: str | None
     location: str = field(compare=False)
     properties: Mapping[str, str] = field(compare=False, repr=False)
+
+
+@lru_cache(maxsize=64)
+def _signed_store(
+    bucket: str, properties: tuple[tuple[str, str], ...], signing: str | None, _process: int
+) -> Any:
+    # few tables need it
+    from iceberg_pyspark.storage.signed_s3 import SignedS3Store  # noqa: PLC0415
+
+    own = {k: v for k, v in properties if k not in (REMOTE_SIGNING_ENABLED, SIGNER)}
+    signer = {} if signing is None else {SIGNING: signing}
+    return SignedS3Store(bucket, store_settings("s3", bucket, own), signer)
 
 
 @lru_cache(maxsize=64)

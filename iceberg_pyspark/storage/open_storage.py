@@ -17,7 +17,9 @@ from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.local import LocalFileIO, is_local, local_path
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.object_stores import is_object
+from iceberg_pyspark.storage.remote_signing import check_tasks_sign
 from iceberg_pyspark.storage.store_secrets import properties_of_store
+from iceberg_pyspark.storage.vended_credentials import properties_at
 
 
 def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
@@ -60,6 +62,7 @@ class RoutingFileIO:
         objects, remote = self.objects, self.remote
         if isinstance(objects, ObjectStoreFileIO):
             objects = replace(objects, properties=properties_of_store(location, objects.properties))
+            check_tasks_sign(properties_at(location, objects.properties))
         if isinstance(remote, FsspecFileIO):
             remote = replace(remote, properties=properties_of_store(location, remote.properties))
         return replace(self, objects=objects, remote=remote)

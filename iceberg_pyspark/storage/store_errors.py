@@ -8,8 +8,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from iceberg_pyspark.errors import FileAlreadyExistsError, IcebergError, StorageError
+from iceberg_pyspark.errors import (
+    FileAlreadyExistsError,
+    FileNotWrittenError,
+    IcebergError,
+    StorageError,
+)
 from iceberg_pyspark.redaction import harmless_cause, secret_values, without_secrets
+
+
+class RequestError(Exception):
+    """What went wrong with a request of ours, in words without secrets.
+
+    `is_known`: it was to create a file, and the store did not carry it out.
+    """
+
+    def __init__(self, text: str, *, is_known: bool = False) -> None:
+        super().__init__(text)
+        self.is_known = is_known
 
 
 @contextlib.contextmanager
@@ -19,6 +35,9 @@ def store_errors(action: str, location: str, properties: Mapping[str, str]) -> I
         yield
     except IcebergError:
         raise
+    except RequestError as e:
+        kind = FileNotWrittenError if e.is_known else StorageError
+        raise kind(f"cannot {action} {location}: {e}") from None
     except Exception as e:  # noqa: BLE001 - libraries have no class in common, and text to hide
         secrets = secret_values(properties)
         cause = harmless_cause(e, secrets)

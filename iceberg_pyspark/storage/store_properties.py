@@ -32,11 +32,6 @@ _REFUSED = {
     "gcs.user-project": "requester-pays buckets are not supported",
 }
 _REFUSED_IF_TRUE = {
-    "s3.remote-signing-enabled": (
-        "requests are signed here, with keys; have the catalog's server vend credentials for the "
-        "table (header.X-Iceberg-Access-Delegation = vended-credentials, which is sent unless you "
-        "set another), or give s3.access-key-id and s3.secret-access-key and set it to false"
-    ),
     "gcs.requester-pays": "requester-pays buckets are not supported",
 }
 # of a whole request, its body included: a part of an upload on a slow line

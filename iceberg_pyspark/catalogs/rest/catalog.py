@@ -45,6 +45,7 @@ from iceberg_pyspark.catalogs.rest.scan_planning import (
     ScanPlanning,
     is_planned_here,
 )
+from iceberg_pyspark.catalogs.rest.signing import RemoteSignings
 from iceberg_pyspark.catalogs.rest.snapshot_loading import (
     ALL_QUERY,
     REFS_QUERY,
@@ -92,6 +93,7 @@ class RestCatalog(RestViews):
         self._given = given
         self._authentication = authentication
         self._sessions = TableSessions(self._connection)
+        self._signings = RemoteSignings(name, given, self._connection, self._sessions)
         self._renewals = CredentialRenewals(name, self._connection, self._sessions, self._load_anew)
 
     def __repr__(self) -> str:
@@ -442,7 +444,7 @@ class RestCatalog(RestViews):
         *,
         is_staged: bool = False,
     ) -> AnsweredTable:
-        return answered_table(
+        answered = answered_table(
             answer,
             identifier,
             catalog=self._name,
@@ -451,6 +453,10 @@ class RestCatalog(RestViews):
             config=config,
             is_staged=is_staged,
         )
+        if config is not None:
+            return answered
+        table = self._signings.of(answered.table, answered.signing, answered.tokens)
+        return replace(answered, table=table)
 
     def _delegation(self) -> dict[str, str]:
         # a user's own header of that name wins

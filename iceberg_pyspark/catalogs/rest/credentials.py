@@ -14,6 +14,7 @@ from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_prope
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.storage.credential_renewal import RENEWAL
+from iceberg_pyspark.storage.remote_signing import SIGNING
 from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 
 
@@ -26,6 +27,7 @@ def table_storage_properties(
     # the server names prefixes in a list of its own only, and nobody but us who renews
     merged.pop(VENDED_CREDENTIALS, None)
     merged.pop(RENEWAL, None)
+    merged.pop(SIGNING, None)
     vended = vended_credentials(answer, catalog=catalog, uri=uri)
     return CatalogProperties(merged if vended is None else {**merged, VENDED_CREDENTIALS: vended})
 

@@ -16,6 +16,7 @@ from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest.answers import Answer
 from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
 from iceberg_pyspark.catalogs.rest.scan_planning import PLANNING_MODE
+from iceberg_pyspark.catalogs.rest.signing import SigningConfig, signing_config
 from iceberg_pyspark.catalogs.rest.table_sessions import table_tokens
 from iceberg_pyspark.catalogs.warehouse import WAREHOUSE
 from iceberg_pyspark.errors import LocationRefusedError
@@ -36,6 +37,7 @@ class AnsweredTable:
     table: LoadedTable
     tokens: Mapping[str, str] = field(repr=False)
     planning: str | None = None
+    signing: SigningConfig = field(default_factory=SigningConfig)
 
 
 def answered_table(
@@ -70,9 +72,8 @@ def answered_table(
             config=storage,
             store_location=_store_location(identifier, location, metadata, storage, properties),
         )
-        return AnsweredTable(
-            table, table_tokens(content), content.string_map("config").get(PLANNING_MODE)
-        )
+        mode = content.string_map("config").get(PLANNING_MODE)
+        return AnsweredTable(table, table_tokens(content), mode, signing_config(content))
 
     return answer.read(parse)
 

@@ -55,6 +55,10 @@ class Paths:
         """A table's credentials."""
         return f"{self.table(identifier)}/credentials"
 
+    def sign(self, identifier: TableIdentifier) -> str:
+        """Where requests to a table's store are signed."""
+        return f"{self.table(identifier)}/sign"
+
     def metrics(self, identifier: TableIdentifier) -> str:
         """Where a table's metrics are reported."""
         return f"{self.table(identifier)}/metrics"

@@ -12,7 +12,7 @@ import random
 import ssl
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -75,6 +75,22 @@ class Session:
     ) -> Answer:
         """The server's answer; raises `CatalogUnavailableError` where none came."""
         answer = self.try_to_ask(method, path, query=query, body=body, headers=headers)
+        if isinstance(answer, Lost):
+            raise answer.error
+        return answer
+
+    def at(self, uri: str) -> Session:
+        """The same requests at another address, which gets the same credentials."""
+        settings = replace(self._settings, uri=uri)
+        return Session(
+            self._catalog, settings, self._client, self._authentication, secrets=self._secrets
+        )
+
+    def ask_repeatably(
+        self, method: str, path: str, *, body: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> Answer:
+        """The answer to a request that changes nothing, whatever its method is."""
+        answer = self.try_to_ask(method, path, body=body, headers=headers, is_repeatable=True)
         if isinstance(answer, Lost):
             raise answer.error
         return answer

@@ -19,6 +19,7 @@ from iceberg_pyspark.spark.native_read.hadoop_options import (
 from iceberg_pyspark.storage.credential_renewal import lasting_properties
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.places import REMOTE_SCHEMES
+from iceberg_pyspark.storage.remote_signing import REMOTE_SIGNING_ENABLED, is_signed_remotely
 from iceberg_pyspark.storage.vended_credentials import properties_at
 
 _PYTHON_SERVES = "Python reads and writes there"
@@ -83,6 +84,12 @@ class NativeStorage:
         # Hadoop opens some, `ftp` for one, that no table may name; Python refuses those
         may_be = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
         jvm_scheme = next((s for s in may_be if self._has_file_system(s)), None)
+        if is_signed_remotely(properties):
+            _warn_once(
+                f"the catalog's server signs the requests to {scheme}:// "
+                f"({REMOTE_SIGNING_ENABLED}), and the JVM cannot ask it to; {_PYTHON_SERVES}"
+            )
+            return None
         options = hadoop_options(root, properties, writes=self._writes)
         if jvm_scheme is None:
             _warn_once(

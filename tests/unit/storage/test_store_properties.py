@@ -12,6 +12,7 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.storage.object_stores import open_object_store
 from iceberg_pyspark.storage.store_properties import (
     StoreSettings,
     azure_settings,
@@ -147,7 +148,6 @@ def test_azure_without_an_account_is_refused() -> None:
     ("name", "value"),
     [
         ("s3.signer", "S3V4RestSigner"),
-        ("s3.remote-signing-enabled", "true"),
         ("client.factory", "com.example.Factory"),
         ("client.assume-role.arn", "arn"),
         ("s3.sse.type", "custom"),
@@ -160,9 +160,9 @@ def test_what_cannot_be_honoured_is_refused_by_name(name: str, value: str) -> No
         gcs_settings({name: value}) if name.startswith("gcs") else s3_settings("b", {name: value})
 
 
-def test_remote_signing_is_refused_with_what_to_do() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="X-Iceberg-Access-Delegation = vended-"):
-        s3_settings("b", {"s3.remote-signing-enabled": "true"})
+def test_remote_signing_without_a_server_is_refused_with_what_to_do() -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"s3\.remote-signing-enabled.* set it to fa"):
+        open_object_store("s3://b/t", {"s3.remote-signing-enabled": "true"})
 
 
 def test_remote_signing_that_is_off_is_no_error() -> None:

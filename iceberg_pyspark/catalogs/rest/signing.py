@@ -1,0 +1,154 @@
+"""Tables whose requests to the store the server signs: where, and who asks it.
+
+Open API specification of the REST catalog, `signRequest` and `LoadTableResult`, "Remote Signing":
+`s3.remote-signing-enabled` of a table's `config`, with `remote-signing-config`, and of servers
+before it `signer.uri` and `signer.endpoint` (also as `s3.signer.uri`, `s3.signer.endpoint`). What
+goes to other processes is `storage/remote_signing.py`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.rest import endpoints as e
+from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
+from iceberg_pyspark.errors import CatalogError
+from iceberg_pyspark.redaction import redact_uri
+from iceberg_pyspark.spec.json_fields import JsonObject
+from iceberg_pyspark.storage.remote_signing import (
+    SIGNING,
+    RemoteSigning,
+    SignerAnswer,
+    is_signed_remotely,
+    register_signer,
+)
+from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS, vended_entries
+
+_URIS = ("signer.uri", "s3.signer.uri")
+_ENDPOINTS = ("signer.endpoint", "s3.signer.endpoint")
+_OLD_ENDPOINT = "v1/aws/s3/sign"
+_KEYS = ("access-key-id", "secret-access-key", "session-token")
+_UNSIGNED_KEYS = tuple(f"{kind}.{key}" for kind in ("s3", "client") for key in _KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class SigningConfig:
+    """`remote-signing-config`: what goes with each request for a signature, as it is.
+
+    `addresses` are `signer.uri` and `signer.endpoint`, which are of no store.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    addresses: Mapping[str, str] = field(default_factory=dict)
+
+
+def signing_config(answer: JsonObject) -> SigningConfig:
+    """The `remote-signing-config` of an answer that holds a table."""
+    config = answer.string_map("config")
+    addresses = {k: v for k, v in config.items() if k.startswith("signer.")}
+    if not answer.has("remote-signing-config"):
+        return SigningConfig(addresses=addresses)
+    content = answer.object("remote-signing-config")
+    headers = content.object("headers") if content.has("headers") else None
+    return SigningConfig(
+        content.string_map("properties"),
+        {} if headers is None else {k: ", ".join(headers.strings(k)) for k in headers.names()},
+        addresses,
+    )
+
+
+class RemoteSignings:
+    """Who signs for a catalog's tables: its server, asked as the tables' other requests are."""
+
+    def __init__(
+        self,
+        catalog: str,
+        given: Mapping[str, str],
+        connection: Connection,
+        sessions: TableSessions,
+    ) -> None:
+        """`given` are the properties that the user gave, and no server."""
+        self._catalog = catalog
+        self._given = given
+        self._connection = connection
+        self._sessions = sessions
+        self._name = uuid.uuid4().hex
+
+    def of(
+        self, table: LoadedTable, config: SigningConfig, tokens: Mapping[str, str]
+    ) -> LoadedTable:
+        """A table as it was loaded; where the server signs, with the property that says who.
+
+        Keys of the store, which such a table does without, are left out. Raises `CatalogError`
+        where the signer is another server.
+        """
+        entries = vended_entries(table.config.get(VENDED_CREDENTIALS, "[]"))
+        all_properties = [table.config, *(dict(content) for _, content in entries)]
+        if not any(is_signed_remotely(p) for p in all_properties):
+            return table
+        signed_by = next(p for p in all_properties if is_signed_remotely(p))
+        token = tokens.get("token")
+        named = {**table.config, **signed_by, **config.addresses}
+        register_signer(self._name, self)
+        signing = RemoteSigning(
+            source=self._name,
+            namespace=table.identifier.namespace,
+            name=table.identifier.name,
+            endpoint=self._endpoint(table.identifier, named),
+            for_tasks=token is not None or self._connection.is_anonymous,
+            token=token,
+            properties=config.properties,
+            headers=config.headers,
+        )
+        kept = {k: v for k, v in table.config.items() if k not in _UNSIGNED_KEYS}
+        if not is_signed_remotely(table.config):
+            # some prefixes only: others have keys
+            kept = dict(table.config)
+        return replace(table, config={**kept, SIGNING: signing.to_text()})
+
+    def sign(self, signing: RemoteSigning, request: Mapping[str, Any]) -> SignerAnswer:
+        """The server's answer, by the table's own session; raises `CatalogUnavailableError`."""
+        identifier = TableIdentifier(namespace=tuple(signing.namespace), name=signing.name)
+        base, _, path = signing.endpoint.partition("://")
+        host, _, path = path.partition("/")
+        session = self._sessions.of(identifier).at(f"{base}://{host}")
+        answer = session.ask_repeatably("POST", path, body=request, headers=signing.headers)
+        message = f"catalog '{self._catalog}': {answer.message()}"
+        return SignerAnswer(answer.status, answer.headers, answer.body, message)
+
+    def _endpoint(self, identifier: TableIdentifier, properties: Mapping[str, str]) -> str:
+        uri = self._connection.session.uri
+        chosen = _first(self._given, _URIS)
+        base = (chosen or _first(properties, _URIS) or uri).rstrip("/")
+        path = _first(self._given, _ENDPOINTS) or _first(properties, _ENDPOINTS)
+        if path is None:
+            offers = e.SIGN_REQUEST in self._connection.endpoints
+            path = self._connection.paths.sign(identifier) if offers else _OLD_ENDPOINT
+        address = path if "://" in path else f"{base}/{path.lstrip('/')}"
+        trusted = {_origin(uri), *(() if chosen is None else (_origin(chosen),))}
+        if _origin(address) not in trusted or urlsplit(address).username is not None:
+            raise CatalogError(
+                f"catalog '{self._catalog}': its server has requests of table {identifier} signed "
+                f"by another server, {redact_uri(address)}, which would get the catalog's "
+                "credentials; set s3.signer.uri yourself if that server is to be trusted"
+            )
+        return address
+
+
+def _first(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((properties[name] for name in names if properties.get(name)), None)
+
+
+def _origin(address: str) -> tuple[str, str | None, int | None]:
+    try:
+        parts = urlsplit(address)
+        return parts.scheme, parts.hostname, parts.port or {"http": 80}.get(parts.scheme, 443)
+    except ValueError:
+        return "", None, None

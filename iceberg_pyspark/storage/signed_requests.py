@@ -1,0 +1,234 @@
+"""Requests to S3, each with a signature that a catalog's server gives for it.
+
+Open API specification of the REST catalog, `RemoteSignRequest`: method, address and headers of the
+request go to the signer, which answers with headers. Bodies are not signed. A signature of a read
+that the server lets us keep (`Cache-Control: private`) serves other reads of that object for half a
+minute; the range is no part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from iceberg_pyspark.errors import IcebergError, StorageError
+from iceberg_pyspark.storage.library_logs import redact_logs_of
+from iceberg_pyspark.storage.remote_signing import RemoteSigning, SignerAnswer, signer_of
+from iceberg_pyspark.storage.store_errors import RequestError
+
+_KEPT_S = 30.0
+_MOST_KEPT = 1000
+# a catalog's own session repeats too
+_SIGNER_RETRIES = 2
+_READS = ("GET", "HEAD")
+_TRANSIENT = (429, 500, 502, 503, 504)
+# the store did not carry these out
+_REFUSED = (400, 401, 403, 429, 503)
+_OWN = ("host", "content-length", "connection", "transfer-encoding", "cache-control")
+_sleep = time.sleep
+_now_s = time.monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAnswer:
+    """What the store answered."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+    is_repeated: bool = False
+    """An attempt before may have been carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Signed:
+    uri: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSettings:
+    """How requests are sent: seconds, and how often one is repeated."""
+
+    region: str
+    connect_timeout_s: float
+    read_timeout_s: float
+    retries: int
+    first_wait_s: float
+    longest_wait_s: float
+    proxy: str | None = None
+
+
+class SignedRequests:
+    """Sends requests with signatures; threads share it."""
+
+    def __init__(self, signing: RemoteSigning, settings: RequestSettings) -> None:
+        try:
+            # only tables that are signed remotely need it
+            import httpx  # noqa: PLC0415
+        except ImportError:
+            raise StorageError(
+                "a package is missing for requests that a server signs: "
+                "pip install 'iceberg-pyspark[rest]'"
+            ) from None
+        self._signing = signing
+        self._settings = settings
+        self._error = httpx.HTTPError
+        self._never_sent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+        self._client = httpx.Client(
+            timeout=httpx.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s),
+            proxy=settings.proxy,
+            # objects are bytes, whatever they are packed with
+            headers={"accept-encoding": "identity"},
+            # a signature is for one address
+            follow_redirects=False,
+        )
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], tuple[float, _Signed]] = OrderedDict()
+
+    def send(
+        self,
+        method: str,
+        uri: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        unsigned: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        is_repeatable: bool = True,
+        creates: bool = False,
+    ) -> StoreAnswer:
+        """The store's answer; `unsigned` headers are no part of the signature.
+
+        Raises `RequestError`; of one that creates a file, it says whether the outcome is known.
+        """
+        redact_logs_of("httpx", "httpcore")
+        attempt, maybe_done, fresh = 0, False, False
+        while True:
+            last = attempt >= self._settings.retries
+            try:
+                signed, was_kept = self._signed(method, uri, headers or {}, fresh=fresh)
+            except IcebergError as e:
+                raise RequestError(str(e), is_known=creates and not maybe_done) from None
+            try:
+                response = self._client.request(
+                    method,
+                    signed.uri,
+                    content=body or None,
+                    # the condition of a put is ours, whatever a signer says
+                    headers={**signed.headers, **(headers or {}), **(unsigned or {})},
+                )
+            except self._error as e:
+                # not chained: it holds the request, and with it the signature
+                never = isinstance(e, self._never_sent)
+                maybe_done = maybe_done or not never
+                if last or not (never or is_repeatable):
+                    text = f"the store gave no answer ({type(e).__name__})"
+                    raise RequestError(text, is_known=creates and not maybe_done) from None
+            else:
+                status = response.status_code
+                if status == 403 and was_kept and not fresh:
+                    fresh = True
+                    continue
+                again = status in _TRANSIENT and (is_repeatable or status in _REFUSED)
+                if last or not again:
+                    if status in _REFUSED:
+                        text = f"the store refused it with {status}{error_code(response.content)}"
+                        raise RequestError(text, is_known=creates and not maybe_done)
+                    return StoreAnswer(status, response.headers, response.content, maybe_done)
+                maybe_done = maybe_done or status not in _REFUSED
+            self._wait(attempt)
+            attempt += 1
+
+    def _wait(self, attempt: int) -> None:
+        s = self._settings
+        wait_s = min(s.first_wait_s * 2.0**attempt, s.longest_wait_s)
+        _sleep(wait_s * (1 + random.random() / 2))
+
+    def _signed(
+        self, method: str, uri: str, headers: Mapping[str, str], *, fresh: bool
+    ) -> tuple[_Signed, bool]:
+        key = (method, uri)
+        may_keep = method in _READS and not headers
+        if may_keep and not fresh:
+            with self._lock:
+                kept = self._kept.get(key)
+            if kept is not None and _now_s() < kept[0]:
+                return kept[1], True
+        request: dict[str, Any] = {
+            "method": method,
+            "region": self._settings.region,
+            "uri": uri,
+            "headers": {name: [value] for name, value in headers.items()},
+            "properties": dict(self._signing.properties),
+        }
+        answer = self._asked(request)
+        signed = _signed_from_json(answer, uri, self._signing.table)
+        if may_keep and answer.headers.get("Cache-Control", "").strip().lower() == "private":
+            with self._lock:
+                self._kept[key] = _now_s() + _KEPT_S, signed
+                while len(self._kept) > _MOST_KEPT:
+                    self._kept.popitem(last=False)
+        return signed, False
+
+    def _asked(self, request: Mapping[str, Any]) -> SignerAnswer:
+        signer, attempt = signer_of(self._signing), 0
+        while True:
+            answer = signer.sign(self._signing, request)
+            if answer.status == 200:
+                return answer
+            if answer.status not in _TRANSIENT or attempt >= _SIGNER_RETRIES:
+                raise StorageError(f"the request was not signed: {answer.message}")
+            self._wait(attempt)
+            attempt += 1
+
+
+def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _Signed:
+    try:
+        content = json.loads(answer.body)
+        theirs = content["uri"]
+        headers = {
+            str(name): ", ".join(str(v) for v in values)
+            for name, values in content["headers"].items()
+            if name.lower() not in _OWN
+        }
+        same = _is_same(uri, theirs)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        # not chained: it holds the signature
+        raise StorageError(
+            f"the signer of table {table} answered with neither uri nor headers"
+        ) from None
+    if not same:
+        raise StorageError(
+            f"the signer of table {table} signed another request than the one it was asked to; "
+            "nothing was sent"
+        )
+    return _Signed(theirs, {name.lower(): value for name, value in headers.items()})
+
+
+def _is_same(asked: str, answered: str) -> bool:
+    """Whether an address is the one that was asked for, perhaps with a signature in its query."""
+    ours, theirs = urlsplit(asked), urlsplit(answered)
+    if (ours.scheme, ours.hostname, ours.port) != (theirs.scheme, theirs.hostname, theirs.port):
+        return False
+    if unquote(ours.path) != unquote(theirs.path) or theirs.username is not None:
+        return False
+    rest = parse_qsl(theirs.query, keep_blank_values=True)
+    for pair in parse_qsl(ours.query, keep_blank_values=True):
+        if pair not in rest:
+            return False
+        rest.remove(pair)
+    return all(name.lower().startswith("x-amz-") for name, _ in rest)
+
+
+def error_code(body: bytes) -> str:
+    """The code of S3's error, as ` (AccessDenied)`; its text may hold the signature."""
+    _, found, rest = body.partition(b"<Code>")
+    code = rest.partition(b"</Code>")[0][:80].decode("ascii", "replace")
+    return f" ({code})" if found and code.isalnum() else ""

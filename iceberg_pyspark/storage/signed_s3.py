@@ -1,0 +1,387 @@
+"""A bucket of S3 whose requests a catalog's server signs, with the calls of obstore's stores.
+
+obstore signs itself, with keys, and takes no function that does; botocore takes one, through an
+event of its own client. The calls that files need are few, so they are here, over the HTTP library
+that the catalog has: every answer is looked at once, and what it says of a put (done, refused, or
+unknown) is not hidden by a library's retries.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from urllib.parse import quote, unquote_plus
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from iceberg_pyspark.storage.remote_signing import signing_of
+from iceberg_pyspark.storage.signed_requests import (
+    RequestSettings,
+    SignedRequests,
+    StoreAnswer,
+    error_code,
+)
+from iceberg_pyspark.storage.store_errors import RequestError
+from iceberg_pyspark.storage.store_properties import StoreSettings
+
+_PART_BYTES = 8 << 20
+_AT_ONCE = 4
+_GAP_BYTES = 1 << 20
+_READ_TIMEOUT = timedelta(minutes=1)
+_DEFAULT_REGION = "us-east-1"
+
+# a method of the store is called list
+_Objects = list[dict[str, Any]]
+_Names = list[str]
+
+
+class _Got:
+    """An object's bytes, or a range of them."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        self._data = data
+        self.meta = {"size": size}
+
+    def bytes(self) -> bytes:
+        """The bytes."""
+        return self._data
+
+
+class SignedS3Store:
+    """One bucket; a missing object is a `FileNotFoundError`, a taken name a `FileExistsError`."""
+
+    def __init__(self, bucket: str, settings: StoreSettings, properties: Mapping[str, str]) -> None:
+        config, client, retry = settings.config, settings.client_options, settings.retry_config
+        region = config.get("region") or os.environ.get("AWS_REGION")
+        region = region or os.environ.get("AWS_DEFAULT_REGION") or _DEFAULT_REGION
+        self._requests = SignedRequests(
+            signing_of(properties),
+            RequestSettings(
+                region=region,
+                connect_timeout_s=client["connect_timeout"].total_seconds(),
+                read_timeout_s=client.get("read_timeout", _READ_TIMEOUT).total_seconds(),
+                retries=retry["max_retries"],
+                first_wait_s=retry["backoff"]["init_backoff"].total_seconds(),
+                longest_wait_s=retry["backoff"]["max_backoff"].total_seconds(),
+                proxy=client.get("proxy_url"),
+            ),
+        )
+        self._root = _root(bucket, region, config)
+        encryption = config.get("server_side_encryption"), config.get("sse_kms_key_id")
+        names = ("x-amz-server-side-encryption", "x-amz-server-side-encryption-aws-kms-key-id")
+        self._encryption = {n: v for n, v in zip(names, encryption, strict=True) if v}
+
+    def __repr__(self) -> str:
+        return f"SignedS3Store({self._root})"
+
+    def get(self, name: str, *, options: Mapping[str, Any] | None = None) -> _Got:
+        """An object, or its end: `{"range": {"suffix": <bytes>}}`."""
+        suffix = None if options is None else options["range"]["suffix"]
+        answer = self._get(name, None if suffix is None else f"bytes=-{suffix}")
+        if answer.status == 206:
+            size = answer.headers.get("Content-Range", "").rpartition("/")[2]
+            if not size.isdigit():
+                raise RequestError("the store answered a range without the object's size")
+            return _Got(answer.body, int(size))
+        if answer.status == 200:
+            return _Got(answer.body, len(answer.body))
+        raise _error(answer)
+
+    def get_range(self, name: str, *, start: int, length: int) -> bytes:
+        """Bytes of an object; fewer where it ends before them."""
+        answer = self._get(name, f"bytes={start}-{start + length - 1}")
+        if answer.status == 206:
+            return answer.body
+        if answer.status == 200:
+            return answer.body[start : start + length]
+        raise _error(answer)
+
+    def get_ranges(
+        self, name: str, *, starts: Sequence[int], ends: Sequence[int]
+    ) -> list[memoryview]:
+        """Several ranges; neighbours come in one request."""
+        spans = _merged(sorted(zip(starts, ends, strict=True)))
+        if len(spans) == 1:
+            (first, last), *_ = spans
+            data = [self.get_range(name, start=first, length=last - first)]
+        else:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                read = pool.map(
+                    lambda s: self.get_range(name, start=s[0], length=s[1] - s[0]), spans
+                )
+                data = list(read)
+        found = []
+        for start, end in zip(starts, ends, strict=True):
+            number = next(n for n, s in enumerate(spans) if s[0] <= start and end <= s[1])
+            offset = start - spans[number][0]
+            found.append(memoryview(data[number])[offset : offset + end - start])
+        return found
+
+    def head(self, name: str) -> dict[str, int]:
+        """The object's size."""
+        answer = self._requests.send("HEAD", self._uri(name))
+        if answer.status != 200:
+            raise _error(answer)
+        size = answer.headers.get("Content-Length", "")
+        if not size.isdigit():
+            raise RequestError("the store did not say how large the object is")
+        return {"size": int(size)}
+
+    def put(
+        self, name: str, data: bytes, *, mode: str = "overwrite", use_multipart: bool = False
+    ) -> None:
+        """Write an object in one request; with mode "create" it replaces none.
+
+        Such a put is sent once: what became of one without an answer is unknown.
+        """
+        creates = mode == "create"
+        headers = {**self._encryption, **({"if-none-match": "*"} if creates else {})}
+        answer = self._requests.send(
+            "PUT",
+            self._uri(name),
+            headers=headers,
+            body=data,
+            is_repeatable=not creates,
+            creates=creates,
+        )
+        if creates and answer.status in (409, 412):
+            raise FileExistsError(name)
+        _check(answer)
+
+    def delete(self, name: str) -> None:
+        """Delete an object."""
+        answer = self._requests.send("DELETE", self._uri(name))
+        if answer.status != 404:
+            _check(answer)
+
+    def list(self, prefix: str | None, *, chunk_size: int = 1000) -> Iterator[_Objects]:
+        """Pages of the objects below a folder."""
+        for objects, _ in self._pages(prefix, {"max-keys": str(chunk_size)}):
+            yield objects
+
+    def list_with_delimiter(self, prefix: str | None) -> dict[str, Any]:
+        """The folders and objects of one folder."""
+        pages = list(self._pages(prefix, {"delimiter": "/"}))
+        return {
+            "common_prefixes": [folder for _, folders in pages for folder in folders],
+            "objects": [o for objects, _ in pages for o in objects],
+        }
+
+    def open_writer(self, name: str) -> SignedUpload:
+        """An upload, in parts where it is large."""
+        return SignedUpload(self, name)
+
+    def start_upload(self, name: str) -> str:
+        """The id of a new upload in parts."""
+        answer = self._requests.send(
+            "POST", f"{self._uri(name)}?uploads=", headers=self._encryption, is_repeatable=False
+        )
+        _check(answer)
+        upload = _xml(answer).findtext("{*}UploadId")
+        if not upload:
+            raise RequestError("the store began an upload without an id")
+        return upload
+
+    def put_part(self, name: str, upload: str, number: int, data: bytes) -> str:
+        """Send a part; its tag."""
+        query = f"partNumber={number}&uploadId={_encoded(upload)}"
+        answer = self._requests.send("PUT", f"{self._uri(name)}?{query}", body=data)
+        _check(answer)
+        tag = answer.headers.get("ETag")
+        if not tag:
+            raise RequestError("the store took a part and gave it no tag")
+        return str(tag)
+
+    def complete_upload(self, name: str, upload: str, tags: Sequence[str]) -> None:
+        """Make the parts one object."""
+        parts = "".join(
+            f"<Part><PartNumber>{n}</PartNumber><ETag>{escape(tag)}</ETag></Part>"
+            for n, tag in enumerate(tags, 1)
+        )
+        body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
+        uri = f"{self._uri(name)}?uploadId={_encoded(upload)}"
+        answer = self._requests.send("POST", uri, body=body, is_repeatable=False)
+        _check(answer)
+        # the store may find an error after it said 200
+        if not _xml(answer).tag.endswith("CompleteMultipartUploadResult"):
+            raise RequestError(f"the upload was not completed{error_code(answer.body)}")
+
+    def abort_upload(self, name: str, upload: str) -> None:
+        """Remove the parts."""
+        answer = self._requests.send("DELETE", f"{self._uri(name)}?uploadId={_encoded(upload)}")
+        if answer.status != 404:
+            _check(answer)
+
+    def _get(self, name: str, span: str | None) -> StoreAnswer:
+        unsigned = {} if span is None else {"range": span}
+        return self._requests.send("GET", self._uri(name), unsigned=unsigned)
+
+    def _pages(
+        self, prefix: str | None, query: Mapping[str, str]
+    ) -> Iterator[tuple[_Objects, _Names]]:
+        asked = {"list-type": "2", "encoding-type": "url", **query}
+        asked["prefix"] = f"{prefix}/" if prefix else ""
+        seen: set[str] = set()
+        while True:
+            text = "&".join(f"{k}={_encoded(v)}" for k, v in sorted(asked.items()))
+            answer = self._requests.send("GET", f"{self._root}/?{text}")
+            _check(answer)
+            page = _xml(answer)
+            yield _listing(page)
+            token = page.findtext("{*}NextContinuationToken")
+            if page.findtext("{*}IsTruncated") != "true":
+                return
+            if not token or token in seen:
+                raise RequestError("the store's listing would never end")
+            seen.add(token)
+            asked["continuation-token"] = token
+
+    def _uri(self, name: str) -> str:
+        return f"{self._root}/{quote(name, safe='/-_.~')}"
+
+
+class SignedUpload:
+    """A new object; small ones are one request, sent at the end."""
+
+    def __init__(self, store: SignedS3Store, name: str) -> None:
+        self._store = store
+        self._name = name
+        self._held = bytearray()
+        self._upload: str | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._parts: list[Future[str]] = []
+
+    def write(self, data: bytes) -> None:
+        """Take bytes; whole parts are sent beside what the caller does."""
+        self._held += data
+        while len(self._held) >= _PART_BYTES:
+            self._send(bytes(self._held[:_PART_BYTES]))
+            del self._held[:_PART_BYTES]
+
+    def close(self) -> None:
+        """Publish the object, or leave nothing."""
+        if self._upload is None:
+            self._store.put(self._name, bytes(self._held))
+            return
+        try:
+            if self._held:
+                self._send(bytes(self._held))
+            tags = [part.result() for part in self._parts]
+            self._store.complete_upload(self._name, self._upload, tags)
+        except BaseException:
+            self._abort()
+            raise
+        self._shut()
+
+    def __exit__(self, *error: object) -> None:
+        """Give the upload up."""
+        self._held.clear()
+        if self._upload is not None:
+            self._abort()
+
+    def _send(self, data: bytes) -> None:
+        if self._upload is None or self._pool is None:
+            self._upload = self._store.start_upload(self._name)
+            self._pool = ThreadPoolExecutor(_AT_ONCE)
+        waiting = len(self._parts) - _AT_ONCE
+        if waiting >= 0:
+            # no more parts are held than are sent at once
+            self._parts[waiting].result()
+        number = len(self._parts) + 1
+        self._parts.append(
+            self._pool.submit(self._store.put_part, self._name, self._upload, number, data)
+        )
+
+    def _abort(self) -> None:
+        self._shut()
+        if self._upload is not None:
+            self._store.abort_upload(self._name, self._upload)
+
+    def _shut(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+
+def _root(bucket: str, region: str, config: Mapping[str, Any]) -> str:
+    """The address of a bucket; with an endpoint of one's own it is in the path."""
+    endpoint = config.get("endpoint")
+    if endpoint is None:
+        suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+        if "." in bucket or not config.get("virtual_hosted_style_request"):
+            return f"https://s3.{region}.{suffix}/{bucket}"
+        return f"https://{bucket}.s3.{region}.{suffix}"
+    root = str(endpoint).rstrip("/")
+    return root if config.get("virtual_hosted_style_request") else f"{root}/{bucket}"
+
+
+def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    for start, end in ranges:
+        if spans and start <= spans[-1][1] + _GAP_BYTES:
+            spans[-1] = spans[-1][0], max(spans[-1][1], end)
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def _encoded(text: str) -> str:
+    return quote(text, safe="-_.~")
+
+
+def _check(answer: StoreAnswer) -> None:
+    if not 200 <= answer.status < 300:
+        raise _error(answer)
+
+
+def _error(answer: StoreAnswer) -> Exception:
+    if answer.status == 404:
+        return FileNotFoundError()
+    if 300 <= answer.status < 400:
+        return RequestError(
+            f"the store answered with {answer.status}: the bucket is elsewhere; have the catalog's "
+            "server send the right s3.region and s3.endpoint"
+        )
+    return RequestError(f"the store answered with {answer.status}{error_code(answer.body)}")
+
+
+def _xml(answer: StoreAnswer) -> ElementTree.Element:
+    # entities of one's own have no place in answers of S3
+    if b"<!DOCTYPE" in answer.body or b"<!ENTITY" in answer.body:
+        raise RequestError("the store's answer is no XML of S3")
+    try:
+        return ElementTree.fromstring(answer.body)
+    except ElementTree.ParseError:
+        raise RequestError("the store's answer is no XML of S3") from None
+
+
+def _listing(page: ElementTree.Element) -> tuple[_Objects, _Names]:
+    encoded = page.findtext("{*}EncodingType") == "url"
+
+    def plain(text: str | None) -> str:
+        return unquote_plus(text or "") if encoded else text or ""
+
+    try:
+        objects = [
+            {
+                "path": plain(o.findtext("{*}Key")),
+                "size": int(o.findtext("{*}Size") or ""),
+                "last_modified": _time(o.findtext("{*}LastModified") or ""),
+            }
+            for o in page.findall("{*}Contents")
+        ]
+    except (ValueError, TypeError):
+        raise RequestError("the store's listing has an object without size or time") from None
+    folders = [
+        plain(f.findtext("{*}Prefix")).rstrip("/") for f in page.findall("{*}CommonPrefixes")
+    ]
+    return objects, folders
+
+
+def _time(text: str) -> datetime:
+    # fractions of a second have as many digits as a store likes
+    second, _, fraction = text.rstrip("Z").partition(".")
+    at = datetime.fromisoformat(second).replace(tzinfo=timezone.utc)
+    return at + timedelta(milliseconds=int(fraction[:3].ljust(3, "0")) if fraction else 0)

@@ -1,0 +1,94 @@
+"""Tables of a REST server that signs the requests to S3: by Python, and by Spark's tasks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import iceberg_pyspark as ice
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.table.table_storage import table_io
+from tests.services.s3 import s3_server
+from tests.support.signing_catalog import (
+    CATALOG_TOKEN,
+    TABLE_TOKEN,
+    SigningCatalog,
+    signing_catalog,
+)
+
+PREFIX = "spark.sql.catalog.signed"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SigningCatalog]:
+    folder = tmp_path_factory.mktemp("signed")
+    with s3_server(folder / "s3") as s3, signing_catalog(s3, folder) as catalog:
+        yield catalog
+
+
+def test_python_creates_appends_reads_and_deletes(server: SigningCatalog) -> None:
+    lake = ice.load_catalog("signed", **server.properties)
+    lake.create_namespace("py")
+    table = lake.create_table("py.events", schema="id BIGINT, v STRING")
+    server.signer.signed.clear()
+    table.append(pa.table({"id": [1, 3], "v": ["a", "c"]}))
+    table.append(pa.table({"id": [4], "v": ["d"]}))
+    table.delete("id = 4")
+    found = lake.load_table("py.events").scan().to_arrow()
+    assert sorted(found["id"].to_pylist()) == [1, 3]
+    assert {s["asked-by"] for s in server.signer.signed} == {TABLE_TOKEN}
+    assert {s["method"] for s in server.signer.signed} >= {"GET", "PUT"}
+    loaded = lake.catalog.load_table(TableIdentifier(namespace=("py",), name="events"))
+    sent = pickle.dumps(table_io(loaded))
+    for secret in (server.s3.secret, CATALOG_TOKEN):
+        assert secret.encode() not in sent
+        assert secret not in repr(loaded)
+    server.token = None
+    try:
+        alone = ice.load_catalog("alone", **server.properties).load_table("py.events")
+        assert alone.scan().to_arrow().num_rows == 2
+        again = ice.load_catalog("again", **server.properties).catalog
+        io = table_io(again.load_table(TableIdentifier(namespace=("py",), name="events")))
+        with pytest.raises(UnsupportedFeatureError, match=r"py\.events.*no token of its own"):
+            pickle.dumps(io)
+    finally:
+        server.token = TABLE_TOKEN
+
+
+def test_tasks_of_spark_read_and_write(
+    spark: SparkSession, server: SigningCatalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = spark.newSession()
+    session.conf.set(PREFIX, "iceberg_pyspark")
+    for name, value in server.properties.items():
+        session.conf.set(f"{PREFIX}.{name}", value)
+    installed = ice.install(session)
+    try:
+        session.sql("CREATE NAMESPACE signed.db")
+        session.sql("CREATE TABLE signed.db.t (id BIGINT, v STRING)")
+        session.sql("INSERT INTO signed.db.t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+        server.signer.signed.clear()
+        session.sql("DELETE FROM signed.db.t WHERE id = 2")
+        rows = session.sql("SELECT id FROM signed.db.t ORDER BY id").collect()
+        assert [r.id for r in rows] == [1, 3]
+    finally:
+        installed.uninstall()
+    # the data source for Python, which serves where nothing is installed
+    options = {f"catalog.{name}": value for name, value in server.properties.items()}
+    options["catalog"] = "signed"
+    read = session.read.format("iceberg-py").options(**options).load("db.t")
+    assert sorted(r.id for r in read.collect()) == [1, 3]
+    rows_to_add = session.createDataFrame([(4, "d")], "id BIGINT, v STRING")
+    rows_to_add.write.format("iceberg-py").options(**options).mode("append").save("db.t")
+    lake = ice.load_catalog("signed", **server.properties)
+    assert sorted(lake.load_table("db.t").scan().to_arrow()["id"].to_pylist()) == [1, 3, 4]
+    assert {s["asked-by"] for s in server.signer.signed} == {TABLE_TOKEN}
+    told = [r for r in caplog.messages if "the catalog's server signs the requests" in r]
+    assert len(told) == 1
+    for secret in (server.s3.secret, CATALOG_TOKEN, TABLE_TOKEN):
+        assert secret not in caplog.text

@@ -1,0 +1,80 @@
+"""A REST catalog whose server signs requests to S3: Iceberg's fixture, with a signer before it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlencode
+
+import httpx
+
+from tests.services import rest_fixture
+from tests.services.iceberg_aws import s3_file_io_jars
+from tests.services.s3 import ACCESS_KEY, REGION, S3Server
+from tests.support.http_server import Reply, Request, http_server
+from tests.support.signer_double import SignerDouble
+
+CATALOG_TOKEN = "Zq1-of-the-catalog"
+TABLE_TOKEN = "Zq2-of-the-table"
+
+
+@dataclass
+class SigningCatalog:
+    """The server; `token` is what it gives with a table."""
+
+    s3: S3Server
+    behind: str
+    signer: SignerDouble
+    token: str | None = TABLE_TOKEN
+    uri: str = ""
+    client: httpx.Client = field(default_factory=httpx.Client)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Of a catalog that logs in; there is no key of the store among them."""
+        return {"type": "rest", "uri": self.uri, "token": CATALOG_TOKEN}
+
+    def __call__(self, request: Request) -> Reply:
+        if request.path.endswith("/sign"):
+            return self.signer(request)
+        query = f"?{urlencode(request.query, doseq=True)}" if request.query else ""
+        names = ("content-type", "x-iceberg-access-delegation", "accept")
+        answer = self.client.request(
+            request.method,
+            f"{self.behind}{request.path}{query}",
+            content=request.body or None,
+            headers={n: v for n, v in request.headers.items() if n in names},
+        )
+        body = answer.content
+        if answer.status_code == 200 and b'"metadata"' in body:
+            content = json.loads(body)
+            content["config"] = {
+                "s3.remote-signing-enabled": "true",
+                "s3.signer.endpoint": f"{request.path.rstrip('/')}/sign".lstrip("/"),
+                "s3.endpoint": self.s3.endpoint,
+                "s3.region": REGION,
+                **({} if self.token is None else {"token": self.token}),
+            }
+            body = json.dumps(content).encode()
+        return Reply(answer.status_code, body or None, {"Content-Type": "application/json"})
+
+
+@contextlib.contextmanager
+def signing_catalog(s3: S3Server, folder: Path) -> Iterator[SigningCatalog]:
+    """Serve tables in a bucket of their own."""
+    own = {
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "warehouse": f"s3://{s3.new_bucket()}/lake",
+        **s3.properties(),
+        "client.region": REGION,
+    }
+    signer = SignerDouble(ACCESS_KEY, s3.secret, {CATALOG_TOKEN, TABLE_TOKEN}, cache="private")
+    jars = s3_file_io_jars(rest_fixture.VERSION)
+    with rest_fixture.rest_server(folder, own, jars) as server:
+        catalog = SigningCatalog(s3, server.endpoint, signer)
+        with http_server(catalog) as front:
+            catalog.uri = front.uri
+            yield catalog
