@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -74,3 +75,19 @@ def test_appends_at_the_same_time_all_hold(server: Server, s3: S3Server) -> None
             future.result()
     ids = lake.load_table("many.t").scan().to_arrow()["id"].to_pylist()
     assert sorted(ids) == [10 * n + i for n in range(4) for i in range(5)]
+
+
+def test_its_server_signs_every_request_to_the_store(s3: S3Server, tmp_path: Path) -> None:
+    """With no key of the store on our side."""
+    keyless = {"s3.endpoint": s3.endpoint, "s3.path-style-access": "true"}
+    header = {"header.x-iceberg-access-delegation": "remote-signing"}
+    with nessie(tmp_path, s3, signs=True) as server:
+        lake = load_catalog("nessie", uri=catalog_uri(server), **keyless, **header)
+        lake.create_namespace("signed")
+        table = lake.create_table("signed.t", "id BIGINT")
+        table.append(pa.table({"id": [1, 2]}))
+        table.append(pa.table({"id": [3]}))
+        loaded = lake.load_table("signed.t")
+        assert loaded.loaded.config["s3.remote-signing-enabled"] == "true"
+        assert not any("key" in name or "secret" in name for name in loaded.loaded.config)
+        assert sorted(loaded.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
