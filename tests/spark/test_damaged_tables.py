@@ -19,6 +19,8 @@ from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageEr
 from iceberg_pyspark.spark.data_source.write_job import prepare_write
 from iceberg_pyspark.spark.data_source.writer import IcebergWriter, WrittenFiles
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
+from iceberg_pyspark.storage import manifest_lists
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from tests.support.data_source_steps import read_by_steps
@@ -185,14 +187,24 @@ def test_metadata_that_breaks_the_specification_is_refused(
 
 @pytest.mark.parametrize("part", [metadata_file, manifest_list])
 def test_an_append_to_a_damaged_table_changes_nothing(
-    table: Table, part: Callable[[Table], Path]
+    table: Table, part: Callable[[Table], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # as in a process that has not written the list itself
+    monkeypatch.setattr(manifest_lists, "_WRITTEN", DecodedCache(2**20, len))
     cut(part(table))
     files = {f: f.read_bytes() for f in Path(table.location).rglob("*") if f.is_file()}
     options = {"path": table.location}
     with pytest.raises(InvalidMetadataError, match=part(table).name):
         IcebergWriter(prepare_write(options, IDS, overwrite=False)).commit([WrittenFiles(())])
     assert {f: f.read_bytes() for f in Path(table.location).rglob("*") if f.is_file()} == files
+
+
+def test_an_append_after_damage_to_a_list_of_this_process_writes_it_whole(table: Table) -> None:
+    """A commit knows what its process has written, and the next list has all of it."""
+    cut(manifest_list(table))
+    options = {"path": table.location}
+    IcebergWriter(prepare_write(options, IDS, overwrite=False)).commit([WrittenFiles(())])
+    assert read_by_steps(table.location).rows == [(0,), (2,)]
 
 
 # what a user of Spark sees
