@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -63,3 +64,63 @@ def test_orphan_files(lake: Oracle) -> None:
     assert theirs == ours == {str(folder / "a"), str(folder / "b")}
     call = "CALL java_hadoop.system.remove_orphan_files('called.strays')"
     assert lake.sql(call).collect() == []
+
+
+def test_moves_of_main(lake: Oracle) -> None:
+    """The same calls on two tables with the same history: the same columns, and ids of it."""
+    found = []
+    for catalog, name in (("java_hadoop", "moved_by_java"), ("lake", "moved")):
+        make(lake, name)
+        table = f"java_hadoop.called.{name}"
+        lake.sql(f"ALTER TABLE {table} CREATE BRANCH next")
+        lake.sql(f"INSERT INTO {table}.branch_next VALUES (9)")
+        lake.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.wap.enabled' = 'true')")
+        lake.spark.conf.set("spark.wap.id", "audit-1")
+        lake.sql(f"INSERT INTO {table} VALUES (7)")
+        lake.spark.conf.unset("spark.wap.id")
+        ids = [r[0] for r in lake.sql(f"SELECT snapshot_id FROM {table}.snapshots").collect()]
+        steps = []
+        for text in (
+            f"rollback_to_snapshot('called.{name}', {ids[1]})",
+            f"set_current_snapshot('called.{name}', {ids[2]})",
+            f"set_current_snapshot(table => 'called.{name}', ref => 'next')",
+            f"rollback_to_snapshot(snapshot_id => {ids[3]}, table => 'called.{name}')",
+            f"fast_forward('called.{name}', 'main', 'next')",
+            f"fast_forward('called.{name}', 'made', 'next')",
+            f"publish_changes('called.{name}', 'audit-1')",
+            f"set_current_snapshot('called.{name}', {ids[1]})",
+            f"cherrypick_snapshot('called.{name}', {ids[2]})",
+            f"ancestors_of('called.{name}')",
+            f"ancestors_of('called.{name}', {ids[1]})",
+        ):
+            result = lake.sql(f"CALL {catalog}.system.{text}")
+            lake.sql(f"REFRESH TABLE {table}")
+            rows = [[_place(ids, value) for value in row] for row in result.collect()]
+            steps.append((result.schema, rows, sorted(lake.sql(f"TABLE {table}").collect())))
+        found.append(steps)
+    assert found[0] == found[1]
+
+
+def _place(ids: list[int], value: object) -> object:
+    """Where an id is in the history; a time and a new id are each only that."""
+    if not isinstance(value, int):
+        return value
+    return ids.index(value) if value in ids else "new"
+
+
+def test_a_registered_table(lake: Oracle, tmp_path: Path) -> None:
+    make(lake, "adopted")
+    lake.spark.conf.set("spark.sql.catalog.registry", "iceberg_pyspark")
+    lake.spark.conf.set("spark.sql.catalog.registry.type", "sql")
+    lake.spark.conf.set("spark.sql.catalog.registry.uri", f"sqlite:///{tmp_path}/catalog.db")
+    lake.spark.conf.set("spark.sql.catalog.registry.warehouse", str(lake.warehouse))
+    for catalog in ("java_sql", "registry"):
+        lake.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog}.called")
+    files = "SELECT file FROM java_hadoop.called.adopted.metadata_log_entries ORDER BY timestamp"
+    file = lake.sql(files).collect()[-1][0]
+    results = [
+        lake.sql(f"CALL {catalog}.system.register_table('called.adopted_by_{name}', '{file}')")
+        for catalog, name in (("java_sql", "java"), ("registry", "us"))
+    ]
+    assert results[0].schema == results[1].schema
+    assert results[0].collect() == results[1].collect()

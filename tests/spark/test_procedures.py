@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from iceberg_pyspark.spark.procedures.calls import PROCEDURES
 from tests.support.native_lake import sqlite_lake
 
 LATER = "TIMESTAMP '2099-01-01 00:00:00'"
@@ -83,6 +84,48 @@ def test_orphan_files_go(spark: SparkSession, folder: Path) -> None:
     assert not file.exists()
 
 
+def call(spark: SparkSession, text: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in spark.sql(f"CALL kept.system.{text}").collect()]
+
+
+@pytest.mark.release
+def test_main_moves_between_snapshots(spark: SparkSession, folder: Path) -> None:
+    make(spark, "m")
+    first, second, third = snapshot_ids(spark, "m")
+    rows = spark.table("kept.db.m")
+    assert call(spark, f"rollback_to_snapshot('db.m', {second})") == [(third, second)]
+    assert spark.table("kept.db.m").collect() == rows.collect() == [(1,)]
+    assert call(spark, f"set_current_snapshot('db.m', {third})") == [(second, third)]
+    spark.sql(f"ALTER TABLE kept.db.m CREATE TAG begun AS OF VERSION {first}")
+    assert call(spark, "set_current_snapshot('db.m', ref => 'begun')") == [(third, first)]
+    # a child of the current snapshot becomes the current one as it is
+    assert call(spark, f"cherrypick_snapshot('db.m', {second})") == [(second, second)]
+    spark.sql("ALTER TABLE kept.db.m CREATE BRANCH next")
+    spark.sql("INSERT INTO kept.db.m.branch_next VALUES (9)")
+    branch = spark.sql("SELECT snapshot_id FROM kept.db.m.refs WHERE name = 'next'").first()
+    assert branch is not None
+    newest = branch[0]
+    assert call(spark, "fast_forward('db.m', 'main', 'next')") == [("main", second, newest)]
+    assert sorted(spark.table("kept.db.m").collect()) == [(1,), (9,)]
+    assert [row[0] for row in call(spark, "ancestors_of('db.m')")] == [newest, second, first]
+    assert [row[0] for row in call(spark, f"ancestors_of('db.m', {third})")] == [
+        third,
+        second,
+        first,
+    ]
+    assert call(spark, "rollback_to_timestamp('db.m', now())") == [(newest, newest)]
+
+
+def test_a_metadata_file_is_registered(spark: SparkSession, folder: Path) -> None:
+    make(spark, "g")
+    files = "SELECT file FROM kept.db.g.metadata_log_entries ORDER BY timestamp"
+    file = spark.sql(files).collect()[-1][0]
+    assert call(spark, f"register_table('db.again', '{file}')") == [
+        (snapshot_ids(spark, "g")[-1], 1, 1)
+    ]
+    assert spark.table("kept.db.again").collect() == [(2,)]
+
+
 def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
     make(spark, "r")
     for text, message in (
@@ -93,6 +136,11 @@ def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
         ("expire_snapshots('')", "the argument table must name a table"),
         ("expire_snapshots('db.r', nothing => 1)", "nothing"),
         (f"remove_orphan_files('db.r', {LATER})", "files of the last 24 hours"),
+        ("set_current_snapshot('db.r')", "either snapshot_id or ref"),
+        ("set_current_snapshot('db.r', 1, 'main')", "either snapshot_id or ref"),
+        ("rollback_to_snapshot('db.r', 1)", "1"),
+        ("rollback_to_snapshot('db.r', NULL)", "the argument snapshot_id must not be null"),
+        ("publish_changes('db.r', 'no')", "no snapshot with the wap.id 'no'"),
         ("remove_orphan_files('db.r', file_list_view => 'v')", "file_list_view is not supported"),
     ):
         with pytest.raises(PySparkException, match=message):
@@ -106,6 +154,6 @@ def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
 
 def test_they_are_described(spark: SparkSession, folder: Path) -> None:
     found = spark.sql("SHOW PROCEDURES IN kept.system").collect()
-    assert {"expire_snapshots", "remove_orphan_files"} == {row["procedure_name"] for row in found}
+    assert sorted(row["procedure_name"] for row in found) == sorted(PROCEDURES)
     described = spark.sql("DESCRIBE PROCEDURE kept.system.expire_snapshots").collect()
     assert "Removes old snapshots" in str(described)

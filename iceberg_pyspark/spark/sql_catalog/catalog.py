@@ -69,6 +69,11 @@ from iceberg_pyspark.spark.bridge.protocol.views import (
     ViewNames,
     ViewsList,
 )
+from iceberg_pyspark.spark.procedures.calls import (
+    call_procedure,
+    procedure_definition,
+    procedure_names,
+)
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
@@ -77,11 +82,6 @@ from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     load_for_query,
 )
 from iceberg_pyspark.spark.sql_catalog.column_defaults import with_defaults
-from iceberg_pyspark.spark.sql_catalog.procedures import (
-    call_procedure,
-    procedure_definition,
-    procedure_names,
-)
 from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     StagedTables,
     abort_staged,

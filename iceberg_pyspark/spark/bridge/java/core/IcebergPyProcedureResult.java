@@ -2,6 +2,8 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -22,10 +24,14 @@ class IcebergPyProcedureResult implements LocalScan {
         if (values[v] instanceof String)
           values[v] = UTF8String.fromString((String) values[v]);
         else if (values[v] != null)
-          values[v] = Long.valueOf(((Number) values[v]).longValue());
+          values[v] = number((Number) values[v], schema.fields()[v].dataType());
       }
       out[i] = new GenericInternalRow(values);
     }
     return out;
+  }
+  private static Object number(Number value, DataType type) {
+    return type instanceof IntegerType ? (Object) Integer.valueOf(value.intValue())
+                                       : (Object) Long.valueOf(value.longValue());
   }
 }

@@ -1,0 +1,1 @@
+"""The procedures that CALL runs, in the namespace `system` of each catalog."""

@@ -1,0 +1,85 @@
+"""CALL: which procedures a catalog has, what they take and give, and running one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import types as spark_types
+
+from iceberg_pyspark.catalogs.catalog import Catalog, Namespace
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.bridge.protocol.procedures import (
+    Argument,
+    ProcedureArgument,
+    ProcedureDefinition,
+    ProcedureRows,
+)
+from iceberg_pyspark.spark.procedures import clean_up, register, snapshots
+from iceberg_pyspark.spark.procedures.definition import Procedure, ProcedureRun
+
+SYSTEM = "system"
+PROCEDURES: Mapping[str, Procedure] = {
+    procedure.name: procedure
+    for procedure in (
+        snapshots.ANCESTORS_OF,
+        snapshots.CHERRYPICK_SNAPSHOT,
+        clean_up.EXPIRE_SNAPSHOTS,
+        snapshots.FAST_FORWARD,
+        snapshots.PUBLISH_CHANGES,
+        register.REGISTER_TABLE,
+        clean_up.REMOVE_ORPHAN_FILES,
+        snapshots.ROLLBACK_TO_SNAPSHOT,
+        snapshots.ROLLBACK_TO_TIMESTAMP,
+        snapshots.SET_CURRENT_SNAPSHOT,
+    )
+}
+"""By name."""
+
+
+def procedure_names(namespace: Namespace) -> tuple[str, ...]:
+    """The procedures in a namespace."""
+    return tuple(PROCEDURES) if _is_system(namespace) else ()
+
+
+def procedure_definition(namespace: Namespace, name: str) -> ProcedureDefinition:
+    """A procedure as Spark knows it; raises `InvalidRequestError`: there is none."""
+    procedure = PROCEDURES.get(name.lower()) if _is_system(namespace) else None
+    if procedure is None:
+        raise InvalidRequestError(
+            f"there is no procedure {'.'.join((*namespace, name))}; those of a catalog of "
+            f"iceberg_pyspark are {', '.join(f'{SYSTEM}.{n}' for n in PROCEDURES)}"
+        )
+    schema = spark_types.StructType()
+    for column_name, column in procedure.columns.items():
+        schema = schema.add(column_name, column.type, column.is_nullable)
+    return ProcedureDefinition(
+        name=procedure.name,
+        description=procedure.description,
+        parameters=(
+            *_parameters(procedure.required, is_required=True),
+            *_parameters(procedure.optional, is_required=False),
+        ),
+        schema=schema.json(),
+    )
+
+
+def _parameters(types: Mapping[str, str], *, is_required: bool) -> tuple[ProcedureArgument, ...]:
+    return tuple(
+        ProcedureArgument(name=name, type=type_, is_required=is_required)
+        for name, type_ in types.items()
+    )
+
+
+def call_procedure(
+    catalog: Catalog,
+    name: str,
+    arguments: Mapping[str, Argument],
+    current_namespace: Namespace,
+) -> ProcedureRows:
+    """Run a procedure."""
+    run = ProcedureRun(name, catalog, arguments, current_namespace)
+    return ProcedureRows(rows=PROCEDURES[name].run(run))
+
+
+def _is_system(namespace: Namespace) -> bool:
+    return len(namespace) == 1 and namespace[0].lower() == SYSTEM
