@@ -8,8 +8,8 @@ reuses the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
@@ -56,19 +56,23 @@ class SnapshotBase:
 class NewManifest:
     """A manifest to write; `key` is equal exactly when a manifest of an earlier attempt will do.
 
-    `rewrites` is the location of the manifest whose schema it keeps.
+    `rewrites` is the location of the manifest whose schema it keeps. `entries` may be read from
+    disk each time.
     """
 
     key: tuple[object, ...]
     content: ManifestContent
     spec_id: int
-    entries: tuple[ManifestEntry, ...]
+    entries: Collection[ManifestEntry]
     rewrites: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotPlan:
-    """A snapshot in the making: manifests to write, manifests that stay, and what changed."""
+    """A snapshot in the making: manifests to write, manifests that stay, and what changed.
+
+    `counts` go into the summary besides those of files, and instead of those of manifests.
+    """
 
     operation: SnapshotOperation
     new: tuple[NewManifest, ...]
@@ -77,6 +81,7 @@ class SnapshotPlan:
     removed: tuple[DataFile, ...] = ()
     merge: bool = True
     replaces_partitions: bool = False
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from iceberg_pyspark.commits.manifest_changes import (
     delete_file_id,
     filter_manifests,
 )
+from iceberg_pyspark.commits.manifest_rewrites import RewriteManifests, plan_manifest_rewrite
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
 from iceberg_pyspark.spec.partitioning import check_writable, partition_key
@@ -102,13 +103,16 @@ class RewriteFiles:
     checks: ConflictChecks
 
 
-SnapshotAction: TypeAlias = (
+FileAction: TypeAlias = (
     AppendFiles | OverwriteFiles | OverwritePartitions | RowDelta | DeleteFiles | RewriteFiles
 )
+SnapshotAction: TypeAlias = FileAction | RewriteManifests
 
 
 def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) -> SnapshotPlan:
     """What the action does to the base, as a snapshot with that id."""
+    if isinstance(action, RewriteManifests):
+        return plan_manifest_rewrite(action, base)
     added = files_of(action)
     check_added_files(added, base.metadata)
     removal, operation = _removal_and_operation(action, base.metadata)
@@ -134,7 +138,7 @@ def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) 
     )
 
 
-def files_of(action: SnapshotAction) -> tuple[DataFile, ...]:
+def files_of(action: FileAction) -> tuple[DataFile, ...]:
     """Every file the action adds."""
     match action:
         case RowDelta(data_files=data, delete_files=deletes):
@@ -148,7 +152,7 @@ def files_of(action: SnapshotAction) -> tuple[DataFile, ...]:
 
 
 def _removal_and_operation(
-    action: SnapshotAction, metadata: TableMetadata
+    action: FileAction, metadata: TableMetadata
 ) -> tuple[Removal, SnapshotOperation]:
     match action:
         case AppendFiles():

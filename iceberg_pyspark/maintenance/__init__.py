@@ -1,1 +1,1 @@
-"""Plans of maintenance as values: what would be removed, and why it may be."""
+"""Plans of maintenance: what would be removed and why it may be, what would be written anew."""

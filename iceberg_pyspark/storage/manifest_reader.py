@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.avro_types import primitive_type
 from iceberg_pyspark.spec.entry_columns import METRIC_MAPS
@@ -90,9 +92,13 @@ def read_manifest_entries(
 
     `partition_type` is that of the manifest's own spec.
     """
-    table = read_entries(
-        file_io, manifest, partition_type, drop_deleted=drop_deleted, metrics="all"
+    yield from entries_of(
+        read_entries(file_io, manifest, partition_type, drop_deleted=drop_deleted, metrics="all")
     )
+
+
+def entries_of(table: pa.Table) -> Iterator[ManifestEntry]:
+    """The entries of an entry table with whole metrics, a few thousand as objects at a time."""
     for batch in table.to_batches(max_chunksize=_ENTRIES_AT_ONCE):
         columns = {name: batch.column(name) for name in batch.schema.names}
         parts = [part.to_pylist() for part in columns.pop("partition").flatten()]

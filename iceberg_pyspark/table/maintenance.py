@@ -1,8 +1,8 @@
-"""What keeps a table healthy: expiring snapshots, removing orphan files."""
+"""What keeps a table healthy: expiring snapshots, removing orphan files, rewriting manifests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import get_args
 
@@ -19,6 +19,7 @@ from iceberg_pyspark.table.changes.remove_orphan_files import (
     OrphanRemoval,
     PrefixMismatchMode,
 )
+from iceberg_pyspark.table.changes.rewrite_manifests import ManifestRewrite, RewrittenManifests
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -131,6 +132,39 @@ class TableMaintenance:
             threads=deleting_threads(max_concurrent_deletes),
             is_forced=force,
         ).run(dry_run=dry_run)
+
+    def rewrite_manifests(
+        self,
+        *,
+        use_caching: bool = False,
+        spec_id: int | None = None,
+        sort_by: Sequence[str] = (),
+        dry_run: bool = False,
+    ) -> RewrittenManifests:
+        """Write the manifests of one partition spec anew, each with the files of few partitions.
+
+        They get about `commit.manifest.target-size-bytes`. `spec_id` is the table's current spec if
+        it is None; `sort_by` names partition fields by whose values files lie side by side, all of
+        the spec's in their order if it is empty. Every file keeps its snapshot, its sequence
+        numbers and its row ids. `use_caching` has no effect: what is read waits on disk.
+
+        `dry_run` counts what would be written. Manifests that are as they should be stay: run
+        again, it does nothing. Raises `InvalidRequestError` for a spec or field that is not there,
+        `ConcurrentChangeError` where another commit replaced manifests meanwhile (appends do not),
+        `CommitConflictError` and `CommitStateUnknownError`.
+        """
+        rewrite = ManifestRewrite(
+            self._catalog,
+            self._table,
+            self._io,
+            spec_id=spec_id,
+            sort_by=sort_by,
+            clock=self._clock,
+        )
+        table, result = rewrite.run(dry_run=dry_run)
+        if not dry_run:
+            self._committed(table)
+        return result
 
 
 def _milliseconds(moment: datetime | int | None) -> int | None:

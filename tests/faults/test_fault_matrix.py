@@ -64,6 +64,13 @@ def base_and_another(lake: Lake) -> None:
     lake.table().append(ROWS.slice(1))
 
 
+def many_manifests(lake: Lake) -> None:
+    base(lake)
+    lake.table().update_properties().set({"commit.manifest-merge.enabled": "false"}).commit()
+    for number in range(2):
+        lake.table().append(ROWS.slice(number, 1))
+
+
 def change(act: Callable[[Table], object]) -> Callable[[Lake], Callable[[], object]]:
     """An operation of the table's own API."""
     return lambda lake: partial(act, lake.table())
@@ -192,6 +199,9 @@ CASES = {
     "expire": Case(
         change(lambda t: t.maintenance().expire_snapshots(older_than=FAR)),
         prepare=base_and_another,
+    ),
+    "rewrite-manifests": Case(
+        change(lambda t: t.maintenance().rewrite_manifests()), prepare=many_manifests
     ),
     "drop": Case(dropped, kinds=("sql", "hadoop", "path"), is_commit=False),
     "purge": Case(purged, is_commit=False),

@@ -14,7 +14,7 @@ from iceberg_pyspark.spark.bridge.protocol.procedures import (
     ProcedureDefinition,
     ProcedureRows,
 )
-from iceberg_pyspark.spark.procedures import clean_up, register, snapshots
+from iceberg_pyspark.spark.procedures import clean_up, register, rewrite_manifests, snapshots
 from iceberg_pyspark.spark.procedures.definition import Procedure, ProcedureRun
 
 SYSTEM = "system"
@@ -28,6 +28,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         snapshots.PUBLISH_CHANGES,
         register.REGISTER_TABLE,
         clean_up.REMOVE_ORPHAN_FILES,
+        rewrite_manifests.REWRITE_MANIFESTS,
         snapshots.ROLLBACK_TO_SNAPSHOT,
         snapshots.ROLLBACK_TO_TIMESTAMP,
         snapshots.SET_CURRENT_SNAPSHOT,

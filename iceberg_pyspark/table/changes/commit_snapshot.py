@@ -206,25 +206,10 @@ class SnapshotStep:
     def _merged(self, group: Sequence[ManifestFile], base: SnapshotBase) -> Sequence[ManifestFile]:
         """One manifest for all, unless their partition values are of no common type."""
         metadata, spec_id = base.metadata, group[0].partition_spec_id
-        if len(group) == 1 or self._common_type(group, metadata, spec_id) is None:
+        if len(group) == 1 or common_partition_type(self._io, group, metadata, spec_id) is None:
             return group
         merged = merged_manifest(group, base.read_entries, self._snapshot_id)
         return [self._write_manifest(merged, metadata, group)]
-
-    def _common_type(
-        self, manifests: Sequence[ManifestFile], metadata: TableMetadata, spec_id: int
-    ) -> StructType | None:
-        """The partition type of a spec, with those types that only manifests of it know.
-
-        None where these do not agree.
-        """
-        spec = metadata.spec_by_id[spec_id]
-        type_ = partition_type(spec, metadata.schemas_newest_first)
-        untyped = untyped_fields(spec, type_)
-        if not untyped:
-            return type_
-        types = [read_partition_types(self._io, m.manifest_path) for m in manifests]
-        return with_types_of(types, untyped, type_)
 
     def _write_manifest(
         self, new_manifest: NewManifest, metadata: TableMetadata, like: Sequence[ManifestFile]
@@ -235,7 +220,7 @@ class SnapshotStep:
         if manifest is not None:
             return manifest
         spec = metadata.spec_by_id[new_manifest.spec_id]
-        type_ = self._common_type(like, metadata, new_manifest.spec_id)
+        type_ = common_partition_type(self._io, like, metadata, new_manifest.spec_id)
         if type_ is None:
             raise InvalidRequestError(
                 f"table {metadata.location}: manifests of partition spec {new_manifest.spec_id} "
@@ -329,6 +314,7 @@ class SnapshotStep:
                 "manifests-created": len(manifests) - kept_manifests,
                 "manifests-kept": kept_manifests,
                 "manifests-replaced": max(live_before - kept_manifests, 0),
+                **plan.counts,
             },
             properties={**self._options.snapshot_properties, **own},
         )
@@ -377,6 +363,22 @@ def snapshot_to_build_on(
             f"table {metadata.location}: '{branch}' is a tag; commits go to branches"
         )
     return snapshot
+
+
+def common_partition_type(
+    io: FileIO, manifests: Sequence[ManifestFile], metadata: TableMetadata, spec_id: int
+) -> StructType | None:
+    """The partition type of a spec, with those types that only manifests of it know.
+
+    None where these do not agree.
+    """
+    spec = metadata.spec_by_id[spec_id]
+    type_ = partition_type(spec, metadata.schemas_newest_first)
+    untyped = untyped_fields(spec, type_)
+    if not untyped:
+        return type_
+    types = [read_partition_types(io, m.manifest_path) for m in manifests]
+    return with_types_of(types, untyped, type_)
 
 
 def _alike(new_manifest: NewManifest, base: SnapshotBase) -> Sequence[ManifestFile]:

@@ -1,0 +1,54 @@
+"""Manifests in place of others, with the same entries: no file comes or goes.
+
+Specification, "Manifests" and "Snapshots" (operation `replace`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iceberg_pyspark.commits.manifest_changes import NewManifest, SnapshotBase, SnapshotPlan
+from iceberg_pyspark.errors import ConcurrentChangeError
+from iceberg_pyspark.spec.manifests import ManifestFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteManifests:
+    """Put new manifests in place of others; their live entries are the same, all EXISTING.
+
+    Manifests that other commits add meanwhile stay; one of `replaced` that is not there any more
+    is a `ConcurrentChangeError`.
+    """
+
+    replaced: tuple[ManifestFile, ...]
+    new: tuple[NewManifest, ...]
+
+
+def plan_manifest_rewrite(action: RewriteManifests, base: SnapshotBase) -> SnapshotPlan:
+    """The rewrite on this base."""
+    present = {m.manifest_path: m.first_row_id for m in base.manifests}
+    gone = [
+        m.manifest_path
+        for m in action.replaced
+        # first row ids come with the first commit of version 3, and entries inherit them
+        if present.get(m.manifest_path, -1) != m.first_row_id
+    ]
+    if gone:
+        raise ConcurrentChangeError(
+            f"table {base.metadata.location}: {len(gone)} of the manifests to rewrite are not in "
+            f"it any more as they were, among them {min(gone)}; another commit replaced them: run "
+            "the operation again"
+        )
+    replaced = {m.manifest_path for m in action.replaced}
+    return SnapshotPlan(
+        operation="replace",
+        new=action.new,
+        unchanged=tuple(
+            m for m in base.manifests if m.manifest_path not in replaced and m.has_live_files
+        ),
+        merge=False,
+        counts={
+            "manifests-replaced": len(action.replaced),
+            "entries-processed": sum(len(m.entries) for m in action.new),
+        },
+    )

@@ -1,0 +1,22 @@
+"""What writes manifests anew."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+
+_COUNTS = ("rewritten_manifests_count", "added_manifests_count")
+
+
+def _rewrite_manifests(run: ProcedureRun) -> tuple[Row, ...]:
+    done = run.table.maintenance().rewrite_manifests(**run.given)
+    return (tuple(getattr(done, name) for name in _COUNTS),)
+
+
+REWRITE_MANIFESTS = Procedure(
+    name="rewrite_manifests",
+    description="Writes manifests anew, each with the files of few partitions",
+    required={"table": "string"},
+    optional={"use_caching": "boolean", "spec_id": "int", "sort_by": "array<string>"},
+    columns=dict.fromkeys(_COUNTS, Column(type="integer")),
+    run=_rewrite_manifests,
+)

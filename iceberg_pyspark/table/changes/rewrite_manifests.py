@@ -1,0 +1,177 @@
+"""Rewriting manifests: fewer of them, each with the files of few partitions.
+
+Specification, "Manifests". The number of new manifests follows from what their entries take in one,
+which is measured on some of them, so that a second run comes to the same number and does nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.commits.manifest_changes import NewManifest
+from iceberg_pyspark.commits.manifest_rewrites import RewriteManifests
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.maintenance.clustered_entries import ClusteredEntries
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
+from iceberg_pyspark.spec.properties import MANIFEST_COMPRESSION, MANIFEST_TARGET_SIZE
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_lists import manifests_to_build_on
+from iceberg_pyspark.storage.manifest_writer import write_manifest
+from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_snapshot import common_partition_type
+
+_MEASURED_ENTRIES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenManifests:
+    """How many manifests a rewrite replaced, and how many it wrote in their place."""
+
+    rewritten_manifests_count: int = 0
+    added_manifests_count: int = 0
+
+
+class ManifestRewrite:
+    """One rewrite of the manifests of one partition spec."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: LoadedTable,
+        io: FileIO,
+        *,
+        spec_id: int | None,
+        sort_by: Sequence[str],
+        clock: Clock,
+    ) -> None:
+        self._catalog = catalog
+        self._table = table
+        self._io = io
+        self._spec_id = spec_id
+        self._sort_by = sort_by
+        self._clock = clock
+
+    def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, RewrittenManifests]:
+        """The table as committed, and what was rewritten; with `dry_run`, what would be."""
+        newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
+        with ExitStack() as stored:
+            replaced: list[ManifestFile] = []
+            new: list[NewManifest] = []
+            for group, manifests in self._groups(newest.metadata, stored):
+                replaced += group
+                new += manifests
+            result = RewrittenManifests(
+                rewritten_manifests_count=len(replaced), added_manifests_count=len(new)
+            )
+            if not replaced or dry_run:
+                return newest, result
+            action = RewriteManifests(replaced=tuple(replaced), new=tuple(new))
+            committed = commit_action(self._catalog, newest, self._io, action, clock=self._clock)
+            return committed, result
+
+    def _groups(
+        self, metadata: TableMetadata, stored: ExitStack
+    ) -> Iterator[tuple[list[ManifestFile], list[NewManifest]]]:
+        """Manifests of data, then of deletes, and those to write in their place."""
+        spec = self._spec(metadata)
+        sort_field_ids = self._sort_fields(spec)
+        snapshot = metadata.current_snapshot
+        present = [] if snapshot is None else manifests_to_build_on(self._io, snapshot)
+        target = MANIFEST_TARGET_SIZE.of(metadata.properties)
+        for content in ManifestContent:
+            group = [
+                m for m in present if m.content is content and m.partition_spec_id == spec.spec_id
+            ]
+            if not group or (len(group) == 1 and group[0].manifest_length <= target):
+                continue
+            entries = stored.enter_context(
+                ClusteredEntries(
+                    self._io,
+                    group,
+                    partition_type(spec, metadata.schemas_newest_first),
+                    sort_field_ids,
+                )
+            )
+            count = self._manifest_count(entries, group, spec, metadata)
+            if len(group) == count and entries.is_clustered:
+                continue
+            ends = [len(entries) * (i + 1) // count for i in range(count)]
+            yield (
+                group,
+                [
+                    NewManifest(
+                        key=("clustered", content, spec.spec_id, i),
+                        content=content,
+                        spec_id=spec.spec_id,
+                        entries=entries.part(start, end),
+                    )
+                    for i, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
+                ],
+            )
+
+    def _spec(self, metadata: TableMetadata) -> PartitionSpec:
+        if self._spec_id is None:
+            return metadata.default_spec
+        spec = metadata.spec_by_id.get(self._spec_id)
+        if spec is None:
+            raise InvalidRequestError(
+                f"table {self._table.identifier} has no partition spec {self._spec_id}; its specs "
+                f"are {', '.join(map(str, sorted(metadata.spec_by_id)))}"
+            )
+        return spec
+
+    def _sort_fields(self, spec: PartitionSpec) -> list[int]:
+        ids = {f.name: f.field_id for f in spec.fields}
+        unknown = [name for name in self._sort_by if name not in ids]
+        if unknown:
+            raise InvalidRequestError(
+                f"table {self._table.identifier}: manifests cannot be sorted by "
+                f"{', '.join(unknown)}; the partition fields of spec {spec.spec_id} are "
+                f"{', '.join(ids) or 'none'}"
+            )
+        return [ids[name] for name in self._sort_by]
+
+    def _manifest_count(
+        self,
+        entries: ClusteredEntries,
+        group: Sequence[ManifestFile],
+        spec: PartitionSpec,
+        metadata: TableMetadata,
+    ) -> int:
+        """How many manifests the entries fill."""
+        measured = min(len(entries), _MEASURED_ENTRIES)
+        if not measured:
+            return 0
+        type_ = common_partition_type(self._io, group, metadata, spec.spec_id)
+        if type_ is None:
+            raise InvalidRequestError(
+                f"table {self._table.identifier}: manifests of partition spec {spec.spec_id} store "
+                "the values of one field as different types, and nothing tells which is right; "
+                "they cannot be rewritten"
+            )
+
+        def size_of(count: int) -> int:
+            return write_manifest(
+                MemoryFileIO(),
+                "mem://measured",
+                entries.part(0, count),
+                spec=spec,
+                schema=metadata.current_schema,
+                partition_type=type_,
+                format_version=metadata.format_version,
+                content=group[0].content,
+                snapshot_id=0,
+                codec=MANIFEST_COMPRESSION.of(metadata.properties),
+            ).manifest_length
+
+        per_entry = (size_of(measured) - size_of(0)) / measured
+        target = MANIFEST_TARGET_SIZE.of(metadata.properties)
+        return min(math.ceil(len(entries) * per_entry / target), len(entries))
