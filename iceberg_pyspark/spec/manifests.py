@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Literal
 
+DataFileFormat = Literal["parquet", "avro", "orc"]
 FileFormat = Literal["parquet", "avro", "orc", "puffin"]
 
 

@@ -16,6 +16,7 @@ from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, SnapshotAction
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.display import html_table, printable, transform_text
+from iceberg_pyspark.spec.manifests import DataFileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
@@ -24,6 +25,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.syncs import syncs_together
+from iceberg_pyspark.table.changes.add_files import AddedFiles, FileImport
 from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock, CommitStep, commit_steps
 from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
@@ -268,6 +270,40 @@ class Table(EditableTable):
         match = compile_file_match(bind(as_predicate(filter), self.schema), self.metadata)
         action = DeleteFiles(removal=RemoveWhere(match, str(filter)))
         self._commit(action, _options(branch, snapshot_properties, None))
+
+    def add_files(
+        self,
+        source: str,
+        *,
+        file_format: DataFileFormat = "parquet",
+        partition_filter: Mapping[str, str] | None = None,
+        branch: str = MAIN,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> AddedFiles:
+        """Make files that lie there already a part of the table; their rows are not copied.
+
+        `source` is a folder, with all files below it, or one file. Folders such as `day=2026-01-01`
+        name the partition, for which the table needs a partition spec of these very values;
+        `partition_filter` chooses partitions. Columns without field ids are found by name. Raises
+        `InvalidRequestError` for a file that does not fit or that the table has already, and
+        nothing is added then. The table owns the files from then on: expiry may delete those in its
+        own folder.
+        """
+        selector = SnapshotSelector(branch=branch if branch in self.refs else None)
+        self._loaded, added = FileImport(
+            catalog=self._catalog,
+            table=self._loaded,
+            io=self.io,
+            source=source,
+            file_format=file_format,
+            options=_options(branch, snapshot_properties, None),
+            clock=self._clock,
+            partition_filter=partition_filter or {},
+            live_among=lambda paths: [
+                task.file_path for task in self.scan(selector=selector).of_files(paths).plan_files()
+            ],
+        ).run()
+        return added
 
     def transaction(self) -> Transaction:
         """Several changes, one commit; `refresh()` this table afterwards."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from iceberg_pyspark import Table
@@ -69,6 +71,15 @@ def many_manifests(lake: Lake) -> None:
     lake.table().update_properties().set({"commit.manifest-merge.enabled": "false"}).commit()
     for number in range(2):
         lake.table().append(ROWS.slice(number, 1))
+
+
+def base_and_a_file(lake: Lake) -> None:
+    """With a file that was written without the table."""
+    base(lake)
+    table = lake.table()
+    file = BytesIO()
+    pq.write_table(ROWS.slice(0, 1).select(["id", "v"]), file)
+    table.io.create_exclusive(f"{table.location}/added/p=0/x.parquet", file.getvalue())
 
 
 def change(act: Callable[[Table], object]) -> Callable[[Lake], Callable[[], object]]:
@@ -185,6 +196,9 @@ CASES = {
     "compact": Case(rows("compact")),
     "transaction": Case(change(transaction)),
     "replace": Case(replaced),
+    "add-files": Case(
+        change(lambda t: t.add_files(f"{t.location}/added")), prepare=base_and_a_file
+    ),
     "create-tag": Case(change(lambda t: t.manage_snapshots().create_tag("now").commit())),
     "fast-forward": Case(
         change(lambda t: t.manage_snapshots().fast_forward("main", "audit").commit())

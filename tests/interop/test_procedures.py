@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -124,3 +125,46 @@ def test_a_registered_table(lake: Oracle, tmp_path: Path) -> None:
     ]
     assert results[0].schema == results[1].schema
     assert results[0].collect() == results[1].collect()
+
+
+def test_added_files(lake: Oracle, tmp_path: Path) -> None:
+    days = lake.sql(
+        "SELECT id, 'x' || id AS name, CAST(id / 4 AS DOUBLE) AS ratio, "
+        "TIMESTAMP'2026-01-01' AS at, DATE'2026-01-01' + CAST(id % 3 AS INT) AS day FROM range(9)"
+    )
+    days.repartition("day").write.partitionBy("day").parquet(f"{tmp_path}/source")
+    found = []
+    for catalog, name in (("java_hadoop", "added_by_java"), ("lake", "added")):
+        lake.sql(
+            f"CREATE TABLE java_hadoop.called.{name} (name STRING, id BIGINT, ratio DOUBLE, "
+            "at TIMESTAMP, day DATE) USING iceberg PARTITIONED BY (day)"
+        )
+        steps = []
+        for more in (", partition_filter => map('day', '2026-01-02')", ""):
+            if not more:
+                lake.sql(f"DELETE FROM java_hadoop.called.{name}")
+            result = lake.sql(
+                f"CALL {catalog}.system.add_files(table => 'called.{name}', "
+                f"source_table => '`parquet`.`{tmp_path}/source`'{more})"
+            )
+            lake.sql(f"REFRESH TABLE java_hadoop.called.{name}")
+            lake.sql(f"REFRESH TABLE lake.called.{name}")
+            rows = [
+                sorted(lake.sql(f"TABLE {reader}.called.{name}").collect())
+                for reader in ("java_hadoop", "lake")
+            ]
+            assert rows[0] == rows[1]
+            files = lake.sql(
+                "SELECT record_count, value_counts, null_value_counts, "
+                "map_filter(lower_bounds, (k, v) -> k != 3) AS lower, "
+                "map_filter(upper_bounds, (k, v) -> k != 3) AS upper, partition, split_offsets "
+                f"FROM java_hadoop.called.{name}.files"
+            )
+            # Java leaves the count of partitions out
+            counts = [row.added_files_count for row in result.collect()]
+            steps.append((result.schema, counts, rows[0], sorted(map(str, files.collect()))))
+        mapping = lake.sql(
+            f"SHOW TBLPROPERTIES java_hadoop.called.{name} ('schema.name-mapping.default')"
+        ).collect()[0]["value"]
+        found.append((steps, json.loads(mapping)))
+    assert found[0] == found[1]

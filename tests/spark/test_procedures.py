@@ -126,6 +126,21 @@ def test_a_metadata_file_is_registered(spark: SparkSession, folder: Path) -> Non
     assert spark.table("kept.db.again").collect() == [(2,)]
 
 
+def test_files_are_added(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    spark.sql("CREATE TABLE kept.db.f (id BIGINT, day DATE) PARTITIONED BY (day)")
+    days = spark.sql("SELECT id, DATE'2026-01-01' + CAST(id % 3 AS INT) AS day FROM range(9)")
+    days.repartition("day").write.partitionBy("day").parquet(f"{tmp_path}/source")
+    source = f"source_table => '`parquet`.`{tmp_path}/source`'"
+    only = "partition_filter => map('day', '2026-01-02')"
+    assert call(spark, f"add_files(table => 'db.f', {source}, {only})") == [(1, 1)]
+    found = spark.table("kept.db.f")
+    assert sorted(row.id for row in found.collect()) == [1, 4, 7]
+    with pytest.raises(PySparkException, match="rows would be there twice"):
+        call(spark, f"add_files(table => 'db.f', {source}, check_duplicate_files => false)")
+    with pytest.raises(PySparkException, match="names no files"):
+        call(spark, "add_files('db.f', 'db.other')")
+
+
 def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
     make(spark, "r")
     for text, message in (

@@ -14,7 +14,7 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, DataFileWriter
 from iceberg_pyspark.arrow.formats.parquet_columns import column_options
 from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
-from iceberg_pyspark.arrow.metrics.column_metrics import MetricsCollector
+from iceberg_pyspark.arrow.metrics.column_metrics import MetricsCollector, metric_leaves
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.properties import PARQUET_ROW_GROUP_SIZE
@@ -55,7 +55,7 @@ def file_writers(
             return FileWriters(
                 create=lambda io, location: _ParquetWriter(
                     ParquetFile(io, location, schema, options, columns),
-                    MetricsCollector(schema, properties),
+                    MetricsCollector(metric_leaves(schema, properties)),
                 ),
                 bytes_at_once=PARQUET_ROW_GROUP_SIZE.of(properties),
             )

@@ -9,7 +9,7 @@ NaN counts, and bounds of texts too long for its statistics. Which columns get w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -73,14 +73,13 @@ class Leaf:
 class MetricsCollector:
     """Gathers the metrics of one file: row groups as they are written, then the footer.
 
-    One that does not see rows knows of NaNs what the footer's statistics tell.
+    `leaves` are the columns that have any. One that does not see rows knows of NaNs what the
+    footer's statistics tell.
     """
 
-    def __init__(
-        self, schema: Schema, properties: Mapping[str, str], *, sees_rows: bool = True
-    ) -> None:
+    def __init__(self, leaves: Sequence[Leaf], *, sees_rows: bool = True) -> None:
         self._sees_rows = sees_rows
-        self._leaves = metric_leaves(schema, properties)
+        self._leaves = leaves
         self._floats = [
             leaf
             for leaf in self._leaves

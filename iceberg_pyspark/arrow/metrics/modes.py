@@ -36,6 +36,7 @@ class MetricsMode:
 
 
 NONE = MetricsMode("none")
+COUNTS = MetricsMode("counts")
 DEFAULT = MetricsMode("truncate", 16)
 
 

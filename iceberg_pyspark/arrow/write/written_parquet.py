@@ -14,7 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
-from iceberg_pyspark.arrow.metrics.column_metrics import FileMetrics, MetricsCollector
+from iceberg_pyspark.arrow.metrics.column_metrics import (
+    FileMetrics,
+    MetricsCollector,
+    metric_leaves,
+)
 from iceberg_pyspark.arrow.write.partition_batches import PartitionTuple, partition_batch
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.spec.manifests import DataFile
@@ -55,8 +59,8 @@ def written_file(context: WriteContext, io: FileIO, location: str) -> DataFile:
 
 def written_metrics(context: WriteContext, footer: pq.FileMetaData) -> FileMetrics:
     """The metrics of a file with the columns of the table's current schema, in its order."""
-    collector = MetricsCollector(context.schema, context.properties, sees_rows=False)
-    return collector.finish(footer)
+    leaves = metric_leaves(context.schema, context.properties)
+    return MetricsCollector(leaves, sees_rows=False).finish(footer)
 
 
 def written_partition(context: WriteContext, file: pq.ParquetFile) -> PartitionTuple:

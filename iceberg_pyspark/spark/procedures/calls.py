@@ -21,6 +21,7 @@ SYSTEM = "system"
 PROCEDURES: Mapping[str, Procedure] = {
     procedure.name: procedure
     for procedure in (
+        register.ADD_FILES,
         snapshots.ANCESTORS_OF,
         snapshots.CHERRYPICK_SNAPSHOT,
         clean_up.EXPIRE_SNAPSHOTS,

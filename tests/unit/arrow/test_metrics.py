@@ -23,7 +23,12 @@ from pyiceberg.schema import Schema as OtherSchema
 
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema
 from iceberg_pyspark.arrow.formats.parquet_writer import ParquetFile, ParquetOptions
-from iceberg_pyspark.arrow.metrics.column_metrics import FileMetrics, MetricsCollector, high_cut
+from iceberg_pyspark.arrow.metrics.column_metrics import (
+    FileMetrics,
+    MetricsCollector,
+    high_cut,
+    metric_leaves,
+)
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.spec.types import (
@@ -52,7 +57,7 @@ def written(
     schema: Schema, groups: Sequence[pa.Table], properties: Mapping[str, str] | None = None
 ) -> tuple[FileMetrics, bytes]:
     store = MemoryFileIO()
-    collector = MetricsCollector(schema, properties or {})
+    collector = MetricsCollector(metric_leaves(schema, properties or {}))
     file = ParquetFile(store, "f", schema, ParquetOptions.of({}))
     for group in groups:
         collector.observe(group)

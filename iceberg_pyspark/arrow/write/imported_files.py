@@ -1,0 +1,121 @@
+"""The manifest entry of a file that was written without the table, and is to be a part of it.
+
+A file has its own columns, in its own order, by field id, or by name if it has none
+(specification, "Column Projection"). What cannot be read as the table's columns is refused before
+it is in the table. Metrics are of Parquet files, from the footer: of columns stored in the table's
+very type; not of floats, since not every writer tells of NaNs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
+from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
+from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
+from iceberg_pyspark.arrow.metrics.column_metrics import (
+    FileMetrics,
+    Leaf,
+    MetricsCollector,
+    metric_leaves,
+)
+from iceberg_pyspark.arrow.metrics.modes import COUNTS
+from iceberg_pyspark.arrow.read.file_projection import ConstantField, FileProjection
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError, StorageError
+from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.manifests import DataFile, DataFileFormat
+from iceberg_pyspark.spec.name_mapping import NameMapping
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileInfo, FileIO
+
+
+def imported_file(
+    io: FileIO,
+    file: FileInfo,
+    file_format: DataFileFormat,
+    metadata: TableMetadata,
+    name_mapping: NameMapping,
+    spec: PartitionSpec,
+    partition: tuple[object, ...],
+) -> DataFile:
+    """The entry of a file in a partition; raises `InvalidRequestError` where it does not fit.
+
+    `StorageError`: it cannot be read.
+    """
+    try:
+        return _imported_file(io, file, file_format, metadata, name_mapping, spec, partition)
+    except (pa.ArrowException, OSError) as e:
+        raise StorageError(
+            f"{file.location}: cannot be read as {file_format}, so it was not added to the table "
+            f"({e})"
+        ) from e
+
+
+def _imported_file(
+    io: FileIO,
+    file: FileInfo,
+    file_format: DataFileFormat,
+    metadata: TableMetadata,
+    name_mapping: NameMapping,
+    spec: PartitionSpec,
+    partition: tuple[object, ...],
+) -> DataFile:
+    schema = metadata.current_schema
+    values = {f.source_id: v for f, v in zip(spec.fields, partition, strict=True)}
+    with open_data_file(io, file.location, file_format) as reader:
+        fields = resolve_file_fields(
+            reader.schema, name_mapping, file.location, whole_columns=reader.reads_whole_columns
+        )
+        try:
+            projection = FileProjection(
+                schema.fields, fields, partition_values=values, location=file.location
+            )
+        except InvalidMetadataError as e:
+            raise InvalidRequestError(f"{e}; it was not added to the table") from e
+        if all(isinstance(match, ConstantField) for match in projection.matches):
+            names = ", ".join(c.name for c in fields.columns)
+            raise InvalidRequestError(
+                f"{file.location}: none of its columns ({names}) is one of the table's; check the "
+                "source, or set schema.name-mapping.default"
+            )
+        if isinstance(reader, ParquetFileReader):
+            leaves = _leaves(projection.exact_leaves, metadata)
+            metrics = MetricsCollector(leaves, sees_rows=False).finish(reader.metadata)
+            metrics["nan_value_counts"] = {}
+        else:
+            metrics = _row_count(sum(batch.num_rows for _, batch in reader.batches(())))
+    return DataFile(
+        file_path=file.location,
+        file_format=file_format,
+        spec_id=spec.spec_id,
+        partition=partition,
+        file_size_in_bytes=file.size,
+        **metrics,
+    )
+
+
+def _leaves(leaf_by_id: dict[int, int], metadata: TableMetadata) -> list[Leaf]:
+    """The columns with metrics, where they are in the file."""
+    leaves = []
+    for leaf in metric_leaves(metadata.current_schema, metadata.properties):
+        if leaf.field_id in leaf_by_id:
+            is_float = isinstance(leaf.type, types.FloatType | types.DoubleType)
+            mode = COUNTS if is_float and leaf.mode.bounds else leaf.mode
+            leaves.append(replace(leaf, index=leaf_by_id[leaf.field_id], mode=mode))
+    return leaves
+
+
+def _row_count(rows: int) -> FileMetrics:
+    return FileMetrics(
+        record_count=rows,
+        column_sizes={},
+        value_counts={},
+        null_value_counts={},
+        nan_value_counts={},
+        lower_bounds={},
+        upper_bounds={},
+        split_offsets=(),
+    )

@@ -1,0 +1,95 @@
+"""Folders that name the partition of the files in them: `day=2026-01-01/country=de/x.parquet`.
+
+The layout is Hive's: a folder for each column, `%XX` for what a path cannot hold,
+`__HIVE_DEFAULT_PARTITION__` for null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.literals import place_literal
+from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.transforms import IdentityTransform
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def partition_texts(location: str, root: str) -> dict[str, str | None]:
+    """What the folders between a root and a file say, by the column's name."""
+    folders = location[len(root.rstrip("/")) :].split("/")[:-1]
+    texts: dict[str, str | None] = {}
+    for folder in folders:
+        name, sign, text = folder.partition("=")
+        if sign:
+            value = unquote(text)
+            texts[unquote(name)] = None if value == _NULL else value
+    return texts
+
+
+def is_hidden(location: str, root: str) -> bool:
+    """Whether a file, or a folder it is in, begins with `_` or `.` and names no partition."""
+    parts = [p for p in location[len(root.rstrip("/")) :].split("/") if p]
+    return any(p[0] == "." or (p[0] == "_" and "=" not in p) for p in parts)
+
+
+def spec_of_folders(
+    names: Iterable[str], specs: Sequence[PartitionSpec], schema: Schema, source: str
+) -> PartitionSpec:
+    """The first spec that partitions by the values of just those columns."""
+    wanted = set(names)
+    for spec in specs:
+        if all(isinstance(f.transform, IdentityTransform) for f in spec.fields):
+            columns = {schema.name_by_id[f.source_id] for f in spec.fields}
+            if columns == wanted:
+                return spec
+    shown = ", ".join(sorted(wanted)) or "nothing"
+    raise InvalidRequestError(
+        f"{source} is partitioned by {shown}, and the table has no partition spec of just the "
+        "values (identity) of these columns; add one with ALTER TABLE ... ADD PARTITION FIELD, or "
+        "write the rows with INSERT"
+    )
+
+
+def partition_of_texts(
+    texts: Mapping[str, str | None], spec: PartitionSpec, schema: Schema, location: str
+) -> tuple[Any, ...]:
+    """The partition tuple of a file; raises `InvalidRequestError`: a text is no such value."""
+    values = []
+    for field in spec.fields:
+        name = schema.name_by_id[field.source_id]
+        type_ = schema.field_by_id[field.source_id].type
+        text = texts[name]
+        try:
+            values.append(None if text is None else _value(type_, text))
+        except (TypeError, ValueError, ArithmeticError) as e:
+            raise InvalidRequestError(
+                f"{location}: its folder says {name}={text}, which is no {type_} ({e})"
+            ) from e
+    return tuple(values)
+
+
+def _value(type_: types.Type, text: str) -> Any:
+    match type_:
+        case types.BooleanType():
+            literal: Any = {"true": True, "false": False}.get(text.lower(), text)
+        case types.IntegerType() | types.LongType():
+            literal = int(text)
+        case types.DecimalType():
+            literal = Decimal(text)
+        case types.FloatType() | types.DoubleType():
+            literal = float(text)
+        case _:
+            literal = text
+    placed = place_literal(type_, literal)
+    if placed.where == "nan":
+        return float("nan")
+    if placed.where != "at":
+        raise ValueError("it is out of range or has more digits")
+    return placed.value

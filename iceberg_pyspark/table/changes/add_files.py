@@ -1,0 +1,168 @@
+"""Files that were written without the table, made a part of it where they lie.
+
+Their rows are not copied: an entry in a manifest is all that a file gets. A file that does not fit
+the table is refused before anything is committed, and no file is ever deleted here. Columns without
+field ids are found by name: the table gets the property `schema.name-mapping.default` in the same
+commit if it has none (specification, "Column Projection").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from iceberg_pyspark.arrow.write.imported_files import imported_file
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.commits.property_changes import PropertyChanges
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.maintenance.partition_folders import (
+    is_hidden,
+    partition_of_texts,
+    partition_texts,
+    spec_of_folders,
+)
+from iceberg_pyspark.planning.threaded_map import threaded_map
+from iceberg_pyspark.spec.manifests import DataFile, DataFileFormat
+from iceberg_pyspark.spec.name_mapping import (
+    NameMapping,
+    name_mapping_from_text,
+    name_mapping_of,
+    name_mapping_to_text,
+)
+from iceberg_pyspark.spec.partitioning import partition_key
+from iceberg_pyspark.spec.properties import NAME_MAPPING
+from iceberg_pyspark.storage.file_io import FileInfo, FileIO
+from iceberg_pyspark.table.changes.commit import Clock, MetadataStep
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+
+_SAME_STORE = (("file:///", "file:/", "/"), ("s3://", "s3a://", "s3n://"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedFiles:
+    """How many files are in the table now that were not, and in how many partitions they are."""
+
+    added_files_count: int
+    changed_partition_count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileImport:
+    """One import of the files of a folder, or of one file.
+
+    `partition_filter`: only files in partitions with these values, by column and as the folders
+    spell them.
+    """
+
+    catalog: Catalog
+    table: LoadedTable
+    io: FileIO
+    source: str
+    file_format: DataFileFormat
+    options: CommitOptions
+    clock: Clock
+    partition_filter: Mapping[str, str]
+    live_among: Callable[[frozenset[str]], Collection[str]]
+    """Which of some locations the branch that gets the files has."""
+
+    def run(self) -> tuple[LoadedTable, AddedFiles]:
+        """The table with the files; raises `InvalidRequestError` where one cannot be its part."""
+        files = self._data_files()
+        self._refuse_other_spellings(files)
+        if not files:
+            return self.table, AddedFiles(added_files_count=0, changed_partition_count=0)
+        loaded_table = commit_action(
+            self.catalog,
+            self.table,
+            self.io,
+            AppendFiles(data_files=tuple(files)),
+            self.options,
+            before=[MetadataStep(self._name_mapping_changes().changes)],
+            clock=self.clock,
+        )
+        partitions = {partition_key(f.partition) for f in files}
+        return loaded_table, AddedFiles(
+            added_files_count=len(files), changed_partition_count=len(partitions)
+        )
+
+    def _name_mapping_changes(self) -> PropertyChanges:
+        changes = PropertyChanges()
+        if NAME_MAPPING not in self.table.metadata.properties:
+            changes.set({NAME_MAPPING: name_mapping_to_text(self._default_mapping)})
+        return changes
+
+    def _data_files(self) -> list[DataFile]:
+        metadata = self.table.metadata
+        schema = metadata.current_schema
+        text = metadata.properties.get(NAME_MAPPING)
+        mapping = self._default_mapping if text is None else name_mapping_from_text(text)
+        found = [(file, partition_texts(file.location, self.source)) for file in self._files()]
+        if not found:
+            raise InvalidRequestError(
+                f"{self.source}: there are no files; name the folder that has them, or one file"
+            )
+        names = set(found[0][1])
+        for file, texts in found:
+            if set(texts) != names:
+                raise InvalidRequestError(
+                    f"{self.source}: not all files are in folders of the same partition columns: "
+                    f"{found[0][0].location} and {file.location}; add the folders one by one"
+                )
+        if unknown := set(self.partition_filter) - names:
+            raise InvalidRequestError(
+                f"{self.source}: no folders of partition column {', '.join(sorted(unknown))}, "
+                f"which partition_filter names; there are {', '.join(sorted(names)) or 'none'}"
+            )
+        specs = [metadata.default_spec, *metadata.partition_specs]
+        spec = spec_of_folders(names, specs, schema, self.source)
+
+        def entry(found: tuple[FileInfo, dict[str, str | None]]) -> DataFile:
+            file, texts = found
+            partition = partition_of_texts(texts, spec, schema, file.location)
+            return imported_file(
+                self.io, file, self.file_format, metadata, mapping, spec, partition
+            )
+
+        chosen = [
+            (file, texts)
+            for file, texts in found
+            if all(texts[name] == value for name, value in self.partition_filter.items())
+        ]
+        return list(threaded_map(entry, chosen))
+
+    def _refuse_other_spellings(self, files: Sequence[DataFile]) -> None:
+        """Refuse files that are live as `file:/x` or `s3a://b/x`; the commit compares spellings."""
+        spellings = frozenset(s for f in files for s in _other_spellings(f.file_path))
+        live = self.live_among(spellings) if spellings else ()
+        if live:
+            raise InvalidRequestError(
+                f"{min(live)} is in table {self.table.identifier} already; added again, its rows "
+                "would be there twice: leave it out"
+            )
+
+    @property
+    def _default_mapping(self) -> NameMapping:
+        return name_mapping_of(self.table.metadata.current_schema)
+
+    def _files(self) -> Iterator[FileInfo]:
+        """The files of the source that are not hidden."""
+        is_empty = True
+        for file in self.io.list_files(self.source):
+            is_empty = False
+            if not is_hidden(file.location, self.source):
+                yield file
+        if is_empty and self.io.exists(self.source):
+            size = self.io.size(self.source)
+            yield FileInfo(location=self.source, size=size, modified_ms=None)
+
+
+def _other_spellings(location: str) -> list[str]:
+    """What other engines call the same file."""
+    for same in _SAME_STORE:
+        for prefix in same:
+            if location.startswith(prefix):
+                rest = location[len(prefix) :]
+                return [f"{other}{rest}" for other in same if other != prefix]
+    return []

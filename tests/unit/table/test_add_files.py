@@ -1,0 +1,174 @@
+"""Files that lie there already, made a part of a table."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.values import value_from_bytes
+from tests.support.frames import create_path_table
+
+COLUMNS = "id BIGINT, name STRING, price DECIMAL(9, 2), ratio DOUBLE"
+
+
+def rows(*ids: int) -> pa.Table:
+    """Columns in another order than the table's, and one that it does not have."""
+    return pa.table(
+        {
+            "more": [f"m{i}" for i in ids],
+            "ratio": [float("nan")] + [0.5] * (len(ids) - 1),
+            "price": pa.array([Decimal(i) for i in ids], pa.decimal128(9, 2)),
+            "name": [f"n{i}" for i in ids],
+            "id": pa.array(ids, pa.int64()),
+        }
+    )
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return create_path_table(tmp_path / "t", COLUMNS, [])
+
+
+def test_parquet_files_of_a_folder(table: Table, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "deep").mkdir(parents=True)
+    for name, part in (("a", rows(1, 2)), ("deep/b", rows(3))):
+        pq.write_table(part, source / f"{name}.parquet")
+    for hidden in ("_SUCCESS", ".part.crc", "_temporary/c.parquet"):
+        (source / hidden).parent.mkdir(exist_ok=True)
+        (source / hidden).write_bytes(b"no Parquet")
+    added = table.add_files(str(source))
+    assert (added.added_files_count, added.changed_partition_count) == (2, 1)
+    assert ids(table) == [1, 2, 3]
+    assert table.scan(columns=["name"]).to_arrow()["name"].to_pylist()[0] == "n1"
+    assert "schema.name-mapping.default" in table.properties
+    [first, _] = sorted(table.scan().plan_files(), key=lambda t: t.file_path)
+    assert first.record_count == 2
+    assert first.file_size_in_bytes == (source / "a.parquet").stat().st_size
+    # of floats the footer does not tell everything, and where the columns are is the file's matter
+    files = table.metadata_table("files").to_arrow().to_pylist()
+    [entry] = [f for f in files if f["file_path"].endswith("a.parquet")]
+    bounds = dict(entry["lower_bounds"])
+    schema = table.schema
+    types = {f.field_id: f for f in schema.fields}
+    found = {types[i].name: value_from_bytes(types[i].type, b) for i, b in bounds.items()}
+    assert found == {"id": 1, "name": "n1", "price": Decimal("1.00")}
+    assert dict(entry["null_value_counts"]) == {types[i].field_id: 0 for i in (1, 2, 3, 4)}
+    assert dict(entry["nan_value_counts"]) == {}
+    assert table.scan(filter="id > 2").to_arrow().num_rows == 1
+    assert table.scan(filter="isnan(ratio)").to_arrow().num_rows == 2
+
+
+def test_one_file_and_not_twice(table: Table, tmp_path: Path) -> None:
+    file = tmp_path / "one.parquet"
+    pq.write_table(rows(1), file)
+    table.add_files(str(file))
+    assert ids(table) == [1]
+    for again in (str(file), f"file:{file}", f"file://{file}"):
+        with pytest.raises(InvalidRequestError, match="already"):
+            table.add_files(again)
+    assert ids(table) == [1]
+    # a rename keeps the rows: the mapping has the name of the file's column
+    table.update_schema().rename_column("id", "key").commit()
+    assert table.scan(columns=["key"]).to_arrow()["key"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_files_of_other_formats(table: Table, tmp_path: Path, file_format: str) -> None:
+    file = tmp_path / f"one.{file_format}"
+    part = rows(1, 2).select(["name", "id"])
+    if file_format == "orc":
+        orc.write_table(part, file)
+    else:
+        fields = [{"name": "name", "type": "string"}, {"name": "id", "type": "long"}]
+        with file.open("wb") as stream:
+            fastavro.writer(
+                stream, {"type": "record", "name": "r", "fields": fields}, part.to_pylist()
+            )
+    table.add_files(str(file), file_format=file_format)  # type: ignore[arg-type]
+    [task] = table.scan().plan_files()
+    assert (task.record_count, task.file_format) == (2, file_format)
+    assert ids(table) == [1, 2]
+
+
+def test_folders_name_partitions(tmp_path: Path) -> None:
+    table = create_path_table(
+        tmp_path / "t", "id BIGINT, day DATE, country STRING", [], partitioned_by=["day", "country"]
+    )
+    source = tmp_path / "source"
+    for day, country, number in (
+        ("2026-01-01", "de", 1),
+        ("2026-01-01", "a%2Fb%20c", 2),
+        ("2026-01-02", "__HIVE_DEFAULT_PARTITION__", 3),
+    ):
+        folder = source / f"country={country}" / f"day={day}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [number]}), folder / "x.parquet")
+    added = table.add_files(str(source), partition_filter={"country": "de"})
+    assert (added.added_files_count, added.changed_partition_count) == (1, 1)
+    assert table.add_files(str(source), partition_filter={"day": "2026-01-02"}).added_files_count
+    table.add_files(str(source), partition_filter={"country": "a/b c"})
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda r: int(r["id"])) == [
+        {"id": 1, "day": date(2026, 1, 1), "country": "de"},
+        {"id": 2, "day": date(2026, 1, 1), "country": "a/b c"},
+        {"id": 3, "day": date(2026, 1, 2), "country": None},
+    ]
+    assert table.scan(filter="day = '2026-01-02'").to_arrow()["id"].to_pylist() == [3]
+    assert table.add_files(str(source), partition_filter={"country": "fr"}).added_files_count == 0
+    with pytest.raises(InvalidRequestError, match="no folders of partition column year"):
+        table.add_files(str(source), partition_filter={"year": "2026"})
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        ("", "partitioned by nothing"),
+        ("id=1", "partitioned by id"),
+        ("day=2026-13-01", "day=2026-13-01, which is no date"),
+        ("day=2026-01-01/n=x", "n=x, which is no int"),
+        ("day=2026-01-01/n=2147483648", "n=2147483648, which is no int"),
+    ],
+)
+def test_folders_that_do_not_fit(tmp_path: Path, folder: str, message: str) -> None:
+    spec = ["day", "n"] if "n=" in folder else ["day"]
+    table = create_path_table(tmp_path / "t", "id BIGINT, day DATE, n INT", [], partitioned_by=spec)
+    (tmp_path / "source" / folder).mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "source" / folder / "x.parquet")
+    with pytest.raises(InvalidRequestError, match=message):
+        table.add_files(str(tmp_path / "source"))
+    assert table.current_snapshot is None
+
+
+def test_what_does_not_fit_is_refused(table: Table, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    good = source / "good.parquet"
+    pq.write_table(rows(1), good)
+    for columns, message in (
+        ({"id": ["text"]}, "column 'id' is stored as string"),
+        ({"nothing": [1]}, "none of its columns"),
+    ):
+        pq.write_table(pa.table(columns), source / "x.parquet")
+        with pytest.raises(InvalidRequestError, match=message):
+            table.add_files(str(source))
+    (source / "x.parquet").write_bytes(b"PAR1")
+    with pytest.raises(Exception, match=r"x\.parquet"):
+        table.add_files(str(source))
+    with pytest.raises(InvalidRequestError, match="there are no files"):
+        table.add_files(str(tmp_path / "missing"))
+    assert table.refresh().current_snapshot is None
+    assert good.exists()
+    assert "schema.name-mapping.default" not in table.properties
