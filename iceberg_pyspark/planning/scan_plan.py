@@ -34,7 +34,7 @@ from iceberg_pyspark.planning.split_pack import (
 )
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.planning.without_collection import without_collection
-from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, StructType, UUIDType
@@ -125,12 +125,14 @@ class ScanPlan:
         predicate: Predicate,
         read_entries: ReadEntries,
         only_files: Collection[str] | None = None,
+        only_added_by: Collection[int] | None = None,
         metrics: Collection[int] = (),
         on_end: Callable[[PlanStatistics, int], None] | None = None,
     ) -> None:
         """`predicate` is a row predicate bound to the scan's schema.
 
-        `only_files` are the locations of the data files to plan; None for all. `metrics` are ids of
+        `only_files` are the locations of the data files to plan; None for all. `only_added_by` are
+        the snapshots whose added data files are planned; None for all. `metrics` are ids of
         columns whose metrics the entries of data files are to have, besides the predicate's.
         `on_end` is told the statistics and the nanoseconds that planning took, once it is complete.
         """
@@ -141,6 +143,7 @@ class ScanPlan:
         self._read_entries = read_entries
         self._manifests = list(manifests)
         self._only = None if only_files is None else pa.array(sorted(only_files), pa.string())
+        self._added_by = None if only_added_by is None else pa.array(only_added_by, pa.int64())
         self._metrics = frozenset(metrics)
         self.statistics = PlanStatistics(manifests=len(self._manifests))
 
@@ -180,6 +183,10 @@ class ScanPlan:
                 self._count(data_files=live_count)
             if self._only is not None:
                 table = table.filter(pc.is_in(table["file_path"], value_set=self._only))
+            if self._added_by is not None:
+                is_added = pc.equal(table["status"], int(EntryStatus.ADDED))
+                by_them = pc.is_in(table["snapshot_id"], value_set=self._added_by)
+                table = table.filter(pc.and_(is_added, by_them))
             if table.num_rows:
                 yield self._planned_files(table, spec_filter, index)
 

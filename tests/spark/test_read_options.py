@@ -238,6 +238,26 @@ def test_time_travel_by_every_option(read: Read, history: Table) -> None:
         assert (tuple(found.schema.names), found.rows) == expected, options
 
 
+def test_what_was_appended_by_every_option(read: Read, history: Table) -> None:
+    first, second, _, last = history.snapshots
+    both, newest = [(2, None), (3, "n")], [(3, "n")]
+    cases: list[tuple[dict[str, Any], Any]] = [
+        ({"start-snapshot-id": first.snapshot_id}, both),
+        ({"start-snapshot-id": first.snapshot_id, "end-snapshot-id": second.snapshot_id}, both[:1]),
+        ({"Start-Snapshot-Id": first.snapshot_id, "filter": "key > 2"}, newest),
+        ({"start-snapshot-id": first.snapshot_id, "branch": "side"}, [(9, None)]),
+        ({"start-snapshot-id": last.snapshot_id}, []),
+        ({"start-timestamp": second.timestamp_ms}, newest),
+        ({"start-timestamp": first.timestamp_ms, "end-timestamp": last.timestamp_ms - 1}, both[:1]),
+        ({"start-timestamp": 0, "end-timestamp": first.timestamp_ms}, [(1, None)]),
+    ]
+    for options, expected in cases:
+        found = read(history.location, options)
+        assert (found.schema.names, found.rows) == (["key", "note"], expected), options
+    with pytest.raises(NoSuchSnapshotError, match="no ancestor of"):
+        read_by_steps(history.location, {"start-snapshot-id": history.refs["side"].snapshot_id})
+
+
 def test_a_tag_is_no_branch_and_the_reverse(history: Table) -> None:
     with pytest.raises(InvalidRequestError, match="is a tag; use the option tag"):
         read_by_steps(history.location, {"branch": "first"})

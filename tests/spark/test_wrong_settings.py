@@ -107,7 +107,6 @@ def test_values_that_are_right(session: IcebergSession) -> None:
         ("as-of-timestamp", "1", "timestampAsOf"),
         ("columns", "id", "select(...)"),
         ("filter", "id = 1", "where(...)"),
-        ("start-snapshot-id", "1", "leave it out"),
     ],
 )
 def test_options_that_would_be_without_effect_on_the_rows(

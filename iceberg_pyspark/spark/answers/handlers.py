@@ -37,7 +37,7 @@ from iceberg_pyspark.spark.bridge.protocol.operations import (
     question_in,
 )
 from iceberg_pyspark.spark.bridge.protocol.sources import ReadStatement, StatementRead
-from iceberg_pyspark.spark.bridge.protocol.tables import TableBranch, TableFacts, TableRename
+from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts, TableRename, TableSelect
 from iceberg_pyspark.spark.bridge.protocol.views import ViewChange
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
@@ -105,8 +105,8 @@ def _catalog_open(sessions: AskingSessions, q: CatalogOpen) -> OpenedCatalog:
     return sessions.opened_by(q.session).open(q)
 
 
-def _table_branch(sessions: AskingSessions, q: TableBranch) -> TableFacts:
-    return sessions.of_table(q.handle).table_branch(q)
+def _table_select(sessions: AskingSessions, q: TableSelect) -> TableFacts:
+    return sessions.of_table(q.handle).table_select(q)
 
 
 def _statement_read(_sessions: AskingSessions, q: StatementRead) -> ReadStatement:
@@ -145,7 +145,7 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.procedures_list, _of_catalogs(CatalogCallbacks.procedures_list)),
         _row(Operations.procedure_load, _of_catalogs(CatalogCallbacks.procedure_load)),
         _row(Operations.procedure_call, _of_catalogs(CatalogCallbacks.procedure_call)),
-        _row(Operations.table_branch, _table_branch),
+        _row(Operations.table_select, _table_select),
         _row(Operations.table_create, _of_catalogs(CatalogCallbacks.table_create)),
         _row(Operations.table_stage, _of_catalogs(CatalogCallbacks.table_stage)),
         _row(Operations.staged_commit, _of_catalogs(CatalogCallbacks.staged_commit)),

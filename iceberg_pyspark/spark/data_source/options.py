@@ -20,6 +20,7 @@ from iceberg_pyspark.spark.option_values import (
     number_option,
     refuse_unknown,
 )
+from iceberg_pyspark.spark.snapshot_options import BETWEEN_SNAPSHOTS, snapshot_bounds
 from iceberg_pyspark.spark.write.options import (
     OPTIONS,
     PREFIXES,
@@ -60,6 +61,7 @@ _CHOOSING_ROWS = frozenset(
     {
         *("columns", "filter", "tag", "timestampasof", "versionasof"),
         *(_SNAPSHOT_ID.name, _AS_OF_TIMESTAMP.name),
+        *BETWEEN_SNAPSHOTS,
     }
 )
 READ_OPTIONS = frozenset(
@@ -152,6 +154,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
             branch=values.get("branch"),
             tag=values.get("tag"),
             version=values.get("versionasof"),
+            **snapshot_bounds(values),
         ),
         read_properties=_read_properties(values),
         case_sensitive=_CASE_SENSITIVE.of(values),

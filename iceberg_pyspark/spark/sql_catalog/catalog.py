@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import types as spark_types
 
@@ -50,7 +51,6 @@ from iceberg_pyspark.spark.bridge.protocol.tables import (
     StagedAbort,
     StagedCommit,
     TableAlter,
-    TableBranch,
     TableCreate,
     TableDrop,
     TableExists,
@@ -59,6 +59,7 @@ from iceberg_pyspark.spark.bridge.protocol.tables import (
     TableLoad,
     TableNames,
     TableRename,
+    TableSelect,
     TablesList,
     TableStage,
 )
@@ -75,6 +76,7 @@ from iceberg_pyspark.spark.procedures.calls import (
     procedure_names,
 )
 from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spark.snapshot_options import snapshot_bounds
 from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     cached,
@@ -180,14 +182,14 @@ class CatalogCallbacks:
             )
         )
 
-    def table_branch(self, q: TableBranch) -> TableFacts:
-        """A loaded table at a branch, by the same metadata; raises `InvalidRequestError`."""
+    def table_select(self, q: TableSelect) -> TableFacts:
+        """A loaded table at other snapshots, by the same metadata; raises `InvalidRequestError`."""
         state = self.state(q.handle)
         return self._facts(
             TableState(
                 catalog=state.catalog,
                 loaded_table=state.loaded_table,
-                selector=_at_branch(state, q.branch),
+                selector=_selected(state, q.options),
                 metadata_table=state.metadata_table,
             )
         )
@@ -369,6 +371,13 @@ def _new_table(catalog: Catalog, q: TableCreate) -> NewTable:
 def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
     """Whether a session that writes to a branch to be audited (`spark.wap.branch`) reads it too."""
     return branch in metadata.refs and WAP_ENABLED.of(metadata.properties)
+
+
+def _selected(state: TableState, options: Mapping[str, str]) -> SnapshotSelector:
+    """What a read of a loaded table with options sees."""
+    branch = options.get("branch")
+    selector = state.selector if branch is None else _at_branch(state, branch)
+    return replace(selector, **snapshot_bounds(options))
 
 
 def _at_branch(state: TableState, branch: str) -> SnapshotSelector:

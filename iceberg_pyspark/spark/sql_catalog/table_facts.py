@@ -51,7 +51,7 @@ def facts_of_snapshot(
 ) -> TableFacts:
     """The facts of a table at a snapshot."""
     metadata, snapshot = loaded_table.metadata, selected_snapshot.snapshot
-    size = None if snapshot is None else snapshot.number("total-files-size")
+    size = _total(selected_snapshot, "files-size")
     return TableFacts(
         handle=handle,
         name=f"{catalog}.{loaded_table.identifier}",
@@ -63,13 +63,23 @@ def facts_of_snapshot(
         metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
         properties=_shown_properties(metadata),
         partitioning=spark_partitioning(metadata),
-        size_in_bytes=0 if snapshot is None else _UNKNOWN_SIZE if size is None else size,
-        rows=0 if snapshot is None else snapshot.number("total-records") or 0,
-        has_column_statistics=bool(distinct_counts(metadata, snapshot)),
+        size_in_bytes=_UNKNOWN_SIZE if size is None else size,
+        rows=_total(selected_snapshot, "records") or 0,
+        has_column_statistics=selected_snapshot.appends is None
+        and bool(distinct_counts(metadata, snapshot)),
         grouping=spark_grouping(metadata, selected_snapshot.schema),
         filtered=tuple(f.name for f in columns_for_skipping(metadata)),
         accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
     )
+
+
+def _total(selected_snapshot: SelectedSnapshot, of: str) -> int | None:
+    """How much there is of what is read, by the summaries of snapshots; None: one does not tell."""
+    snapshot, appends = selected_snapshot.snapshot, selected_snapshot.appends
+    if appends is None:
+        return 0 if snapshot is None else snapshot.number(f"total-{of}")
+    added = [s.number(f"added-{of}") for s in appends]
+    return None if None in added else sum(n for n in added if n is not None)
 
 
 def _shown_properties(metadata: TableMetadata) -> dict[str, str]:

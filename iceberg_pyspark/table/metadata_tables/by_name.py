@@ -118,6 +118,11 @@ def metadata_table(
             )
         snapshots = tuple(metadata.snapshots)
     else:
+        if selector is not None and selector.is_incremental:
+            raise InvalidRequestError(
+                f"{full_name} shows one snapshot, not what was appended between two; leave the "
+                "start and the end out, or read the table itself"
+            )
         snapshot = select_snapshot(metadata, selector or SnapshotSelector()).snapshot
         snapshots = () if snapshot is None else (snapshot,)
     schema, reader, plan = _parts(metadata_name, loaded_table, io, snapshots)

@@ -92,7 +92,8 @@ def column_statistics(
     Without nulls and bounds a count of values is worse than none: Spark 4.1 takes a column with
     nothing else known for one of nulls alone.
     """
-    counts = distinct_counts(scan.metadata, scan.snapshot)
+    # the file counts the values of the whole snapshot
+    counts = distinct_counts(scan.metadata, scan.snapshot) if scan.appends is None else {}
     totals = {
         c.field_id: _Totals(c)
         for c in columns

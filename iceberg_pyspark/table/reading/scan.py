@@ -17,7 +17,12 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.catalogs.catalog import ScanPlanner, ScanReport, ScanToPlan
-from iceberg_pyspark.errors import InvalidMetadataError, LocationRefusedError, StorageError
+from iceberg_pyspark.errors import (
+    InvalidMetadataError,
+    LocationRefusedError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import and_, columns_of
@@ -25,7 +30,7 @@ from iceberg_pyspark.planning.scan_plan import Plan, PlanStatistics, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask, ScanTaskGroup
 from iceberg_pyspark.planning.split_pack import SplitOptions, pack_tasks, split_options
 from iceberg_pyspark.planning.threaded_map import threaded_map
-from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
+from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     PARTITION_NAME,
     PLAIN_METADATA_COLUMNS,
@@ -111,6 +116,9 @@ class TableScan:
     planner: ScanPlanner | None = field(default=None, repr=False, compare=False)
     """The catalog's server, where it alone may plan; None: planned here, from manifests."""
 
+    appends: tuple[Snapshot, ...] | None = None
+    """The snapshots whose appended rows alone are read; None: all rows of the snapshot."""
+
     credentials: str | None = field(default=None, repr=False)
     """The storage property with credentials for this scan alone, which `io` has."""
 
@@ -130,19 +138,40 @@ class TableScan:
         """
         if self.planner is not None:
             return self._plan_by_server(self.planner, metrics)
-        manifests: list[ManifestFile] = []
-        if self.snapshot is not None:
-            with _damage_of(self.context.table):
-                manifests = read_snapshot_manifests(self.io, self.snapshot)
+        only_added_by = None if self.appends is None else [s.snapshot_id for s in self.appends]
         return ScanPlan(
             metadata=self.metadata,
-            manifests=manifests,
+            manifests=self._manifests(),
+            only_added_by=only_added_by,
             predicate=self.context.predicate,
             read_entries=partial(_read_entries, self.context.table, self.io),
             only_files=self.only_files,
             metrics=metrics,
             on_end=None if self.report is None else self._planned,
         )
+
+    def _manifests(self) -> list[ManifestFile]:
+        if self.snapshot is None:
+            return []
+        with _damage_of(self.context.table):
+            if self.appends is None:
+                return read_snapshot_manifests(self.io, self.snapshot)
+            return self._manifests_of(self.appends)
+
+    def _manifests_of(self, appends: Sequence[Snapshot]) -> list[ManifestFile]:
+        """The manifests that snapshots have added, each once, the oldest first.
+
+        As the newest list has them: since version 3 that may know first row ids which were not
+        assigned yet when the manifest was added.
+        """
+        # lists of version 1 may leave it out; the entries say it too
+        ids = {None, *(s.snapshot_id for s in appends)}
+        found: dict[str, ManifestFile] = {}
+        for manifests in threaded_map(partial(read_snapshot_manifests, self.io), appends):
+            for manifest in manifests:
+                if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id in ids:
+                    found.setdefault(manifest.manifest_path, manifest)
+        return list(reversed(found.values()))
 
     def planned(self, metrics: Collection[int] = ()) -> tuple[TableScan, Plan]:
         """The plan, and the scan as its files are read: a server may give credentials for them."""
@@ -292,6 +321,12 @@ def scan_table(
     `NoSuchSnapshotError`.
     """
     selected_snapshot = select_snapshot(metadata, selector or SnapshotSelector())
+    if selected_snapshot.appends is not None and planner is not None:
+        raise UnsupportedFeatureError(
+            f"table {table}: its catalog's server plans its scans, and is asked for whole "
+            "snapshots alone; read one, or have the server or the catalog's own property say "
+            "scan-planning-mode = client"
+        )
     schema = selected_snapshot.schema
     projected = schema
     if projection is not None:
@@ -315,6 +350,7 @@ def scan_table(
         ),
         metadata=metadata,
         snapshot=selected_snapshot.snapshot,
+        appends=selected_snapshot.appends,
         io=io,
         split=split_options(properties),
         report=report,

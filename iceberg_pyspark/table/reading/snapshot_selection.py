@@ -2,30 +2,43 @@
 
 Specification, "Point in Time Reads (Time Travel)" and "Snapshot References". A branch is read with
 the table's schema; a tag, an id or a point in time with the schema of that snapshot, as Iceberg's
-own readers do.
+own readers do. An incremental read sees what snapshots of one lineage have appended, with the
+table's schema; which of them count is Iceberg's own readers' rule too.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from itertools import takewhile
 
-from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
+from iceberg_pyspark.commits.ref_changes import ancestors_of
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NoSuchSnapshotError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_BOUNDS = ("start_snapshot_id", "start_timestamp_ms", "end_snapshot_id", "end_timestamp_ms")
 # ASCII, and no more digits than 64 bits have
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSelector:
-    """What the user asked for; at most one may be set, none means branch main.
+    """What the user asked for; at most one snapshot may be named, none means branch main.
 
     `version` is a snapshot id or the name of a branch or tag.
+
+    With a start the read is incremental: it sees the rows that snapshots after the start have
+    appended, up to and with the end, by default the newest snapshot of main or of `branch`. A start
+    or an end by time is the newest snapshot of that lineage that is not younger.
     """
 
     snapshot_id: int | None = None
@@ -33,6 +46,15 @@ class SnapshotSelector:
     branch: str | None = None
     tag: str | None = None
     version: str | None = None
+    start_snapshot_id: int | None = None
+    end_snapshot_id: int | None = None
+    start_timestamp_ms: int | None = None
+    end_timestamp_ms: int | None = None
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether the rows are asked for that were appended between snapshots."""
+        return bool(self._bounds())
 
     def __post_init__(self) -> None:
         names = [
@@ -44,18 +66,58 @@ class SnapshotSelector:
             raise InvalidRequestError(
                 f"a read sees one snapshot, but {' and '.join(names)} are both given; keep one"
             )
+        bounds = self._bounds()
+        if not bounds:
+            return
+        if names not in ([], ["branch"]):
+            raise InvalidRequestError(
+                f"{_shown(bounds[0])} asks for what was appended between snapshots, and "
+                f"{_shown(names[0])} for one snapshot; keep one of them"
+            )
+        self._check_bounds(bounds)
+
+    def _bounds(self) -> list[str]:
+        return [name for name in _BOUNDS if getattr(self, name) is not None]
+
+    def _check_bounds(self, given: Sequence[str]) -> None:
+        for bound in ("start", "end"):
+            both = [_shown(name) for name in given if name.startswith(bound)]
+            if len(both) > 1:
+                raise InvalidRequestError(f"{both[0]} and {both[1]} are both given; keep one")
+        if given[0].startswith("end"):
+            raise InvalidRequestError(
+                f"{_shown(given[0])} is given without a start; give start-snapshot-id, whose own "
+                "rows are not read, or start-timestamp"
+            )
+        start_ms, end_ms = self.start_timestamp_ms, self.end_timestamp_ms
+        if start_ms is not None and end_ms is not None and start_ms > end_ms:
+            raise InvalidRequestError(
+                f"start-timestamp {start_ms} is after end-timestamp {end_ms}; exchange them"
+            )
+
+
+def _shown(name: str) -> str:
+    """The option that a field of a selector is given by."""
+    return name.removesuffix("_ms").replace("_", "-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedSnapshot:
-    """The snapshot to read (None: the table is empty) and the schema to read it with."""
+    """The snapshot to read (None: the table is empty) and the schema to read it with.
+
+    `appends`: only what these snapshots have appended is read, of them the newest first; None: all
+    rows of the snapshot.
+    """
 
     snapshot: Snapshot | None
     schema: Schema
+    appends: tuple[Snapshot, ...] | None = None
 
 
 def select_snapshot(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:
     """Resolve a selector; raises `NoSuchSnapshotError` saying what there is."""
+    if selector.is_incremental:
+        return _between(metadata, selector)
     if selector.branch is not None:
         snapshot = metadata.ref_snapshot(selector.branch)
         if metadata.refs[selector.branch].type != "branch":
@@ -94,6 +156,86 @@ def _with_own_schema(metadata: TableMetadata, snapshot: Snapshot) -> SelectedSna
     if snapshot.schema_id is not None:
         schema = metadata.schema_by_id.get(snapshot.schema_id, schema)
     return SelectedSnapshot(snapshot=snapshot, schema=schema)
+
+
+def _between(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:
+    """What was appended after the start, up to the end."""
+    head = select_snapshot(metadata, SnapshotSelector(branch=selector.branch)).snapshot
+    end = _end(metadata, selector, list(ancestors_of(metadata, head)))
+    lineage = list(ancestors_of(metadata, end))
+    if selector.start_snapshot_id is not None:
+        after = _after(metadata, lineage, selector.start_snapshot_id)
+    else:
+        start_ms = selector.start_timestamp_ms or 0
+        after = list(takewhile(lambda s: s.timestamp_ms > start_ms, lineage))
+        if len(after) == len(lineage):
+            _check_complete(metadata, lineage, "start-timestamp", start_ms)
+    return SelectedSnapshot(
+        snapshot=end,
+        schema=metadata.current_schema,
+        appends=tuple(s for s in after if _appends(metadata, s)),
+    )
+
+
+def _end(
+    metadata: TableMetadata, selector: SnapshotSelector, lineage: Sequence[Snapshot]
+) -> Snapshot | None:
+    """The last snapshot to be read, of a branch's lineage; None: there is none of that time."""
+    if selector.end_snapshot_id is not None:
+        end = metadata.snapshot(selector.end_snapshot_id)
+        if selector.branch is not None and end.snapshot_id not in {s.snapshot_id for s in lineage}:
+            raise NoSuchSnapshotError(
+                f"table {metadata.location}: snapshot {end.snapshot_id}, the end of an incremental "
+                f"read, is not in the history of branch '{selector.branch}'; leave out one of them"
+            )
+        return end
+    end_ms = selector.end_timestamp_ms
+    if end_ms is None:
+        return next(iter(lineage), None)
+    in_time = next((s for s in lineage if s.timestamp_ms <= end_ms), None)
+    if in_time is None:
+        _check_complete(metadata, lineage, "end-timestamp", end_ms)
+    return in_time
+
+
+def _after(
+    metadata: TableMetadata, lineage: Sequence[Snapshot], start_id: int
+) -> Sequence[Snapshot]:
+    """The snapshots of a lineage that came after one, which may have expired."""
+    for n, snapshot in enumerate(lineage):
+        if snapshot.snapshot_id == start_id:
+            return lineage[:n]
+        if snapshot.parent_snapshot_id == start_id:
+            return lineage[: n + 1]
+    end = f"snapshot {lineage[0].snapshot_id}" if lineage else "any snapshot"
+    raise NoSuchSnapshotError(
+        f"table {metadata.location}: snapshot {start_id}, the start of an incremental read, is no "
+        f"ancestor of {end}, the end, or has expired; the metadata table snapshots has those that "
+        "there are, with their parents"
+    )
+
+
+def _check_complete(
+    metadata: TableMetadata, lineage: Sequence[Snapshot], name: str, timestamp_ms: int
+) -> None:
+    """Refuse a time before a history that lacks its beginning: what was appended is not known."""
+    if lineage and lineage[-1].parent_snapshot_id is not None:
+        oldest = lineage[-1]
+        raise NoSuchSnapshotError(
+            f"table {metadata.location}: {name} {_text(timestamp_ms)} is before the oldest "
+            f"snapshot that has not expired, of {_text(oldest.timestamp_ms)}, so that what was "
+            "appended before it is not known; choose that time or a later one, or "
+            f"start-snapshot-id {oldest.parent_snapshot_id} for all that is known"
+        )
+
+
+def _appends(metadata: TableMetadata, snapshot: Snapshot) -> bool:
+    if snapshot.operation is None:
+        raise UnsupportedFeatureError(
+            f"table {metadata.location}: snapshot {snapshot.snapshot_id} does not say which "
+            "operation made it, so that its appended rows cannot be told; choose a start after it"
+        )
+    return snapshot.operation == "append"
 
 
 def snapshot_as_of(metadata: TableMetadata, timestamp_ms: int) -> Snapshot:

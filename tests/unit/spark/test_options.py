@@ -32,7 +32,9 @@ def test_options_of_reads_of_a_view_disturb_no_insert() -> None:
     assert parse_write_options(options) == parse_write_options({})
 
 
-@pytest.mark.parametrize("name", ["filter", "columns", "snapshot-id", "tag", "timestampAsOf"])
+@pytest.mark.parametrize(
+    "name", ["filter", "columns", "snapshot-id", "tag", "timestampAsOf", "start-timestamp"]
+)
 def test_a_view_of_a_part_of_the_table_takes_no_inserts(name: str) -> None:
     with pytest.raises(InvalidRequestError, match=f"option '{name.lower()}' chooses what is read"):
         parse_write_options({name: "1"})
@@ -77,6 +79,10 @@ def test_several_paths_are_refused() -> None:
         ({"snapshot-id": "1", "branch": "b"}, "one snapshot"),
         ({"as-of-timestamp": "1", "timestampAsOf": "2020-01-01"}, "both given"),
         ({"timestampAsOf": "yesterday"}, "not a point in time"),
+        ({"Start-Snapshot-Id": "x"}, "option start-snapshot-id is a whole number, got 'x'"),
+        ({"start-timestamp": "2026-01-01"}, "option start-timestamp is a whole number"),
+        ({"end-timestamp": "1"}, "end-timestamp is given without a start"),
+        ({"start-snapshot-id": "1", "snapshot-id": "1"}, "snapshot-id for one snapshot"),
     ],
 )
 def test_malformed_read_values_are_refused(options: dict[str, str], message: str) -> None:

@@ -70,7 +70,7 @@ class Operations:
     table_exists = BridgeOperation("table.exists", tables.TableExists, catalogs.Existence)
     table_invalidate = BridgeOperation("table.invalidate", tables.TableInvalidate, Acknowledgement)
     table_load = BridgeOperation("table.load", tables.TableLoad, tables.TableFacts)
-    table_branch = BridgeOperation("table.branch", tables.TableBranch, tables.TableFacts)
+    table_select = BridgeOperation("table.select", tables.TableSelect, tables.TableFacts)
     table_create = BridgeOperation("table.create", tables.TableCreate, tables.TableFacts)
     table_stage = BridgeOperation("table.stage", tables.TableStage, tables.TableFacts)
     staged_commit = BridgeOperation("staged.commit", tables.StagedCommit, Acknowledgement)

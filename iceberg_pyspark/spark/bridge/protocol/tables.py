@@ -44,11 +44,12 @@ class TableLoad(TableQuestion, frozen=True, kw_only=True):
     """The branch that the session writes to for an audit."""
 
 
-class TableBranch(Question, frozen=True, kw_only=True):
-    """A table that was loaded, at the branch that an option of a read names."""
+class TableSelect(Question, frozen=True, kw_only=True):
+    """A table that was loaded, as options of a read choose its snapshots."""
 
     handle: str
-    branch: str
+    options: Mapping[str, str]
+    """By their names in lower case."""
 
 
 class PartitionTransform(Message, frozen=True, kw_only=True):

@@ -65,6 +65,8 @@ public class IcebergPyCommand extends V2CommandExec {
     String session = IcebergPyBridge.session();
     if (relation.table() instanceof IcebergPyTable) {
       String handle = ((IcebergPyTable) relation.table()).handle;
+      // DataFrames give them to the command, SQL to the table
+      if (options.isEmpty()) options = IcebergPyReadOptions.ofWrite(relation.options());
       IcebergPyQuestions.writeRun(session, handle, kind, options, condition, environment(), rows);
       return;
     }

@@ -56,9 +56,9 @@ class IcebergPyQuestions {
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "version", version, "timestamp_us", timestampUs, "wap_branch", wapBranch})));
   }
-  static IcebergPyTableFacts tableBranch(String handle, String branch) {
-    return new IcebergPyTableFacts(IcebergPyBridge.ask("table.branch",
-        IcebergPyBridge.arguments(new Object[] {"handle", handle, "branch", branch})));
+  static IcebergPyTableFacts tableSelect(String handle, Map options) {
+    return new IcebergPyTableFacts(IcebergPyBridge.ask("table.select",
+        IcebergPyBridge.arguments(new Object[] {"handle", handle, "options", options})));
   }
   static IcebergPyTableFacts tableCreate(String catalog, List namespace, String name, String schema,
       List defaults, List partitionedBy, Map properties) {

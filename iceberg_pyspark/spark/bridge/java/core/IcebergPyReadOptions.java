@@ -1,3 +1,8 @@
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -6,12 +11,15 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * an error. Other names are Spark's, or another format's.
  */
 class IcebergPyReadOptions {
-  static final String BRANCH = "branch";
   static final String SPLIT_SIZE = "split-size";
   static final String OPEN_COST = "file-open-cost";
   static final String LOCALITY = "locality";
   static final String GROUPED = "preserve-data-grouping";
   static final String ORDERED = "preserve-data-ordering";
+  /** A view with them may be written to; a version or time that it reads is refused by itself. */
+  private static final Set OF_READS =
+      new HashSet(Arrays.asList(new Object[] {SPLIT_SIZE, OPEN_COST, "lookback", LOCALITY, GROUPED,
+          ORDERED, "versionasof", "timestampasof", "vectorization-enabled", "batch-size"}));
   private static final String SESSION = "spark.sql.iceberg.";
   static final String SESSION_SPLIT_SIZE = SESSION + "read.split-size";
   static final String PARALLELISM = SESSION + "read.adaptive-split-size.parallelism";
@@ -23,11 +31,13 @@ class IcebergPyReadOptions {
   private static final String[] FLAGS = {LOCALITY, GROUPED, ORDERED};
   private static final String[] FLAGS_OF_SESSIONS = {ADAPTIVE, SESSION_LOCALITY, PLANNING + GROUPED,
       PLANNING + ORDERED, AGGREGATES, COLUMN_STATISTICS};
+  /** They choose the snapshots of which a table shows rows. */
+  private static final String[] SELECTING = {
+      "branch", "start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp"};
   /** They choose rows, as options of a path or of the connector's, and what to write instead. */
   private static final String[][] CHOOSING_ROWS = {{"snapshot-id", "the option versionAsOf"},
       {"tag", "the option versionAsOf"}, {"as-of-timestamp", "the option timestampAsOf"},
-      {"columns", "select(...)"}, {"filter", "where(...)"}, {"start-snapshot-id", null},
-      {"end-snapshot-id", null}, {"start-timestamp", null}, {"end-timestamp", null}};
+      {"columns", "select(...)"}, {"filter", "where(...)"}};
 
   /** Refuses wrong values, also of settings that the read does not use. */
   static void checkSession(SQLConf conf) {
@@ -44,15 +54,40 @@ class IcebergPyReadOptions {
       String name = CHOOSING_ROWS[i][0], instead = CHOOSING_ROWS[i][1];
       if (options.containsKey(name))
         throw new IcebergPyInvalid("the option " + name + " does not choose rows of " + table
-            + ", which is read through a catalog: "
-            + (instead == null ? "changes between snapshots are not read; leave it out"
-                               : "use " + instead));
+            + ", which is read through a catalog: use " + instead);
     }
     if (options.containsKey(SPLIT_SIZE)) number("option " + SPLIT_SIZE, options.get(SPLIT_SIZE), 1);
     if (options.containsKey(OPEN_COST)) number("option " + OPEN_COST, options.get(OPEN_COST), 0);
     if (options.containsKey("lookback")) number("option lookback", options.get("lookback"), 1);
     for (int i = 0; i < FLAGS.length; i++)
       if (options.containsKey(FLAGS[i])) flag("option " + FLAGS[i], options.get(FLAGS[i]));
+  }
+
+  /** Of what a statement names as its target, which options of reads cannot narrow. */
+  static void checkTarget(String table, CaseInsensitiveStringMap options) {
+    for (int i = 0; i < SELECTING.length; i++)
+      if (options.containsKey(SELECTING[i]))
+        throw new IcebergPyInvalid("the option " + SELECTING[i] + " chooses what is read of "
+            + table + ", and this statement changes rows of it: "
+            + (i == 0 ? "name the branch as " + table + ".branch_" + options.get(SELECTING[i])
+                      : "leave it out"));
+  }
+  /** Options of a target that are not of reads alone: SQL writes `INSERT INTO t WITH (...)`. */
+  static Map ofWrite(CaseInsensitiveStringMap options) {
+    Map out = new HashMap(options.asCaseSensitiveMap());
+    out.keySet().removeIf(new java.util.function.Predicate() {
+      public boolean test(Object name) {
+        return OF_READS.contains(((String) name).toLowerCase(java.util.Locale.ROOT));
+      }
+    });
+    return out;
+  }
+  /** The options that choose snapshots, by their names in lower case. */
+  static Map selecting(CaseInsensitiveStringMap options) {
+    Map out = new HashMap();
+    for (int i = 0; i < SELECTING.length; i++)
+      if (options.containsKey(SELECTING[i])) out.put(SELECTING[i], options.get(SELECTING[i]));
+    return out;
   }
 
   static long number(String name, String value, long least) {

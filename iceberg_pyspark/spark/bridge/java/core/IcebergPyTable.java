@@ -103,9 +103,10 @@ public class IcebergPyTable
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     IcebergPyReadOptions.checkSession(SQLConf.get());
     IcebergPyReadOptions.check(name(), options);
-    String branch = options.get(IcebergPyReadOptions.BRANCH);
-    return new IcebergPyScanBuilder(
-        branch == null ? this : new IcebergPyTable(IcebergPyQuestions.tableBranch(handle, branch)),
+    Map selecting = IcebergPyReadOptions.selecting(options);
+    return new IcebergPyScanBuilder(selecting.isEmpty()
+            ? this
+            : new IcebergPyTable(IcebergPyQuestions.tableSelect(handle, selecting)),
         options);
   }
   /** The columns that tell files apart: Spark may filter by their values while a query runs. */

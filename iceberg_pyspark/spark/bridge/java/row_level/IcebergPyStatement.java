@@ -82,7 +82,9 @@ public class IcebergPyStatement extends IcebergPyExpressions {
       relation = (LogicalPlan) relation.children().head();
     if (relation instanceof DataSourceV2ScanRelation)
       relation = (LogicalPlan) (Object) ((DataSourceV2ScanRelation) relation).relation();
-    return (IcebergPyTable) ((DataSourceV2Relation) relation).table();
+    IcebergPyTable table = (IcebergPyTable) ((DataSourceV2Relation) relation).table();
+    IcebergPyReadOptions.checkTarget(table.name(), ((DataSourceV2Relation) relation).options());
+    return table;
   }
 
   private Integer optional(scala.Option condition) {

@@ -1,0 +1,34 @@
+"""Options of reads that choose between which snapshots rows were appended.
+
+Names are Iceberg's (`SparkReadOptions`). Every way to read takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iceberg_pyspark.spark.option_values import number_option
+
+_START_SNAPSHOT_ID = number_option("start-snapshot-id")
+_END_SNAPSHOT_ID = number_option("end-snapshot-id")
+_START_TIMESTAMP = number_option("start-timestamp")
+_END_TIMESTAMP = number_option("end-timestamp")
+_FIELDS = {
+    "start_snapshot_id": _START_SNAPSHOT_ID,
+    "end_snapshot_id": _END_SNAPSHOT_ID,
+    "start_timestamp_ms": _START_TIMESTAMP,
+    "end_timestamp_ms": _END_TIMESTAMP,
+}
+
+BETWEEN_SNAPSHOTS = frozenset(option.name for option in _FIELDS.values())
+"""The names of the options."""
+
+
+def snapshot_bounds(values: Mapping[str, str]) -> dict[str, Any]:
+    """The bounds that options give, as fields of a `SnapshotSelector`; names are in lower case.
+
+    Raises `InvalidRequestError` for a value that is no whole number.
+    """
+    bounds = {name: option.of(values) for name, option in _FIELDS.items()}
+    return {name: bound for name, bound in bounds.items() if bound is not None}

@@ -1,0 +1,185 @@
+"""What was appended between snapshots, beside Java's reads of the same ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle
+from tests.support.rows import PlainRow, spark_rows
+
+TABLES = ("between.v2", "between.v3", "between.parts")
+EACH = pytest.mark.parametrize("table", TABLES)
+
+
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    with native_lake(oracle) as lake:
+        lake.sql("create namespace java_hadoop.between")
+        make(lake, TABLES[0], 2, "")
+        make(lake, TABLES[1], 3, "")
+        make(lake, TABLES[2], 3, "partitioned by (bucket(3, id))")
+        yield lake
+
+
+def make(lake: Oracle, table: str, version: int, clauses: str) -> None:
+    """Appends with all kinds of snapshots between them, written by both sides in turns."""
+    name, ours = f"java_hadoop.{table}", f"lake.{table}"
+    modes = ", ".join(f"'write.{op}.mode'='merge-on-read'" for op in ("delete", "update"))
+    lake.sql(
+        f"create table {name} (id bigint, g int) using iceberg {clauses} "
+        f"tblproperties ('format-version'='{version}', {modes})"
+    )
+    lake.sql(f"insert into {name} select id, id % 3 from range(10)")
+    lake.sql(f"insert into {ours} select id, id % 3 from range(10, 20)")
+    lake.sql(f"delete from {name} where id in (3, 12)")
+    lake.sql(f"alter table {name} add column v string")
+    lake.sql(f"insert into {name} select id, id % 3, 'v' from range(20, 30)")
+    lake.write_equality_deletes(name, ["g"], [(1,)], (0,) if clauses else None)
+    lake.sql(f"update {ours} set v = 'w' where id in (15, 25)")
+    lake.sql(f"call java_hadoop.system.rewrite_data_files('{table}')")
+    lake.sql(f"insert overwrite {name} select id, 7, 'o' from range(40, 45)")
+    lake.sql(f"alter table {name} rename column g to h")
+    lake.sql(f"insert into {ours} select id, id % 3, 'x' from range(50, 60)")
+    lake.sql(f"delete from {name} where h = 2")
+    lake.sql(f"insert into {name} select id, id % 3, 'y' from range(60, 65)")
+
+
+def ids_of(lake: Oracle, table: str) -> list[int]:
+    rows = lake.sql(f"select snapshot_id from java_hadoop.{table}.snapshots order by committed_at")
+    return [row.snapshot_id for row in rows.collect()]
+
+
+def read(lake: Oracle, catalog: str, name: str, options: Mapping[str, Any]) -> DataFrame:
+    return lake.spark.read.options(**options).table(f"{catalog}.{name}")
+
+
+def bounds(start: int, end: int | None) -> dict[str, int]:
+    given = {"start-snapshot-id": start}
+    return given if end is None else {**given, "end-snapshot-id": end}
+
+
+def both(lake: Oracle, table: str, options: Mapping[str, Any], *columns: str) -> list[PlainRow]:
+    """Rows and columns of both, which must be equal; by name, and of ours by path too."""
+    ours, javas = (
+        read(lake, c, table, options).select(*columns or "*") for c in ("lake", "java_hadoop")
+    )
+    assert ours.columns == javas.columns
+    rows = spark_rows(javas.collect())
+    assert spark_rows(ours.collect()) == rows
+    return rows
+
+
+@EACH
+def test_the_same_rows_in_every_range(lake: Oracle, table: str) -> None:
+    ids = ids_of(lake, table)
+    found = []
+    for first in range(len(ids) - 1):
+        for end in (None, *ids[first + 1 :][:2]):
+            found.append(len(both(lake, table, bounds(ids[first], end))))
+    assert max(found) == 35
+    assert min(found) == 0
+
+
+@EACH
+def test_the_same_hidden_columns_and_lineage(lake: Oracle, table: str) -> None:
+    hidden = ["id", "_file", "_pos", "_spec_id"]
+    if table == "between.parts":
+        hidden.append("_partition")
+    if table != "between.v2":
+        hidden += ["_row_id", "_last_updated_sequence_number"]
+    assert len(both(lake, table, bounds(ids_of(lake, table)[0], None), *hidden)) == 35
+
+
+@EACH
+def test_the_same_queries(lake: Oracle, table: str) -> None:
+    ids = ids_of(lake, table)
+    for query in (
+        "select count(*), min(id), max(id), count(v) from a",
+        "select h, count(*) from a where id > 15 group by h",
+        "select a.id, b.h from a join b on a.id = b.id",
+        "select id from a except select id from whole",
+        "select h, count(*) from a group by h union all select h, count(*) from b group by h",
+    ):
+        found = []
+        for catalog in ("lake", "java_hadoop"):
+            read(lake, catalog, table, bounds(ids[0], None)).createOrReplaceTempView("a")
+            read(lake, catalog, table, bounds(ids[1], ids[5])).createOrReplaceTempView("b")
+            read(lake, catalog, table, {}).createOrReplaceTempView("whole")
+            found.append(spark_rows(lake.sql(query).collect()))
+        assert found[0] == found[1]
+        assert found[0]
+
+
+def test_a_start_that_has_expired(lake: Oracle) -> None:
+    make(lake, "between.expired", 2, "")
+    ids = ids_of(lake, "between.expired")
+    lake.sql(
+        "call java_hadoop.system.expire_snapshots(table => 'between.expired', "
+        "older_than => timestamp '2999-01-01', retain_last => 4)"
+    )
+    kept = ids_of(lake, "between.expired")
+    assert kept == ids[-4:]
+    assert len(both(lake, "between.expired", bounds(ids[-5], None))) == 15
+    for catalog in ("lake", "java_hadoop"):
+        with pytest.raises((PySparkException, Py4JJavaError)):
+            read(lake, catalog, "between.expired", bounds(ids[-6], None)).collect()
+
+
+def test_row_ids_of_a_table_that_became_version_3(lake: Oracle) -> None:
+    name = "java_hadoop.between.became"
+    lake.sql(f"create table {name} (id bigint) tblproperties ('format-version'='2')")
+    for step in range(4):
+        if step == 2:
+            lake.sql(f"alter table {name} set tblproperties ('format-version'='3')")
+        lake.sql(f"insert into {name} values ({step})")
+    ids = ids_of(lake, "between.became")
+    lineage = ("id", "_row_id", "_last_updated_sequence_number")
+    for start, end in ((0, None), (0, 1), (1, 2)):
+        options = bounds(ids[start], None if end is None else ids[end])
+        assert both(lake, "between.became", options, *lineage)
+
+
+@pytest.mark.parametrize(
+    ("place", "options"),
+    [
+        ("", {"start-snapshot-id": "x"}),
+        ("", {"start-snapshot-id": "7"}),
+        ("", {"end-snapshot-id": "LAST"}),
+        ("", {"start-snapshot-id": "LAST", "end-snapshot-id": "FIRST"}),
+        ("", {"start-snapshot-id": "FIRST", "end-snapshot-id": "7"}),
+        ("", {"start-snapshot-id": "FIRST", "snapshot-id": "LAST"}),
+        ("", {"start-snapshot-id": "FIRST", "as-of-timestamp": "1"}),
+        ("", {"start-snapshot-id": "FIRST", "versionAsOf": "LAST"}),
+        ("", {"start-snapshot-id": "FIRST", "timestampAsOf": "2999-01-01"}),
+        (".files", {"start-snapshot-id": "FIRST"}),
+        (".snapshots", {"start-snapshot-id": "FIRST"}),
+    ],
+)
+def test_both_refuse(lake: Oracle, place: str, options: dict[str, str]) -> None:
+    ids = ids_of(lake, TABLES[1])
+    known = {"FIRST": ids[0], "LAST": ids[-1]}
+    given = {name: known.get(value, value) for name, value in options.items()}
+    for catalog in ("lake", "java_hadoop"):
+        with pytest.raises((PySparkException, Py4JJavaError)):
+            read(lake, catalog, TABLES[1] + place, given).collect()
+
+
+def test_where_we_read_and_java_does_not(lake: Oracle) -> None:
+    """A start that is the end Java refuses; times it takes for changelogs, and passes over here."""
+    ids = ids_of(lake, TABLES[1])
+    start_at_end = {"start-snapshot-id": ids[-1]}
+    assert read(lake, "lake", TABLES[1], start_at_end).collect() == []
+    with pytest.raises((PySparkException, Py4JJavaError)):
+        read(lake, "java_hadoop", TABLES[1], start_at_end).collect()
+    from_then = {"start-timestamp": 4_000_000_000_000}
+    assert read(lake, "lake", TABLES[1], from_then).collect() == []
+    whole = spark_rows(lake.spark.table(f"java_hadoop.{TABLES[1]}").collect())
+    javas = read(lake, "java_hadoop", TABLES[1], from_then)
+    assert spark_rows(javas.collect()) == whole
