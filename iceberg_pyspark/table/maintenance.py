@@ -1,4 +1,4 @@
-"""What keeps a table healthy: expiring snapshots, removing orphan files, rewriting manifests."""
+"""What keeps a table healthy: expiry, orphan removal, rewrites of manifests and delete files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import get_args
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.snapshot_retention import Retention
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions
 from iceberg_pyspark.maintenance.orphan_files import StoreNames
+from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.deleted_files import deleting_threads
@@ -18,6 +22,10 @@ from iceberg_pyspark.table.changes.remove_orphan_files import (
     OrphanFiles,
     OrphanRemoval,
     PrefixMismatchMode,
+)
+from iceberg_pyspark.table.changes.rewrite_deletes import (
+    DeleteFileRewrite,
+    RewrittenDeleteFiles,
 )
 from iceberg_pyspark.table.changes.rewrite_manifests import ManifestRewrite, RewrittenManifests
 
@@ -165,6 +173,56 @@ class TableMaintenance:
         if not dry_run:
             self._committed(table)
         return result
+
+    def rewrite_position_delete_files(
+        self,
+        *,
+        options: Mapping[str, str] | None = None,
+        where: str | Predicate | None = None,
+        dry_run: bool = False,
+    ) -> RewrittenDeleteFiles:
+        """Write position delete files anew, and remove those that delete nothing any more.
+
+        In version 3 they all become deletion vectors, one for each data file (specification,
+        "Deletion Vectors"). In version 2 those of a partition become fewer, as `options` say:
+        `rewrite-all`, `min-input-files` (5), `target-file-size-bytes` (64 MiB),
+        `min-file-size-bytes` (75 % of it), `max-file-size-bytes` (180 %). `where` takes only
+        deletes of data files that may hold such rows. A data file with no row left goes.
+
+        `dry_run` counts what would be written; it writes files, and removes them. Run again, it
+        does nothing. Raises `InvalidRequestError` for an option that is not there,
+        `ConcurrentChangeError` where another commit deleted rows of the same data files meanwhile
+        or replaced them, `CommitConflictError` and `CommitStateUnknownError`.
+        """
+        chosen = DeleteFileOptions.of(options or {})
+        predicate = None if where is None else as_predicate(where)
+        rewrite = self._delete_file_rewrite(dry_run=dry_run)
+        table, result = rewrite.position_deletes(
+            None if predicate is None else lambda m: bind(predicate, m.current_schema), chosen
+        )
+        if not dry_run:
+            self._committed(table)
+        return result
+
+    def rewrite_equality_deletes(self, *, dry_run: bool = False) -> RewrittenDeleteFiles:
+        """Delete by position what equality deletes delete, and remove them.
+
+        Scans then need not compare values any more. The data files that they apply to are read
+        here, and get deletion vectors, which hold also what was deleted of them before; in version
+        2 position delete files. Rows that are appended meanwhile are not deleted by either. A data
+        file with no row left goes.
+
+        `dry_run` as in `rewrite_position_delete_files`, and the same errors.
+        """
+        table, result = self._delete_file_rewrite(dry_run=dry_run).equality_deletes()
+        if not dry_run:
+            self._committed(table)
+        return result
+
+    def _delete_file_rewrite(self, *, dry_run: bool) -> DeleteFileRewrite:
+        return DeleteFileRewrite(
+            self._catalog, self._table, self._io, clock=self._clock, dry_run=dry_run
+        )
 
 
 def _milliseconds(moment: datetime | int | None) -> int | None:

@@ -18,7 +18,7 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.commits.manifest_changes import RemoveAll
-from iceberg_pyspark.commits.new_table import new_table_metadata
+from iceberg_pyspark.commits.new_table import NewTable, new_table_metadata
 from iceberg_pyspark.commits.replaced_table import replace_table
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles, OverwriteFiles
 from iceberg_pyspark.sql_text.schemas import parse_schema
@@ -30,11 +30,12 @@ from iceberg_pyspark.table.changes.commit import (
 )
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
-from iceberg_pyspark.table.changes.create_table import create_table_with
+from iceberg_pyspark.table.changes.create_table import create_table, create_table_with
 from iceberg_pyspark.table.changes.new_data import write_rows
 from iceberg_pyspark.table.changes.purge_table import purge_table
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from tests.faults.matrix import PROPERTIES, Case, Lake, create, try_all_points
+from tests.support.deleted_rows import delete_keys, list_positions
 from tests.support.fault_points import FaultPoint, fail_databases_and_clocks
 from tests.support.row_commits import COLUMNS, RowCommitter
 
@@ -80,6 +81,29 @@ def base_and_a_file(lake: Lake) -> None:
     file = BytesIO()
     pq.write_table(ROWS.slice(0, 1).select(["id", "v"]), file)
     table.io.create_exclusive(f"{table.location}/added/p=0/x.parquet", file.getvalue())
+
+
+def unpartitioned(lake: Lake) -> Table:
+    """A table of version 2 with one file."""
+    catalog, io = lake.open()
+    new = NewTable(schema=parse_schema(COLUMNS), properties={**PROPERTIES, "format-version": "2"})
+    table = Table(catalog, create_table(catalog, lake.identifier, new), io=io)
+    table.append(ROWS)
+    return table
+
+
+def position_deletes(lake: Lake) -> None:
+    """A position delete file, in a table that has version 3 since."""
+    table = unpartitioned(lake)
+    [task] = table.scan().plan_files()
+    list_positions(table, pa.table({"file_path": [task.file_path], "pos": [1]}), {})
+    table.update_properties().set({"format-version": "3"}).commit()
+
+
+def equality_deletes(lake: Lake) -> None:
+    """An equality delete, beside a position delete file."""
+    position_deletes(lake)
+    delete_keys(lake.table(), "id", [7])
 
 
 def change(act: Callable[[Table], object]) -> Callable[[Lake], Callable[[], object]]:
@@ -216,6 +240,13 @@ CASES = {
     ),
     "rewrite-manifests": Case(
         change(lambda t: t.maintenance().rewrite_manifests()), prepare=many_manifests
+    ),
+    "rewrite-position-deletes": Case(
+        change(lambda t: t.maintenance().rewrite_position_delete_files()),
+        prepare=position_deletes,
+    ),
+    "rewrite-equality-deletes": Case(
+        change(lambda t: t.maintenance().rewrite_equality_deletes()), prepare=equality_deletes
     ),
     "drop": Case(dropped, kinds=("sql", "hadoop", "path"), is_commit=False),
     "purge": Case(purged, is_commit=False),

@@ -14,7 +14,13 @@ from iceberg_pyspark.spark.bridge.protocol.procedures import (
     ProcedureDefinition,
     ProcedureRows,
 )
-from iceberg_pyspark.spark.procedures import clean_up, register, rewrite_manifests, snapshots
+from iceberg_pyspark.spark.procedures import (
+    clean_up,
+    register,
+    rewrite_deletes,
+    rewrite_manifests,
+    snapshots,
+)
 from iceberg_pyspark.spark.procedures.definition import Procedure, ProcedureRun
 
 SYSTEM = "system"
@@ -29,7 +35,9 @@ PROCEDURES: Mapping[str, Procedure] = {
         snapshots.PUBLISH_CHANGES,
         register.REGISTER_TABLE,
         clean_up.REMOVE_ORPHAN_FILES,
+        rewrite_deletes.REWRITE_EQUALITY_DELETES,
         rewrite_manifests.REWRITE_MANIFESTS,
+        rewrite_deletes.REWRITE_POSITION_DELETE_FILES,
         snapshots.ROLLBACK_TO_SNAPSHOT,
         snapshots.ROLLBACK_TO_TIMESTAMP,
         snapshots.SET_CURRENT_SNAPSHOT,

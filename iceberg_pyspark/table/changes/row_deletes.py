@@ -41,12 +41,12 @@ class RowDeletes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Deleted:
+class DeletedRowsOfFile:
     """All deleted rows of one data file, and the delete files that are no longer needed."""
 
     task: ScanTask
     rows: BitMap64
-    replaced: tuple[DeleteFileRef, ...]
+    replaced: tuple[DeleteFileRef, ...] = ()
     goes: bool = False
     """Whether no row is left."""
 
@@ -70,16 +70,16 @@ def write_row_deletes(
     verify = VERIFY_CHECKSUMS.of(metadata.properties)
     per_file = metadata.format_version >= 3 or DELETE_GRANULARITY.of(metadata.properties) == "file"
 
-    def with_earlier(path: str) -> _Deleted:
+    def with_earlier(path: str) -> DeletedRowsOfFile:
         task, rows = files[path], removed[path]
         whole = _united(table, io, task, rows, verify)
         if len(whole) == task.record_count:
-            return _Deleted(task, whole, _replaced(io, task, verify), goes=True)
+            return DeletedRowsOfFile(task, whole, _replaced(io, task, verify), goes=True)
         replaced = _replaced(io, task, verify) if per_file else ()
         if metadata.format_version < 3:
             # what a file for several data files says is said there still
             whole = _united(table, io, replace(task, deletes=replaced), rows, verify)
-        return _Deleted(task, whole, replaced)
+        return DeletedRowsOfFile(task, whole, replaced)
 
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         deleted_rows = list(pool.map(with_earlier, sorted(removed)))
@@ -89,7 +89,9 @@ def write_row_deletes(
     elif metadata.format_version >= 3:
         delete_files = _vectors(metadata, io, remaining_files, write_id)
     else:
-        delete_files = _position_deletes(metadata, io, remaining_files, write_id, per_file=per_file)
+        delete_files = write_position_delete_files(
+            metadata, io, remaining_files, write_id, per_file=per_file
+        )
     return RowDeletes(
         delete_files=delete_files,
         removed_data_paths=frozenset(d.task.file_path for d in deleted_rows if d.goes),
@@ -127,7 +129,7 @@ def _replaced(io: FileIO, task: ScanTask, verify: bool) -> tuple[DeleteFileRef, 
 
 
 def _vectors(
-    metadata: TableMetadata, io: FileIO, files: Sequence[_Deleted], write_id: str
+    metadata: TableMetadata, io: FileIO, files: Sequence[DeletedRowsOfFile], write_id: str
 ) -> tuple[DataFile, ...]:
     location = _location(metadata, write_id, 1, "puffin", None)
     blobs = write_deletion_vectors(io, location, {d.task.file_path: d.rows for d in files})
@@ -149,22 +151,23 @@ def _vectors(
     )
 
 
-def _position_deletes(
+def write_position_delete_files(
     metadata: TableMetadata,
     io: FileIO,
-    files: Sequence[_Deleted],
+    files: Sequence[DeletedRowsOfFile],
     write_id: str,
     *,
     per_file: bool,
 ) -> tuple[DataFile, ...]:
+    """Position delete files, one for each data file or one for each partition."""
     file_format = delete_format(metadata.properties)
-    groups: dict[tuple[int, PartitionKey, str], list[_Deleted]] = {}
+    groups: dict[tuple[int, PartitionKey, str], list[DeletedRowsOfFile]] = {}
     for d in files:
         task = d.task
         only = task.file_path if per_file else ""
         groups.setdefault((task.spec_id, partition_key(task.partition), only), []).append(d)
 
-    def write(numbered: tuple[int, list[_Deleted]]) -> DataFile:
+    def write(numbered: tuple[int, list[DeletedRowsOfFile]]) -> DataFile:
         number, group = numbered
         task = group[0].task
         spec = metadata.spec_by_id[task.spec_id]

@@ -44,7 +44,8 @@ class WrittenFiles:
 
     def remove(self, proof: NotCommitted) -> None:
         """Delete the files: no snapshot has them, nor will."""
-        remove_files(self._io, [f.file_path for f in self._files], proof)
+        # vectors share a file
+        remove_files(self._io, dict.fromkeys(f.file_path for f in self._files), proof)
         self._files.clear()
 
     def __enter__(self) -> WrittenFiles:

@@ -1,0 +1,87 @@
+"""Which delete files a snapshot has, and to which data files each applies.
+
+Specification, "Scan Planning". What applies to no data file deletes nothing: its data files are
+gone, or have deletion vectors, which hold all that it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from iceberg_pyspark.commits.manifest_changes import DeleteFileId, delete_file_id
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.planning.scan_plan import ScanPlan
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spec.manifests import DataFile, ManifestContent, ManifestFile
+from iceberg_pyspark.spec.partitioning import partition_type
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppliedDeletes:
+    """The delete files of a snapshot, by identity, and the tasks of the files they apply to.
+
+    A task is of a whole data file, and has all the deletes that apply to it. `tasks` is by the
+    location of the data file, `paths` has the locations for each delete file that applies to any.
+    """
+
+    files: Mapping[DeleteFileId, DataFile]
+    tasks: Mapping[str, ScanTask]
+    paths: Mapping[DeleteFileId, frozenset[str]]
+
+    def paths_of(self, delete_file: DeleteFileId) -> frozenset[str]:
+        """The data files to which a delete file applies."""
+        return self.paths.get(delete_file, frozenset())
+
+
+def applied_deletes(
+    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
+) -> AppliedDeletes:
+    """The deletes of a snapshot's manifests."""
+    files: dict[DeleteFileId, DataFile] = {}
+    for manifest in manifests:
+        if manifest.content is ManifestContent.DELETES:
+            type_ = partition_type(
+                metadata.spec_by_id[manifest.partition_spec_id], metadata.schemas_newest_first
+            )
+            for entry in read_manifest_entries(io, manifest, type_, drop_deleted=True):
+                files[delete_file_id(entry.data_file)] = entry.data_file
+    tasks: dict[str, ScanTask] = {}
+    paths: dict[DeleteFileId, set[str]] = {}
+    if files:
+        for task in _plan(io, metadata, manifests, AlwaysTrue()).tasks(None):
+            if task.deletes:
+                tasks[task.file_path] = task
+            for ref in task.deletes:
+                paths.setdefault((ref.file_path, ref.content_offset), set()).add(task.file_path)
+    return AppliedDeletes(
+        files=files,
+        tasks=tasks,
+        paths={delete_file: frozenset(found) for delete_file, found in paths.items()},
+    )
+
+
+def data_files_that_may_match(
+    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile], predicate: Predicate
+) -> frozenset[str]:
+    """The data files that may hold rows for a bound predicate."""
+    plan = _plan(io, metadata, manifests, predicate)
+    return frozenset(
+        path for files in plan.files() for path in files.entries["file_path"].to_pylist()
+    )
+
+
+def _plan(
+    io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile], predicate: Predicate
+) -> ScanPlan:
+    return ScanPlan(
+        metadata=metadata,
+        manifests=manifests,
+        predicate=predicate,
+        read_entries=partial(read_entries, io),
+    )

@@ -1,0 +1,45 @@
+"""What writes delete files anew."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.table.changes.rewrite_deletes import RewrittenDeleteFiles
+
+_COUNTS = {
+    "rewritten_delete_files_count": Column(type="integer"),
+    "added_delete_files_count": Column(type="integer"),
+    "rewritten_bytes_count": Column(type="long"),
+    "added_bytes_count": Column(type="long"),
+}
+
+
+def _row(done: RewrittenDeleteFiles) -> tuple[Row, ...]:
+    return (tuple(getattr(done, name) for name in _COUNTS),)
+
+
+def _rewrite_position_delete_files(run: ProcedureRun) -> tuple[Row, ...]:
+    return _row(run.table.maintenance().rewrite_position_delete_files(**run.given))
+
+
+def _rewrite_equality_deletes(run: ProcedureRun) -> tuple[Row, ...]:
+    return _row(run.table.maintenance().rewrite_equality_deletes(**run.given))
+
+
+REWRITE_POSITION_DELETE_FILES = Procedure(
+    name="rewrite_position_delete_files",
+    description="Writes position delete files as fewer, or as deletion vectors",
+    required={"table": "string"},
+    optional={"options": "map<string,string>", "where": "string"},
+    columns=_COUNTS,
+    run=_rewrite_position_delete_files,
+)
+
+REWRITE_EQUALITY_DELETES = Procedure(
+    name="rewrite_equality_deletes",
+    description="Deletes by position what equality deletes delete, and removes them",
+    required={"table": "string"},
+    optional={"dry_run": "boolean"},
+    columns=_COUNTS,
+    run=_rewrite_equality_deletes,
+)
+"""Ours alone: the JVM connector has none."""

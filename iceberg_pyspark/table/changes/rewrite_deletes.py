@@ -1,0 +1,303 @@
+"""Rewriting delete files: fewer of them, deletion vectors in version 3, and no equality deletes.
+
+Specification, "Deletion Vectors", "Position Delete Files" and "Equality Delete Files". The rows
+that are deleted stay the same. A commit that removes one of the data files meanwhile, or deletes
+rows of it, is a conflict: it may build on deletes that this one replaces. Equality deletes that
+come meanwhile are younger than all that is rewritten here, and still apply.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from pyroaring import BitMap64
+
+from iceberg_pyspark.arrow.read.position_deletes import read_deleted_rows
+from iceberg_pyspark.arrow.read.read_task import read_task
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
+from iceberg_pyspark.commits.manifest_changes import DeleteFileId, delete_file_id
+from iceberg_pyspark.commits.outcomes import NeverSent
+from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.maintenance.applied_deletes import (
+    AppliedDeletes,
+    applied_deletes,
+    data_files_that_may_match,
+)
+from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions, chosen_groups
+from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestFile
+from iceberg_pyspark.spec.metadata_columns import DELETED, POS
+from iceberg_pyspark.spec.name_mapping import name_mapping_from_text
+from iceberg_pyspark.spec.properties import DELETE_GRANULARITY, NAME_MAPPING, VERIFY_CHECKSUMS
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_lists import manifests_to_build_on
+from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.row_deletes import (
+    DeletedRowsOfFile,
+    RowDeletes,
+    write_position_delete_files,
+    write_row_deletes,
+)
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+
+_FILES_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenDeleteFiles:
+    """Delete files and deletion vectors that a rewrite replaced or removed, and those it wrote.
+
+    `removed_data_files_count` data files had no row left.
+    """
+
+    rewritten_delete_files_count: int = 0
+    added_delete_files_count: int = 0
+    rewritten_bytes_count: int = 0
+    added_bytes_count: int = 0
+    removed_data_files_count: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rewrite:
+    """What a commit adds and removes; `needed` are data files that must still be there."""
+
+    written: RowDeletes
+    needed: frozenset[str] = frozenset()
+
+
+class DeleteFileRewrite:
+    """One rewrite of the delete files of one table."""
+
+    def __init__(
+        self, catalog: Catalog, table: LoadedTable, io: FileIO, *, clock: Clock, dry_run: bool
+    ) -> None:
+        """With `dry_run`, what is written is removed again."""
+        self._catalog = catalog
+        self._loaded = check_same_table(table, catalog.load_table(table.identifier))
+        self._io = io
+        self._clock = clock
+        self._dry_run = dry_run
+        self._write_id = str(uuid.uuid4())
+        metadata = self._loaded.metadata
+        self._verify = VERIFY_CHECKSUMS.of(metadata.properties)
+        self._manifests: Sequence[ManifestFile] = (
+            []
+            if metadata.current_snapshot is None
+            else manifests_to_build_on(io, metadata.current_snapshot)
+        )
+        self._deletes = applied_deletes(io, metadata, self._manifests)
+
+    def position_deletes(
+        self,
+        where: Callable[[TableMetadata], Predicate] | None,
+        options: DeleteFileOptions,
+    ) -> tuple[LoadedTable, RewrittenDeleteFiles]:
+        """Rewrite position delete files; `where` gives a bound predicate for the table."""
+        deletes = self._deletes
+        considered = [
+            i for i, f in deletes.files.items() if f.content is FileContent.POSITION_DELETES
+        ]
+        if where is None:
+            dangling = frozenset(i for i in considered if not deletes.paths_of(i))
+        else:
+            dangling = frozenset()
+            wanted = data_files_that_may_match(
+                self._io, self._metadata, self._manifests, where(self._metadata)
+            )
+            considered = [i for i in considered if deletes.paths_of(i) & wanted]
+        files = [
+            f
+            for i in considered
+            if not (f := deletes.files[i]).is_deletion_vector and i not in dangling
+        ]
+        rewrite = (
+            self._to_vectors(files)
+            if self._metadata.format_version >= 3
+            else self._to_fewer(files, options)
+        )
+        return self._commit(rewrite, dangling)
+
+    def equality_deletes(self) -> tuple[LoadedTable, RewrittenDeleteFiles]:
+        """Delete by position what equality deletes delete, and remove them."""
+        deletes = self._deletes
+        equality = frozenset(
+            i for i, f in deletes.files.items() if f.content is FileContent.EQUALITY_DELETES
+        )
+        paths = frozenset(p for i in equality for p in deletes.paths_of(i))
+        tasks = [deletes.tasks[path] for path in sorted(paths)]
+        rows = self._rows_by_path(tasks, self._deleted_by_value)
+        return self._commit(
+            _Rewrite(written=self._deleted_by_position(rows), needed=paths), equality
+        )
+
+    @property
+    def _metadata(self) -> TableMetadata:
+        return self._loaded.metadata
+
+    @property
+    def _table(self) -> str:
+        return str(self._loaded.identifier)
+
+    def _to_vectors(self, files: Iterable[DataFile]) -> _Rewrite:
+        """Vectors for all data files that one of the files applies to, with all their deletes."""
+        deletes = self._deletes
+        paths = frozenset(p for f in files for p in deletes.paths_of(delete_file_id(f)))
+        tasks = [deletes.tasks[path] for path in sorted(paths)]
+        rows = self._rows_by_path(tasks, self._positions)
+        written = self._deleted_by_position(rows)
+        done = frozenset(i for i, applied in deletes.paths.items() if applied <= paths)
+        replaced = {
+            i
+            for i in done
+            if (f := deletes.files[i]).content is FileContent.POSITION_DELETES
+            and not f.is_deletion_vector
+        }
+        return _Rewrite(
+            written=replace(written, removed_deletes=written.removed_deletes | replaced),
+            needed=paths,
+        )
+
+    def _to_fewer(self, files: Iterable[DataFile], options: DeleteFileOptions) -> _Rewrite:
+        """Position delete files of a partition as fewer, without rows of files that are gone."""
+        per_file = DELETE_GRANULARITY.of(self._metadata.properties) == "file"
+        removed: set[DeleteFileId] = set()
+        kept_rows: list[DeletedRowsOfFile] = []
+        for group in chosen_groups(files, options):
+            ids = {delete_file_id(f) for f in group}
+            paths = sorted({p for i in ids for p in self._deletes.paths_of(i)})
+            tasks = [_with_deletes(self._deletes.tasks[path], ids) for path in paths]
+            rows = self._rows_by_path(tasks, self._positions)
+            count = len(rows) if per_file else min(len(rows), 1)
+            is_smaller = sum(map(len, rows.values())) < sum(f.record_count for f in group)
+            if count < len(group) or is_smaller or options.rewrite_all:
+                removed |= ids
+                kept_rows += [
+                    DeletedRowsOfFile(t, rows[t.file_path]) for t in tasks if t.file_path in rows
+                ]
+        added = write_position_delete_files(
+            self._metadata, self._io, kept_rows, self._write_id, per_file=per_file
+        )
+        return _Rewrite(
+            written=RowDeletes(delete_files=added, removed_deletes=frozenset(removed)),
+            needed=frozenset(d.task.file_path for d in kept_rows),
+        )
+
+    def _deleted_by_position(self, rows: Mapping[str, BitMap64]) -> RowDeletes:
+        return write_row_deletes(
+            self._table,
+            self._metadata,
+            self._io,
+            rows,
+            self._deletes.tasks,
+            write_id=self._write_id,
+        )
+
+    def _rows_by_path(
+        self, tasks: Sequence[ScanTask], rows_of: Callable[[ScanTask], BitMap64]
+    ) -> dict[str, BitMap64]:
+        """The deleted rows of those data files that have any."""
+        with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+            found = zip(tasks, pool.map(rows_of, tasks), strict=True)
+            return {task.file_path: rows for task, rows in found if rows}
+
+    def _positions(self, task: ScanTask) -> BitMap64:
+        rows = read_deleted_rows(self._io, task, self._table, verify_checksums=self._verify)
+        return BitMap64() if rows is None else rows.bitmap()
+
+    def _deleted_by_value(self, task: ScanTask) -> BitMap64:
+        """The rows that equality deletes alone delete; none where others delete them all."""
+        equality = tuple(d for d in task.deletes if d.content is FileContent.EQUALITY_DELETES)
+        rows = BitMap64()
+        for batch in read_task(self._context(), replace(task, deletes=equality), self._io):
+            rows |= BitMap64(batch.column(0).filter(batch.column(1)).to_numpy())
+        return rows - self._positions(task)
+
+    def _context(self) -> ScanContext:
+        metadata = self._metadata
+        mapping = metadata.properties.get(NAME_MAPPING)
+        current = metadata.current_schema
+        return ScanContext(
+            table=self._table,
+            table_location=metadata.location,
+            projection=Schema(fields=(POS, DELETED)),
+            schemas=(current, *(s for s in metadata.schemas_newest_first if s is not current)),
+            specs=metadata.spec_by_id,
+            name_mapping=None if mapping is None else name_mapping_from_text(mapping),
+            verify_checksums=self._verify,
+        )
+
+    def _commit(
+        self, rewrite: _Rewrite, more: frozenset[DeleteFileId]
+    ) -> tuple[LoadedTable, RewrittenDeleteFiles]:
+        """Commit the rewrite, and the removal of more delete files with it."""
+        written = rewrite.written
+        removed = written.removed_deletes | more
+        result = _result(self._deletes, written, removed)
+        if not removed and not written.delete_files and not written.removed_data_paths:
+            return self._loaded, result
+        with WrittenFiles(self._io, written.delete_files) as files:
+            if self._dry_run:
+                files.remove(NeverSent())
+                return self._loaded, result
+            tasks = self._deletes.tasks
+            action = RewriteFiles(
+                removed_data_paths=written.removed_data_paths,
+                removed_deletes=removed,
+                delete_files=written.delete_files,
+                checks=ConflictChecks(
+                    base_snapshot_id=self._metadata.current_snapshot_id,
+                    still_live=rewrite.needed,
+                    no_new_deletes_for=tuple(
+                        TouchedFile(
+                            file_path=path,
+                            spec_id=tasks[path].spec_id,
+                            partition=tasks[path].partition,
+                        )
+                        for path in sorted(rewrite.needed)
+                    ),
+                    equality_deletes_still_apply=True,
+                ),
+            )
+            committed = commit_action(
+                self._catalog,
+                self._loaded,
+                self._io,
+                action,
+                CommitOptions(write_id=self._write_id),
+                written_files=files,
+                clock=self._clock,
+            )
+            return committed, result
+
+
+def _with_deletes(task: ScanTask, ids: set[DeleteFileId]) -> ScanTask:
+    return replace(
+        task, deletes=tuple(d for d in task.deletes if (d.file_path, d.content_offset) in ids)
+    )
+
+
+def _result(
+    deletes: AppliedDeletes, written: RowDeletes, removed: frozenset[DeleteFileId]
+) -> RewrittenDeleteFiles:
+    # vectors and delete files of data files that go, go with them
+    return RewrittenDeleteFiles(
+        rewritten_delete_files_count=len(removed),
+        added_delete_files_count=len(written.delete_files),
+        rewritten_bytes_count=sum(_size(deletes.files[i]) for i in removed),
+        added_bytes_count=sum(map(_size, written.delete_files)),
+        removed_data_files_count=len(written.removed_data_paths),
+    )
+
+
+def _size(f: DataFile) -> int:
+    size = f.content_size_in_bytes if f.is_deletion_vector else None
+    return f.file_size_in_bytes if size is None else size
