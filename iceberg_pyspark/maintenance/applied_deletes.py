@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from iceberg_pyspark.commits.manifest_changes import DeleteFileId, delete_file_id
+from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.planning.scan_plan import ScanPlan
 from iceberg_pyspark.planning.scan_tasks import ScanTask
@@ -46,9 +47,13 @@ def applied_deletes(
     files: dict[DeleteFileId, DataFile] = {}
     for manifest in manifests:
         if manifest.content is ManifestContent.DELETES:
-            type_ = partition_type(
-                metadata.spec_by_id[manifest.partition_spec_id], metadata.schemas_newest_first
-            )
+            spec = metadata.spec_by_id.get(manifest.partition_spec_id)
+            if spec is None:
+                raise InvalidMetadataError(
+                    f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, "
+                    f"which table {metadata.location} does not have"
+                )
+            type_ = partition_type(spec, metadata.schemas_newest_first)
             for entry in read_manifest_entries(io, manifest, type_, drop_deleted=True):
                 files[delete_file_id(entry.data_file)] = entry.data_file
     tasks: dict[str, ScanTask] = {}

@@ -99,6 +99,7 @@ class ClusteredEntries:
         keys: list[pa.Table] = []
         counts: list[int] = []
         waiting: list[pa.Table] = []
+        waiting_bytes = 0
         firsts = [0]
         names = [str(i) for i in sort_field_ids] or [str(f.field_id) for f in partition_type.fields]
         with pa.OSFile(self._path, "wb") as file:
@@ -121,8 +122,10 @@ class ClusteredEntries:
                 partition = table["partition"].combine_chunks()
                 keys.append(pa.table({n: partition.field(n) for n in names}))
                 waiting.append(_as_existing(table))
-                if sum(t.nbytes for t in waiting) >= _BATCH_BYTES:
+                waiting_bytes += table.nbytes
+                if waiting_bytes >= _BATCH_BYTES:
                     put()
+                    waiting_bytes = 0
             if waiting:
                 put()
         self._firsts = np.array(firsts, np.int64)

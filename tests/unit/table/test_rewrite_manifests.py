@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.manifest_changes import RemoveFiles
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles, DeleteFiles, RowDelta
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
+from iceberg_pyspark.maintenance import clustered_entries
 from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestContent, ManifestEntry
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.rewrite_manifests import RewrittenManifests
@@ -279,11 +281,20 @@ def test_first_row_ids_given_meanwhile_are_a_conflict() -> None:
         max_size=12,
     ),
     target=st.sampled_from(["100", "8388608"]),
+    batch_bytes=st.sampled_from([1, 1 << 24]),
 )
 def test_the_same_files_before_and_after(
-    version: int, steps: list[tuple[str, Any, int]], target: str
+    version: int, steps: list[tuple[str, Any, int]], target: str, batch_bytes: int
 ) -> None:
-    """Law: whatever came before, no live entry changes a number, and a second run does nothing."""
+    """Law: whatever came before, no live entry changes a number, and a second run does nothing.
+
+    Whether entries wait in one batch or in many.
+    """
+    with mock.patch.object(clustered_entries, "_BATCH_BYTES", batch_bytes):
+        check_same_files(version, steps, target)
+
+
+def check_same_files(version: int, steps: list[tuple[str, Any, int]], target: str) -> None:
     t = a_table(version, {TARGET: target})
     live: list[str] = []
     for number, (step, part, count) in enumerate([("append", "a", 1), *steps, ("rewrite", "a", 1)]):
