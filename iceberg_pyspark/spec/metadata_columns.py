@@ -22,6 +22,25 @@ LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
     field_id=2147483539, name="_last_updated_sequence_number", type=LongType()
 )
 
+CHANGE_TYPE = NestedField(
+    field_id=2147483543,
+    name="_change_type",
+    type=StringType(),
+    required=True,
+    doc="Record type in changelog",
+)
+CHANGE_ORDINAL = NestedField(
+    field_id=2147483542,
+    name="_change_ordinal",
+    type=IntegerType(),
+    doc="Change ordinal in changelog",
+)
+COMMIT_SNAPSHOT_ID = NestedField(
+    field_id=2147483541, name="_commit_snapshot_id", type=LongType(), doc="Commit snapshot ID"
+)
+CHANGE_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
+"""What a changelog says of each row: INSERT or DELETE, in which commit, of which snapshot."""
+
 DELETE_FILE_PATH = NestedField(
     field_id=2147483546, name="file_path", type=StringType(), required=True
 )

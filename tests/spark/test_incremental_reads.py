@@ -1,4 +1,4 @@
-"""Reads through a catalog of what was appended between snapshots."""
+"""Reads through a catalog of what was appended, or changed, between snapshots."""
 
 from __future__ import annotations
 
@@ -170,6 +170,46 @@ def test_a_branch_is_read_up_to_its_own_end(session: IcebergSession) -> None:
     reader = session.spark.read.option("start-snapshot-id", start)
     assert ids(reader.table(f"{table}.branch_b")) == [21, 31]
     assert ids(reader.table(table)) == [21, 41]
+
+
+@BOTH
+def test_changes_of_a_range(session: IcebergSession, table: str) -> None:
+    whole = session.spark.table(f"{table}.changes")
+    assert whole.columns == [
+        "id",
+        "g",
+        "v",
+        "_change_type",
+        "_change_ordinal",
+        "_commit_snapshot_id",
+    ]
+    ids_of = [s.snapshot_id for s in session.table(table).snapshots]
+    expected = [
+        *[(1, 1, None, "INSERT", 0), (2, 2, None, "INSERT", 0)],
+        *[(11, 1, None, "DELETE", 2), (11, 1, None, "INSERT", 1), (12, 2, None, "INSERT", 1)],
+        (21, 1, 7, "INSERT", 3),
+    ]
+    found = [(*row[:4], row[4]) for row in whole.collect()]
+    assert sorted(found, key=lambda row: (row[0], row[3])) == expected
+    assert all(row[5] == ids_of[row[4]] for row in whole.collect())
+    assert whole.count() == 6
+    assert whole.where("_change_type = 'DELETE'").select("_commit_snapshot_id").collect() == [
+        (ids_of[2],)
+    ]
+    options = {"start-snapshot-id": ids_of[1], "end-snapshot-id": ids_of[2]}
+    by_option = session.spark.read.options(**options).table(f"{table}.changes")
+    assert by_option.select("_change_ordinal", "id").collect() == [(0, 11)]
+    deleted = session.spark.sql(
+        f"select c.id from {table}.changes c left anti join {table} t on c.id = t.id "
+        "where _change_type = 'INSERT'"
+    )
+    assert deleted.collect() == [(11,)]
+    location = session.table(table).location
+    for native in ("true", "false"):
+        source = session.spark.read.format("iceberg-py").options(native=native, **options)
+        assert source.load(f"{location}#changes").collect() == by_option.collect()
+    with pytest.raises(PySparkException, match="changes are between snapshots"):
+        session.spark.read.option("versionAsOf", ids_of[0]).table(f"{table}.changes").collect()
 
 
 def test_a_start_that_has_expired(session: IcebergSession) -> None:

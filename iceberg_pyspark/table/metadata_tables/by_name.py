@@ -12,11 +12,16 @@ from typing import Any, TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.path_tables import path_identifier
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.metadata_tables.changes import (
+    ChangeRows,
+    changes_schema,
+    plan_changes,
+)
 from iceberg_pyspark.table.metadata_tables.files import (
     EntryRows,
     entries_schema,
@@ -46,7 +51,12 @@ from iceberg_pyspark.table.metadata_tables.snapshots import (
     ref_rows,
     snapshot_rows,
 )
-from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
+from iceberg_pyspark.table.reading.scan import scan_table
+from iceberg_pyspark.table.reading.snapshot_selection import (
+    SnapshotSelector,
+    select_snapshot,
+    snapshots_between,
+)
 
 _OF_ONE_SNAPSHOT = (
     "entries",
@@ -68,7 +78,8 @@ _OF_ALL_SNAPSHOTS = (
     "refs",
     "snapshots",
 )
-METADATA_TABLES = (*_OF_ONE_SNAPSHOT, *_OF_ALL_SNAPSHOTS)
+_CHANGES = "changes"
+METADATA_TABLES = (*_OF_ONE_SNAPSHOT, *_OF_ALL_SNAPSHOTS, _CHANGES)
 """The names, in lower case; a name is accepted in any case."""
 
 _CONTENT_OF_FILES = {
@@ -117,6 +128,14 @@ def metadata_table(
                 f"leave it out, or read one of {', '.join(_OF_ONE_SNAPSHOT)}"
             )
         snapshots = tuple(metadata.snapshots)
+    elif metadata_name == _CHANGES:
+        if loaded_table.plan_scan is not None:
+            raise UnsupportedFeatureError(
+                f"{full_name}: the catalog's server plans scans of the table, and may leave out "
+                "rows that its files have; have the server, or the catalog's own property, say "
+                "scan-planning-mode = client to read changes"
+            )
+        snapshots = snapshots_between(metadata, selector or SnapshotSelector())
     else:
         if selector is not None and selector.is_incremental:
             raise InvalidRequestError(
@@ -173,6 +192,11 @@ def _parts(
                 delete_rows,
                 partial(plan_position_deletes, io, metadata, snapshots),
             )
+        case "changes":
+            table = str(loaded_table.identifier)
+            schema = changes_schema(metadata)
+            change_rows = ChangeRows(context=scan_table(table, metadata, io).context)
+            return schema, change_rows, partial(plan_changes, io, metadata, table, snapshots)
         case "snapshots":
             return _known_rows(SNAPSHOTS, snapshot_rows(metadata))
         case "history":

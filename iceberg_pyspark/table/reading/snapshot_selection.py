@@ -160,6 +160,33 @@ def _with_own_schema(metadata: TableMetadata, snapshot: Snapshot) -> SelectedSna
 
 def _between(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:
     """What was appended after the start, up to the end."""
+    end, after = _range(metadata, selector)
+    return SelectedSnapshot(
+        snapshot=end,
+        schema=metadata.current_schema,
+        appends=tuple(s for s in after if _appends(metadata, s)),
+    )
+
+
+def snapshots_between(metadata: TableMetadata, selector: SnapshotSelector) -> tuple[Snapshot, ...]:
+    """The snapshots after a start, up to and with an end, newest first; all of main or a branch.
+
+    Raises `InvalidRequestError` where one snapshot is chosen, and as `select_snapshot`.
+    """
+    if selector.is_incremental:
+        return tuple(_range(metadata, selector)[1])
+    if selector != SnapshotSelector(branch=selector.branch):
+        raise InvalidRequestError(
+            f"table {metadata.location}: changes are between snapshots, and one is chosen; use "
+            "start-snapshot-id and end-snapshot-id"
+        )
+    return tuple(ancestors_of(metadata, select_snapshot(metadata, selector).snapshot))
+
+
+def _range(
+    metadata: TableMetadata, selector: SnapshotSelector
+) -> tuple[Snapshot | None, Sequence[Snapshot]]:
+    """The end, and the snapshots up to it that came after the start, newest first."""
     head = select_snapshot(metadata, SnapshotSelector(branch=selector.branch)).snapshot
     end = _end(metadata, selector, list(ancestors_of(metadata, head)))
     lineage = list(ancestors_of(metadata, end))
@@ -170,11 +197,7 @@ def _between(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSna
         after = list(takewhile(lambda s: s.timestamp_ms > start_ms, lineage))
         if len(after) == len(lineage):
             _check_complete(metadata, lineage, "start-timestamp", start_ms)
-    return SelectedSnapshot(
-        snapshot=end,
-        schema=metadata.current_schema,
-        appends=tuple(s for s in after if _appends(metadata, s)),
-    )
+    return end, after
 
 
 def _end(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import TableCatalog, load_catalog
+from iceberg_pyspark.catalogs.catalog import ScanToPlan
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import (
@@ -19,6 +21,7 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.properties import FORMAT_VERSION
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
@@ -301,6 +304,20 @@ def test_a_metadata_table_shows_no_range() -> None:
     for name in ("files", "snapshots"):
         with pytest.raises(InvalidRequestError, match="leave"):
             table.metadata_table(name, selector=selector)
+
+
+def test_a_server_that_plans_is_asked_for_whole_snapshots_alone() -> None:
+    t = commit_table()
+    users(t).append(rows(1))
+
+    def plan_scan(scan: ScanToPlan) -> Generator[PlannedFiles, None, None]:
+        del scan
+        yield from ()
+
+    table = Table(t.catalog, replace(t.loaded, plan_scan=plan_scan), io=t.io)
+    assert table.scan().to_arrow().num_rows == 0
+    with pytest.raises(UnsupportedFeatureError, match="asked for whole snapshots alone"):
+        ids(table, start_timestamp_ms=0)
 
 
 @pytest.fixture(scope="module")

@@ -247,7 +247,7 @@ def test_geometry_and_geography_are_shown_as_the_bytes_stored(type_: PrimitiveTy
     )
     commit_action(t.catalog, t.loaded, t.io, action, clock=t.clock.clock)
     table = Table(t.catalog, t.loaded, io=t.io)
-    for name in METADATA_TABLES:
+    for name in set(METADATA_TABLES) - {"changes"}:
         table.metadata_table(name).to_arrow().validate(full=True)
     [column] = [r["readable_metrics"]["place"] for r in read(table, "data_files")]
     assert (column["value_count"], column["lower_bound"], column["upper_bound"]) == (1, low, high)

@@ -1,0 +1,111 @@
+"""The metadata table `changes`, beside Java's where Java reads it, and by the rows where not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle
+from tests.support.readings import our_frame, table_path
+from tests.support.rows import PlainRow, spark_rows
+
+WHOLE_FILES = ("changed.v2", "changed.v3")
+WITH_DELETES = ("changed.positions", "changed.vectors")
+
+
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    with native_lake(oracle) as lake:
+        lake.sql("create namespace java_hadoop.changed")
+        for table, version in zip((*WHOLE_FILES, *WITH_DELETES), (2, 3, 2, 3), strict=True):
+            make(lake, table, version)
+        yield lake
+
+
+def make(lake: Oracle, table: str, version: int) -> None:
+    """All kinds of changes, by both sides in turns."""
+    name, ours = f"java_hadoop.{table}", f"lake.{table}"
+    mode = "merge-on-read" if table in WITH_DELETES else "copy-on-write"
+    modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
+    lake.sql(
+        f"create table {name} (id bigint, g int) using iceberg partitioned by (bucket(2, id)) "
+        f"tblproperties ('format-version'='{version}', {modes})"
+    )
+    lake.sql(f"insert into {name} select id, id % 3 from range(10)")
+    lake.sql(f"insert into {ours} select id, id % 3 from range(10, 20)")
+    lake.sql(f"delete from {name} where id in (3, 12)")
+    lake.sql(f"delete from {ours} where id in (4, 12, 13)")
+    lake.sql(f"alter table {name} add column v string")
+    lake.sql(f"update {ours} set v = 'w' where id in (5, 15)")
+    lake.sql(
+        f"merge into {name} t using (select id from range(15, 22)) s on t.id = s.id "
+        "when matched then delete when not matched then insert (id, g, v) values (s.id, 9, 'm')"
+    )
+    if table in WITH_DELETES:
+        lake.write_equality_deletes(name, ["g"], [(1,)], (0,))
+    lake.sql(
+        f"call java_hadoop.system.rewrite_data_files(table => '{table}', "
+        "options => map('rewrite-all', 'true'))"
+    )
+    lake.sql(f"insert overwrite {name} select id, 7, 'o' from range(40, 45)")
+    lake.sql(f"alter table {name} rename column g to h")
+    lake.sql(f"insert into {ours} select id, id % 3, 'x' from range(50, 60)")
+
+
+def history(lake: Oracle, table: str) -> list[tuple[int, str]]:
+    rows = lake.sql(
+        f"select snapshot_id, operation from java_hadoop.{table}.snapshots order by committed_at"
+    )
+    return [(row.snapshot_id, row.operation) for row in rows.collect()]
+
+
+@pytest.mark.parametrize("table", WHOLE_FILES)
+def test_the_same_changes_in_every_range(lake: Oracle, table: str) -> None:
+    ids = [snapshot_id for snapshot_id, _ in history(lake, table)]
+    ranges = [{}, {"start-snapshot-id": ids[0]}, {"start-snapshot-id": ids[-2]}]
+    ranges += [{"start-snapshot-id": ids[1], "end-snapshot-id": ids[4]}]
+    for options in ranges:
+        frames = [
+            lake.spark.read.options(**options).table(f"{catalog}.{table}.changes")
+            for catalog in ("lake", "java_hadoop")
+        ]
+        assert frames[0].schema.json() == frames[1].schema.json()
+        ours, javas = (spark_rows(f.collect()) for f in frames)
+        assert ours == javas
+        assert ours
+    by_path = our_frame(lake, f"java_hadoop.{table}.changes")
+    whole = lake.spark.table(f"java_hadoop.{table}.changes")
+    assert spark_rows(by_path.collect()) == spark_rows(whole.collect())
+    source = lake.spark.read.format("iceberg-py").load(
+        f"{table_path(lake, f'java_hadoop.{table}')}#changes"
+    )
+    assert spark_rows(source.collect()) == spark_rows(whole.collect())
+
+
+@pytest.mark.parametrize("table", WITH_DELETES)
+def test_changes_lead_from_each_snapshot_to_the_next(lake: Oracle, table: str) -> None:
+    with pytest.raises((PySparkException, Py4JJavaError), match="not supported in changelog"):
+        lake.spark.table(f"java_hadoop.{table}.changes").collect()
+    changes = lake.spark.table(f"lake.{table}.changes")
+    assert changes.where("_change_type = 'DELETE' and id = 12").count() == 1
+    found = changes.collect()
+    before = Counter[PlainRow]()
+    number = 0
+    for snapshot_id, operation in history(lake, table):
+        of_snapshot = [row for row in found if row["_commit_snapshot_id"] == snapshot_id]
+        java = lake.spark.read.option("versionAsOf", snapshot_id).table(f"java_hadoop.{table}")
+        # before the table had it the column v is null
+        after = Counter((*row, None)[:3] for row in spark_rows(java.collect()))
+        for type_, expected in (("INSERT", after - before), ("DELETE", before - after)):
+            rows = [(r.id, r.h, r.v) for r in of_snapshot if r["_change_type"] == type_]
+            assert Counter(spark_rows(rows)) == expected
+        is_change = operation != "replace"
+        assert {row["_change_ordinal"] for row in of_snapshot} == ({number} if is_change else set())
+        number += is_change
+        before = after
+    assert number < len(history(lake, table))

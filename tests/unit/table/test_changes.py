@@ -1,0 +1,167 @@
+"""The metadata table `changes`: what each snapshot added and took away, by whatever means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from iceberg_pyspark import TableCatalog, load_catalog
+from iceberg_pyspark.catalogs.catalog import ScanToPlan
+from iceberg_pyspark.commits.conflicts import ConflictChecks
+from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NoSuchSnapshotError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.table import Table
+from tests.support.commit_tables import CommitTable, commit_table
+from tests.support.naive_rows import read, shown
+from tests.support.table_histories import a_history
+
+LATER = 1_900_000_000_000
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "part": ["ab"[i % 2] for i in ids]})
+
+
+def users(t: CommitTable) -> Table:
+    return Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
+
+
+def changes(table: Table, **selector: Any) -> list[tuple[int, str, int]]:
+    """(ordinal, type, id) of each change, in order."""
+    chosen = SnapshotSelector(**selector) if selector else None
+    found = table.metadata_table("changes", selector=chosen).to_arrow().to_pylist()
+    ordinals = {c["_change_ordinal"]: c["_commit_snapshot_id"] for c in found}
+    assert len(set(ordinals.values())) == len(ordinals)
+    return sorted((c["_change_ordinal"], c["_change_type"], c["id"]) for c in found)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("merges", ["true", "false"])
+def test_appends_overwrites_and_deletes(version: int, merges: str) -> None:
+    properties = {
+        "commit.manifest-merge.enabled": merges,
+        "commit.manifest.min-count-to-merge": "2",
+    }
+    table = users(commit_table(partitioned=True, format_version=version, properties=properties))
+    assert changes(table) == []
+    table.append(rows(1, 2))
+    table.append(rows(3))
+    table.delete("part = 'a'")
+    table.overwrite(rows(5), dynamic=True)
+    ids = [s.snapshot_id for s in table.snapshots]
+    first = [(0, "INSERT", 1), (0, "INSERT", 2), (1, "INSERT", 3)]
+    last = [(2, "DELETE", 2), (3, "DELETE", 1), (3, "DELETE", 3), (3, "INSERT", 5)]
+    assert changes(table) == changes(table, start_timestamp_ms=0) == [*first, *last]
+    assert changes(table, start_timestamp_ms=0, end_snapshot_id=ids[1]) == first
+    assert changes(table, start_snapshot_id=ids[1]) == [(o - 2, t, i) for o, t, i in last]
+    assert changes(table, start_snapshot_id=ids[3]) == []
+
+
+def test_compaction_changes_nothing_and_has_no_ordinal() -> None:
+    t = commit_table()
+    table = users(t)
+    for row_id in (1, 2):
+        table.append(rows(row_id))
+    files = [e.data_file for e in t.entries()]
+    # nobody opens what the rewrite has written
+    merged = replace(files[0], file_path="mem://t/data/merged.parquet", record_count=2)
+    rewrite = RewriteFiles(
+        removed_data_paths=frozenset(f.file_path for f in files),
+        data_files=(merged,),
+        checks=ConflictChecks(base_snapshot_id=table.snapshots[-1].snapshot_id),
+    )
+    commit_action(t.catalog, t.loaded, t.io, rewrite)
+    users(t).append(rows(3))
+    assert changes(users(t)) == [(0, "INSERT", 1), (1, "INSERT", 2), (2, "INSERT", 3)]
+
+
+def test_a_branch_has_its_own_changes() -> None:
+    table = users(commit_table())
+    table.append(rows(1))
+    table.manage_snapshots().create_branch("b").commit()
+    table.append(rows(2), branch="b")
+    table.append(rows(3))
+    assert [i for _, _, i in changes(table, branch="b")] == [1, 2]
+    assert [i for _, _, i in changes(table)] == [1, 3]
+
+
+def test_what_came_before_an_expired_snapshot_is_not_guessed_at() -> None:
+    table = users(commit_table(partitioned=True))
+    table.append(rows(1, 2))
+    table.append(rows(3))
+    table.delete("part = 'a'")
+    table.append(rows(5))
+    ids = [s.snapshot_id for s in table.snapshots]
+    table.maintenance().expire_snapshots(older_than=LATER, retain_last=3)
+    expected = [(0, "INSERT", 3), (1, "DELETE", 2), (2, "INSERT", 5)]
+    assert changes(table) == changes(table, start_snapshot_id=ids[0]) == expected
+    table.maintenance().expire_snapshots(older_than=LATER, retain_last=2)
+    with pytest.raises(NoSuchSnapshotError, match=rf"start-snapshot-id {ids[2]} or a later start"):
+        changes(table)
+    assert changes(table, start_snapshot_id=ids[2]) == [(0, "INSERT", 5)]
+
+
+def test_what_has_no_changes() -> None:
+    t = commit_table()
+    table = users(t)
+    table.append(rows(1))
+    snapshot_id = table.snapshots[0].snapshot_id
+    for selector in ({"snapshot_id": snapshot_id}, {"version": "main"}):
+        with pytest.raises(InvalidRequestError, match="changes are between snapshots"):
+            changes(table, **selector)
+
+    def plan_scan(scan: ScanToPlan) -> Generator[PlannedFiles, None, None]:
+        del scan
+        yield from ()
+
+    planned = replace(t.loaded, plan_scan=plan_scan)
+    with pytest.raises(UnsupportedFeatureError, match="scan-planning-mode = client"):
+        changes(Table(t.catalog, planned, io=t.io))
+    table.update_schema().add_column("_change_type", "string").commit()
+    with pytest.raises(InvalidRequestError, match="named as those of changes"):
+        changes(users(t))
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
+    folder = tmp_path_factory.mktemp("changes")
+    return load_catalog("changes", type="hadoop", warehouse=str(folder))
+
+
+@settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_changes_are_what_distinguishes_a_snapshot_from_the_one_before(
+    catalog: TableCatalog, data: st.DataObject
+) -> None:
+    made = a_history(data.draw, catalog)
+    table, struct = made.table.refresh(), made.struct
+
+    def counted(found: Iterable[dict[str, Any]]) -> Counter[str]:
+        return Counter(repr([shown(f.type, row[f.name]) for f in struct.fields]) for row in found)
+
+    every = table.metadata_table("changes").to_arrow().to_pylist()
+    assert not every or {f.name for f in CHANGE_COLUMNS} < set(every[0])
+    before = Counter[str]()
+    for ordinal, moment in enumerate(made.moments):
+        of_snapshot = [c for c in every if c["_commit_snapshot_id"] == moment.snapshot_id]
+        assert {c["_change_ordinal"] for c in of_snapshot} <= {ordinal}
+        after = counted(read(struct, stored) for stored in moment.live)
+        for type_, expected in (("INSERT", after - before), ("DELETE", before - after)):
+            assert counted(c for c in of_snapshot if c["_change_type"] == type_) == expected
+        before = after
+    assert len(made.moments) == len(table.snapshots)
