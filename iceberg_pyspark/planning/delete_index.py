@@ -102,6 +102,7 @@ class DeleteIndex:
         )
         has_path = _mask(pc.is_valid(path))
         self._paths = pc.unique(path.filter(pa.array(positions & has_path)))
+        self._is_of_one_file = has_path
         path_keys = _find(path, self._paths)
         vectors = np.flatnonzero(positions & puffin)
         self._check_one_vector_per_file(vectors, path_keys)
@@ -272,6 +273,7 @@ class DeleteIndex:
                 referenced_data_file=referenced_data_file,
                 content_offset=content_offset,
                 content_size_in_bytes=content_size_in_bytes,
+                is_of_one_file=bool(self._is_of_one_file[row]),
             )
 
 

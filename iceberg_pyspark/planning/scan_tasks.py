@@ -25,6 +25,8 @@ class DeleteFileRef:
     """A delete file or deletion vector that applies to a task's data file.
 
     A deletion vector is POSITION_DELETES in format `puffin` with offset and size of its blob.
+    `is_of_one_file`: it has rows of one data file alone, which older position delete files say by
+    their bounds.
     """
 
     content: FileContent
@@ -37,6 +39,7 @@ class DeleteFileRef:
     referenced_data_file: str | None = None
     content_offset: int | None = None
     content_size_in_bytes: int | None = None
+    is_of_one_file: bool = False
 
     @property
     def is_deletion_vector(self) -> bool:

@@ -8,11 +8,12 @@ from typing import get_args
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.snapshot_retention import Retention
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions
 from iceberg_pyspark.maintenance.orphan_files import StoreNames
+from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.commit import Clock
@@ -28,6 +29,7 @@ from iceberg_pyspark.table.changes.rewrite_deletes import (
     RewrittenDeleteFiles,
 )
 from iceberg_pyspark.table.changes.rewrite_manifests import ManifestRewrite, RewrittenManifests
+from iceberg_pyspark.table.rewrites.rewrite_data_files import DataFileRewrite, RewrittenDataFiles
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -94,6 +96,46 @@ class TableMaintenance:
         if dry_run:
             return expiry.plan()
         table, result = expiry.run()
+        self._committed(table)
+        return result
+
+    def rewrite_data_files(
+        self,
+        *,
+        strategy: str = "binpack",
+        where: str | Predicate | None = None,
+        options: Mapping[str, object] | None = None,
+        branch: str = MAIN,
+        dry_run: bool = False,
+    ) -> RewrittenDataFiles:
+        """Write small files, and files with many deleted rows, anew; the rows stay the same.
+
+        Specification, "Snapshots" (operation `replace`). `options` are those of the JVM
+        connector's, such as `target-file-size-bytes` and `min-input-files`; `where` chooses the
+        files that may have rows which match, which are then rewritten whole. The rows of one file
+        after the other are read and written, several groups of files at a time, so that memory
+        does not grow with the table. Run again, it does nothing.
+
+        Rows of version 3 keep their ids. An equality delete that is committed meanwhile still
+        applies; a row delete for one of the files makes it raise `ConcurrentChangeError`, or, with
+        `partial-progress.enabled`, leaves the files of one commit as they were. `dry_run` counts
+        what would be rewritten. Raises `InvalidRequestError` for a wrong option,
+        `UnsupportedFeatureError` for another strategy than `binpack`.
+        """
+        if strategy.lower() != "binpack":
+            raise UnsupportedFeatureError(
+                f"rewrite_data_files: the strategy {strategy} is not supported yet; use binpack, "
+                "or write the rows sorted with INSERT OVERWRITE"
+            )
+        table, result = DataFileRewrite(
+            self._catalog,
+            self._table,
+            self._io,
+            options={name: _text(value) for name, value in (options or {}).items()},
+            where=where,
+            branch=branch,
+            clock=self._clock,
+        ).run(dry_run=dry_run)
         self._committed(table)
         return result
 
@@ -223,6 +265,10 @@ class TableMaintenance:
         return DeleteFileRewrite(
             self._catalog, self._table, self._io, clock=self._clock, dry_run=dry_run
         )
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _milliseconds(moment: datetime | int | None) -> int | None:

@@ -223,6 +223,9 @@ CASES = {
     "add-files": Case(
         change(lambda t: t.add_files(f"{t.location}/added")), prepare=base_and_a_file
     ),
+    "rewrite-data-files": Case(
+        change(lambda t: t.maintenance().rewrite_data_files(options={"rewrite-all": True}))
+    ),
     "create-tag": Case(change(lambda t: t.manage_snapshots().create_tag("now").commit())),
     "fast-forward": Case(
         change(lambda t: t.manage_snapshots().fast_forward("main", "audit").commit())

@@ -126,6 +126,28 @@ def test_a_metadata_file_is_registered(spark: SparkSession, folder: Path) -> Non
     assert spark.table("kept.db.again").collect() == [(2,)]
 
 
+def test_data_files_are_rewritten(spark: SparkSession, folder: Path) -> None:
+    spark.sql("CREATE TABLE kept.db.d (id INT)")
+    for number in range(5):
+        spark.sql(f"INSERT INTO kept.db.d VALUES ({number})")
+    frame = spark.table("kept.db.d")
+    [(rewritten, added, size, failed, removed)] = call(spark, "rewrite_data_files('db.d')")
+    assert (rewritten, added, failed, removed) == (5, 1, 0, 0)
+    assert int(str(size)) > 0
+    assert sorted(row.id for row in frame.collect()) == [0, 1, 2, 3, 4]
+    assert call(spark, "rewrite_data_files(table => 'db.d', strategy => 'binpack')") == [(0,) * 5]
+    all_of_them = "options => map('rewrite-all', 'true'), where => 'id > 7', branch => 'main'"
+    assert call(spark, f"rewrite_data_files(table => 'db.d', {all_of_them})") == [(0,) * 5]
+    for wrong, message in (
+        ("sort_order => 'id'", "sort_order is not supported yet"),
+        ("strategy => 'sort'", "strategy sort is not supported yet"),
+        ("options => map('no', '1')", "has no option 'no'"),
+        ("where => 'nothing = 1'", "nothing"),
+    ):
+        with pytest.raises(PySparkException, match=message):
+            call(spark, f"rewrite_data_files(table => 'db.d', {wrong})")
+
+
 def test_files_are_added(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     spark.sql("CREATE TABLE kept.db.f (id BIGINT, day DATE) PARTITIONED BY (day)")
     days = spark.sql("SELECT id, DATE'2026-01-01' + CAST(id % 3 AS INT) AS day FROM range(9)")

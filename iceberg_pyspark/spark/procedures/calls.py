@@ -17,6 +17,7 @@ from iceberg_pyspark.spark.bridge.protocol.procedures import (
 from iceberg_pyspark.spark.procedures import (
     clean_up,
     register,
+    rewrite_data_files,
     rewrite_deletes,
     rewrite_manifests,
     snapshots,
@@ -35,6 +36,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         snapshots.PUBLISH_CHANGES,
         register.REGISTER_TABLE,
         clean_up.REMOVE_ORPHAN_FILES,
+        rewrite_data_files.REWRITE_DATA_FILES,
         rewrite_deletes.REWRITE_EQUALITY_DELETES,
         rewrite_manifests.REWRITE_MANIFESTS,
         rewrite_deletes.REWRITE_POSITION_DELETE_FILES,

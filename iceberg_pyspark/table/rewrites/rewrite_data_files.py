@@ -1,0 +1,278 @@
+"""Writing data files anew: few large files in place of many small ones, without deleted rows.
+
+Specification, "Snapshots" (operation `replace`), "Sequence Number Inheritance" and "Row Lineage".
+New files keep the sequence number of the snapshot that was read, so that equality deletes committed
+meanwhile still apply to them. A row delete that was committed meanwhile for a file of the rewrite
+refuses it, so that no row comes back.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.read.read_task import read_task
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_files import write_data_files
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
+from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
+from iceberg_pyspark.errors import (
+    CommitConflictError,
+    ConcurrentChangeError,
+    InvalidRequestError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.maintenance.file_groups import FileGroup, RewriteOptions, plan_groups
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.new_data import write_context_of
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.reading.scan import TableScan, scan_table
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+
+_LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenDataFiles:
+    """What a rewrite of data files did, or what a `dry_run` would do but for new files.
+
+    `failed_data_files_count`: files of groups that other commits were in the way of, with
+    `partial-progress.enabled`. `removed_delete_files_count`: deletes of one data file, which went
+    with it. `file_group_count`: how many groups of files were chosen.
+    """
+
+    rewritten_data_files_count: int = 0
+    added_data_files_count: int = 0
+    rewritten_bytes_count: int = 0
+    failed_data_files_count: int = 0
+    removed_delete_files_count: int = 0
+    file_group_count: int = 0
+
+
+class DataFileRewrite:
+    """One rewrite of data files of one branch, by the options of the JVM connector's procedure."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: LoadedTable,
+        io: FileIO,
+        *,
+        options: Mapping[str, str],
+        where: str | Predicate | None = None,
+        branch: str = MAIN,
+        clock: Clock,
+    ) -> None:
+        """Load the table as it is now; raises `InvalidRequestError` for a wrong option."""
+        self._catalog = catalog
+        self._table = check_same_table(table, catalog.load_table(table.identifier))
+        self._io = io
+        self._clock = clock
+        self._branch = branch
+        self._metadata = self._table.metadata
+        self._options = RewriteOptions.of(options, self._metadata.properties)
+        if self._table.plan_scan is not None:
+            raise UnsupportedFeatureError(
+                f"table {table.identifier}: its catalog's server plans its scans and does not tell "
+                "the ages of files, without which they cannot be replaced; rewrite it with an "
+                "engine of the server's"
+            )
+        spec_id = self._options.output_spec_id
+        if spec_id is None:
+            spec_id = self._metadata.default_spec_id
+        elif spec_id not in self._metadata.spec_by_id:
+            raise InvalidRequestError(
+                f"table {table.identifier} has no partition spec {spec_id}; its specs are "
+                f"{', '.join(map(str, sorted(self._metadata.spec_by_id)))}"
+            )
+        self._spec = self._metadata.spec_by_id[spec_id]
+        self._scan = self._scan_of(where)
+        self._writes = self._write_context()
+
+    def plan(self) -> list[FileGroup]:
+        """The groups of files to rewrite, in the order in which they are written."""
+        if self._scan.snapshot is None:
+            return []
+        return plan_groups(self._scan.plan_files(), self._options, self._spec.spec_id)
+
+    def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, RewrittenDataFiles]:
+        """The table as committed, and what was done."""
+        groups = self.plan()
+        result = RewrittenDataFiles(file_group_count=len(groups))
+        if dry_run:
+            return self._table, _with(result, groups, added=0)
+        at_once = len(groups)
+        if self._options.partial_progress:
+            at_once = math.ceil(len(groups) / self._options.max_commits)
+        failed_commits = 0
+        for start in range(0, len(groups), max(at_once, 1)):
+            part = groups[start : start + at_once]
+            with WrittenFiles(self._io) as written:
+                files = self._written(part, start, written)
+                try:
+                    self._commit(part, files, written)
+                except (CommitConflictError, ConcurrentChangeError) as e:
+                    failed_commits += 1
+                    if (
+                        not self._options.partial_progress
+                        or failed_commits > self._options.max_failed_commits
+                    ):
+                        raise
+                    count = sum(len(g.tasks) for g in part)
+                    _log.warning("%d files were not rewritten: %s", count, e)
+                    result = replace(
+                        result, failed_data_files_count=result.failed_data_files_count + count
+                    )
+                else:
+                    result = _with(result, part, added=len(files))
+        return self._table, result
+
+    def _scan_of(self, where: str | Predicate | None) -> TableScan:
+        """Whole rows of the files that may have rows which match."""
+        refs = self._metadata.refs
+        selector = SnapshotSelector(branch=self._branch if self._branch in refs else None)
+        if self._branch not in (MAIN, *refs):
+            raise InvalidRequestError(
+                f"table {self._table.identifier} has no branch '{self._branch}'; its branches are "
+                f"{', '.join(n for n, r in refs.items() if r.type == 'branch')}"
+            )
+        lineage = _LINEAGE if self._metadata.format_version >= 3 else ()
+        name = str(self._table.identifier)
+        scan = scan_table(
+            name,
+            self._metadata,
+            self._io,
+            selector=selector,
+            projection=lambda schema: Schema(fields=(*schema.fields, *lineage)),
+        )
+        if where is None:
+            return scan
+        # a filtered scan would leave rows out, and deletes of rows that the filter does not match
+        chosen = scan_table(name, self._metadata, self._io, selector=selector, filter=where)
+        return scan.of_files(frozenset(t.file_path for t in chosen.plan_files()))
+
+    def _write_context(self) -> WriteContext:
+        context = write_context_of(
+            str(self._table.identifier),
+            self._metadata,
+            write_id=str(uuid.uuid4()),
+            spec=self._spec,
+        )
+        if self._metadata.format_version < 3:
+            return context
+        fields = (*context.schema.fields, *_LINEAGE)
+        return replace(context, schema=replace(context.schema, fields=fields))
+
+    def _written(
+        self, groups: Sequence[FileGroup], first: int, written: WrittenFiles
+    ) -> list[DataFile]:
+        """The new files of groups, written several groups at a time."""
+        threads = min(self._options.max_concurrent, os.cpu_count() or 1, len(groups))
+        files: list[DataFile] = []
+        waiting: deque[Future[list[DataFile]]] = deque()
+
+        def take() -> None:
+            found = waiting.popleft().result()
+            written.add(found)
+            files.extend(found)
+
+        with ThreadPoolExecutor(threads, thread_name_prefix="rewrite") as pool:
+            try:
+                for number, group in enumerate(groups, start=first):
+                    waiting.append(pool.submit(self._write, group, number))
+                    if len(waiting) > threads:
+                        take()
+                while waiting:
+                    take()
+            except BaseException:
+                # what the others have written is to go too
+                for future in waiting:
+                    if not future.cancel() and future.exception() is None:
+                        written.add(future.result())
+                raise
+        return files
+
+    def _write(self, group: FileGroup, number: int) -> list[DataFile]:
+        context = replace(self._writes, target_file_size_in_bytes=group.output_file_size)
+        return write_data_files(
+            context, self._rows(group), self._io, partition_id=number, task_id=0
+        )
+
+    def _rows(self, group: FileGroup) -> Iterator[pa.RecordBatch]:
+        for task in group.tasks:
+            yield from read_task(self._scan.context, task, self._io)
+
+    def _commit(
+        self, groups: Sequence[FileGroup], files: Sequence[DataFile], written: WrittenFiles
+    ) -> None:
+        snapshot = self._scan.snapshot
+        assert snapshot is not None
+        tasks = [task for group in groups for task in group.tasks]
+        keeps_number = self._options.keeps_sequence_number and self._metadata.format_version > 1
+        action = RewriteFiles(
+            removed_data_paths=frozenset(t.file_path for t in tasks),
+            removed_deletes=frozenset(
+                (d.file_path, d.content_offset)
+                for t in tasks
+                for d in t.deletes
+                if d.referenced_data_file is not None
+            ),
+            data_files=tuple(files),
+            data_sequence_number=snapshot.sequence_number if keeps_number else None,
+            checks=ConflictChecks(
+                base_snapshot_id=snapshot.snapshot_id,
+                still_live=frozenset(t.file_path for t in tasks),
+                no_new_deletes_for=tuple(
+                    TouchedFile(file_path=t.file_path, spec_id=t.spec_id, partition=t.partition)
+                    for t in tasks
+                ),
+                equality_deletes_still_apply=keeps_number,
+            ),
+        )
+        self._table = commit_action(
+            self._catalog,
+            self._table,
+            self._io,
+            action,
+            CommitOptions(branch=self._branch),
+            written_files=written,
+            clock=self._clock,
+        )
+
+
+def _with(
+    result: RewrittenDataFiles, groups: Sequence[FileGroup], *, added: int
+) -> RewrittenDataFiles:
+    """The result and what became of further groups."""
+    tasks = [task for group in groups for task in group.tasks]
+    own_deletes = {
+        (d.file_path, d.content_offset)
+        for t in tasks
+        for d in t.deletes
+        if d.referenced_data_file is not None
+    }
+    return replace(
+        result,
+        rewritten_data_files_count=result.rewritten_data_files_count + len(tasks),
+        added_data_files_count=result.added_data_files_count + added,
+        rewritten_bytes_count=result.rewritten_bytes_count + sum(g.size for g in groups),
+        removed_delete_files_count=result.removed_delete_files_count + len(own_deletes),
+    )

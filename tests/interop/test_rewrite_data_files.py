@@ -1,0 +1,74 @@
+"""Data files written anew by Java and by us, on two tables with the same history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle
+
+OPTIONS = {
+    "small files": "",
+    "all files": "options => map('rewrite-all', 'true'), ",
+    "many deletes": "options => map('delete-ratio-threshold', '0.2', 'min-file-size-bytes', '1'), ",
+    "some": "where => 'day = \"2026-01-01\"', options => map('min-input-files', '2'), ",
+}
+
+
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    with native_lake(oracle) as found:
+        oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.rewritten")
+        yield found
+
+
+def make(oracle: Oracle, name: str, version: int) -> None:
+    """Two partitions of some files each, some rows deleted, and a column that came late."""
+    oracle.sql(
+        f"CREATE TABLE {name} (id BIGINT, day DATE) USING iceberg PARTITIONED BY (day) "
+        f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read')"
+    )
+    for number in range(6):
+        if number == 3:
+            oracle.sql(f"ALTER TABLE {name} ADD COLUMN note STRING")
+        note = ", 'n' || id" if number >= 3 else ""
+        oracle.sql(
+            f"INSERT INTO {name} SELECT id, DATE'2026-01-01' + CAST(id % 2 AS INT){note} "
+            f"FROM range({10 * number}, {10 * number + 10}, 1, 1)"
+        )
+    oracle.sql(f"DELETE FROM {name} WHERE id IN (2, 4, 6, 33)")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("case", OPTIONS)
+def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
+    found = []
+    for catalog, side in (("java_hadoop", "java"), ("lake", "us")):
+        name = f"{case.replace(' ', '_')}_{version}_{side}"
+        table = f"java_hadoop.rewritten.{name}"
+        make(lake, table, version)
+        lineage = ", _row_id, _last_updated_sequence_number" if version == 3 else ""
+        rows = f"SELECT id, day, note{lineage} FROM {table} ORDER BY id"
+        before = lake.sql(rows).collect()
+        call = (
+            f"CALL {catalog}.system.rewrite_data_files({OPTIONS[case]}table => 'rewritten.{name}')"
+        )
+        result = lake.sql(call)
+        lake.sql(f"REFRESH TABLE {table}")
+        assert lake.sql(rows).collect() == before
+        files = lake.sql(
+            f"SELECT content, partition, record_count FROM {table}.files ORDER BY 1, 2, 3"
+        ).collect()
+        numbers = lake.sql(
+            f"SELECT DISTINCT sequence_number FROM {table}.entries WHERE status = 1 ORDER BY 1"
+        ).collect()
+        done = result.collect()[0].asDict()
+        # the sizes of what two writers wrote are not the same
+        has_bytes = done.pop("rewritten_bytes_count") > 0
+        assert has_bytes == (done["rewritten_data_files_count"] > 0)
+        found.append((result.schema, done, files, numbers))
+        if side == "us" and case != "all files":
+            assert lake.sql(call).collect()[0].rewritten_data_files_count == 0
+    assert found[0] == found[1]

@@ -1,0 +1,361 @@
+"""Data files written anew: fewer, without deleted rows, and the rows stay what they are."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+
+from iceberg_pyspark import Table, TableCatalog, load_catalog
+from iceberg_pyspark.arrow.write.write_files import write_data_files
+from iceberg_pyspark.commits.conflicts import ConflictChecks
+from iceberg_pyspark.commits.snapshot_changes import RowDelta
+from iceberg_pyspark.errors import (
+    ConcurrentChangeError,
+    InvalidRequestError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.maintenance.file_groups import RewriteOptions, plan_groups
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spec.manifests import DataFile, FileContent
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.new_data import write_context_of
+from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
+from tests.support.frames import append_rows, create_path_table, path_table
+from tests.support.hooked_storage import HookedFileIO, once
+from tests.support.table_histories import ID, a_history
+
+LINEAGE = ["_row_id", "_last_updated_sequence_number"]
+
+
+def a_table(folder: Path, version: int = 3, *, files: int = 6, **options: Any) -> Table:
+    table = create_path_table(
+        folder, "id BIGINT, p INT", properties={"format-version": str(version)}, **options
+    )
+    for number in range(files):
+        append_rows(table, [{"id": 2 * number + i, "p": i} for i in range(2)])
+    return table
+
+
+def rows(table: Table) -> list[Any]:
+    lineage = LINEAGE if table.metadata.format_version >= 3 else []
+    found = table.scan(columns=["id", "p", *lineage]).to_arrow().to_pylist()
+    return sorted(found, key=lambda row: int(row["id"]))
+
+
+def files(table: Table) -> list[ScanTask]:
+    return list(table.scan().plan_files())
+
+
+def delete_ids(table: Table, ids: Sequence[int]) -> None:
+    """By vectors or position deletes."""
+    removed: dict[str, BitMap64] = {}
+    for row in table.scan(columns=["id", "_file", "_pos"]).to_arrow().to_pylist():
+        if row["id"] in ids:
+            removed.setdefault(row["_file"], BitMap64()).add(row["_pos"])
+    write_id = str(uuid.uuid4())
+    deletes = write_row_deletes(
+        "t",
+        table.metadata,
+        table.io,
+        removed,
+        {t.file_path: t for t in files(table)},
+        write_id=write_id,
+    )
+    action = RowDelta(
+        delete_files=deletes.delete_files,
+        removed_data_paths=deletes.removed_data_paths,
+        removed_deletes=deletes.removed_deletes,
+        checks=ConflictChecks(base_snapshot_id=table.metadata.current_snapshot_id),
+    )
+    commit_action(table.catalog, table.loaded, table.io, action)
+    table.refresh()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_small_files_become_one(tmp_path: Path, version: int) -> None:
+    table = a_table(tmp_path / "t", version)
+    before, old = rows(table), files(table)
+    maintenance = table.maintenance()
+    plan = maintenance.rewrite_data_files(dry_run=True)
+    assert files(table) == old
+    done = maintenance.rewrite_data_files()
+    assert (done.rewritten_data_files_count, done.added_data_files_count) == (6, 1)
+    assert (plan.rewritten_data_files_count, plan.added_data_files_count) == (6, 0)
+    assert done.rewritten_bytes_count == sum(t.file_size_in_bytes for t in old)
+    [new] = files(table)
+    assert rows(table) == before
+    assert new.data_sequence_number == max(t.data_sequence_number for t in old)
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    assert snapshot.operation == "replace"
+    assert snapshot.summary["total-records"] == "12"
+    again = table.maintenance().rewrite_data_files()
+    assert again.file_group_count == again.rewritten_data_files_count == 0
+    assert table.current_snapshot == snapshot
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deleted_rows_go(tmp_path: Path, version: int) -> None:
+    table = a_table(tmp_path / "t", version)
+    delete_ids(table, [0, 5, 6, 7])
+    before = rows(table)
+    assert len(before) == 8
+    done = table.maintenance().rewrite_data_files()
+    assert done.added_data_files_count == 1
+    assert rows(table) == before
+    [new] = files(table)
+    assert (new.record_count, new.deletes) == (8, ())
+    assert table.metadata_table("delete_files").to_arrow().num_rows == 0
+
+
+def test_partitions_stay_apart_and_where_chooses(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t", partitioned_by=["p"])
+    before = rows(table)
+    done = table.maintenance().rewrite_data_files(where="p = 0")
+    assert (done.rewritten_data_files_count, done.added_data_files_count) == (6, 1)
+    assert sorted(t.record_count for t in files(table)) == [1] * 6 + [6]
+    assert table.maintenance().rewrite_data_files().file_group_count == 1
+    assert sorted(t.partition for t in files(table)) == [(0,), (1,)]
+    assert rows(table) == before
+
+
+def test_where_leaves_no_row_out(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t", 2)
+    delete_ids(table, [2])
+    before = rows(table)
+    table.maintenance().rewrite_data_files(where="id = 3", options={"rewrite-all": True})
+    assert rows(table) == before
+    assert len(files(table)) == 6
+
+
+def test_files_of_an_older_spec_get_the_new_one(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    table.update_spec().add_field("p").commit()
+    before = rows(table)
+    table.maintenance().rewrite_data_files()
+    assert sorted((t.spec_id, t.partition) for t in files(table)) == [(1, (0,)), (1, (1,))]
+    assert rows(table) == before
+    done = table.maintenance().rewrite_data_files(
+        options={"output-spec-id": 0, "rewrite-all": True}
+    )
+    assert done.added_data_files_count == 1
+    assert rows(table) == before
+
+
+def test_partial_progress_commits_group_by_group(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t", partitioned_by=["p"])
+    before, snapshots = rows(table), len(table.snapshots)
+    options = {"partial-progress.enabled": "true", "rewrite-job-order": "files-desc"}
+    table.maintenance().rewrite_data_files(options=options)
+    assert len(table.snapshots) == snapshots + 2
+    assert rows(table) == before
+
+
+# what others commit meanwhile
+
+
+def racing(table: Table, act: Callable[[Table], object]) -> Table:
+    """The table, of which `act` changes another copy once the first new file is begun."""
+    other = path_table(Path(table.location))
+    io = HookedFileIO(table.io, once("open_output", "before", lambda: act(other)))
+    return Table(table.catalog, table.loaded, io=io)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_row_that_is_deleted_meanwhile_does_not_come_back(
+    tmp_path: Path, version: int, partial: bool
+) -> None:
+    table = a_table(tmp_path / "t", version)
+    both = racing(table, lambda other: delete_ids(other, [3]))
+    data = sorted(Path(table.location).glob("data/*.parquet"))
+    if partial:
+        done = both.maintenance().rewrite_data_files(options={"partial-progress.enabled": True})
+        assert (done.rewritten_data_files_count, done.failed_data_files_count) == (0, 6)
+    else:
+        with pytest.raises(ConcurrentChangeError):
+            both.maintenance().rewrite_data_files()
+    table.refresh()
+    assert [row["id"] for row in rows(table)] == [i for i in range(12) if i != 3]
+    # what the rewrite wrote is gone, and nothing else
+    kept = set(Path(table.location).glob("data/*.parquet"))
+    assert kept >= set(data)
+    named = {Path(f["file_path"]) for f in table.metadata_table("files").to_arrow().to_pylist()}
+    assert kept <= named | set(data)
+    table.maintenance().rewrite_data_files()
+    assert [row["id"] for row in rows(table)] == [i for i in range(12) if i != 3]
+
+
+def test_rows_that_are_appended_meanwhile_stay(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    both = racing(table, lambda other: append_rows(other, [{"id": 99, "p": 0}]))
+    both.maintenance().rewrite_data_files()
+    table.refresh()
+    assert [row["id"] for row in rows(table)] == [*range(12), 99]
+    assert len(files(table)) == 2
+
+
+def delete_keys(table: Table, ids: Sequence[int]) -> None:
+    """By an equality delete, which no reader of this package writes for users without Spark."""
+    context = write_context_of("t", table.metadata, write_id=str(uuid.uuid4()))
+    keys = pa.record_batch({"id": pa.array(ids, pa.int64()), "p": pa.nulls(len(ids), pa.int32())})
+    [written] = write_data_files(context, [keys], table.io, partition_id=0, task_id=0)
+    file = DataFile(
+        content=FileContent.EQUALITY_DELETES,
+        file_path=written.file_path,
+        record_count=len(ids),
+        file_size_in_bytes=written.file_size_in_bytes,
+        equality_ids=(1,),
+    )
+    checks = ConflictChecks(base_snapshot_id=table.metadata.current_snapshot_id)
+    commit_action(
+        table.catalog, table.loaded, table.io, RowDelta(delete_files=(file,), checks=checks)
+    )
+    table.refresh()
+
+
+@pytest.mark.parametrize("keeps_number", [True, False])
+def test_an_equality_delete_meanwhile_still_applies(tmp_path: Path, keeps_number: bool) -> None:
+    table = a_table(tmp_path / "t", 2)
+    both = racing(table, lambda other: delete_keys(other, [3, 4]))
+    options = {"use-starting-sequence-number": keeps_number}
+    if keeps_number:
+        both.maintenance().rewrite_data_files(options=options)
+    else:
+        with pytest.raises(ConcurrentChangeError):
+            both.maintenance().rewrite_data_files(options=options)
+    table.refresh()
+    assert len(files(table)) == (1 if keeps_number else 6)
+    assert [row["id"] for row in rows(table)] == [i for i in range(12) if i not in (3, 4)]
+    table.maintenance().rewrite_data_files(options={"rewrite-all": True})
+    assert [row["id"] for row in rows(table)] == [i for i in range(12) if i not in (3, 4)]
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
+    folder = tmp_path_factory.mktemp("rewritten")
+    return load_catalog("rewritten", type="hadoop", warehouse=str(folder))
+
+
+@settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_tables_have_the_same_rows_after_it(
+    catalog: TableCatalog, data: st.DataObject
+) -> None:
+    history = a_history(data.draw, catalog)
+    assume(history.moments)
+    table = history.table.refresh()
+    columns = [f.name for f in table.schema.fields]
+    # the first commit after an upgrade gives rows their ids, whatever it is
+    snapshot = table.current_snapshot
+    if snapshot is not None and snapshot.first_row_id is not None:
+        columns += LINEAGE
+
+    def now() -> str:
+        # as texts: NaN equals nothing
+        return str(table.scan(columns=columns).to_arrow().sort_by(ID).to_pylist())
+
+    before = now()
+    target = data.draw(st.sampled_from([1000, 10_000_000]))
+    try:
+        done = table.maintenance().rewrite_data_files(
+            options={"rewrite-all": True, "target-file-size-bytes": target}
+        )
+    except UnsupportedFeatureError:
+        # a type that is read and not written
+        return
+    assert now() == before
+    left = table.metadata_table("files").to_arrow()
+    if table.current_snapshot is not None and done.rewritten_data_files_count:
+        assert not any(t.deletes for t in table.scan().plan_files())
+    assert left.num_rows or before == "[]"
+
+
+# which files are chosen
+
+
+def task(number: int, size: int, *, partition: int = 0, spec_id: int = 0) -> ScanTask:
+    return ScanTask(
+        file_path=f"f{number}",
+        file_format="parquet",
+        file_size_in_bytes=size,
+        record_count=10,
+        start=0,
+        length=size,
+        spec_id=spec_id,
+        partition=(partition,),
+        data_sequence_number=1,
+    )
+
+
+def options(**given: object) -> RewriteOptions:
+    names = {name.replace("_", "-"): str(value) for name, value in given.items()}
+    return RewriteOptions.of({"target-file-size-bytes": "1000", **names}, {})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "given", "chosen"),
+    [
+        ([749, 1801, 750, 1800, 1000], {}, [[749, 1801]]),
+        ([100] * 4, {}, []),
+        ([100] * 5, {}, [[100] * 5]),
+        ([600, 600], {}, [[600, 600]]),
+        ([1900], {}, [[1900]]),
+        ([400], {"min_input_files": 1}, []),
+        ([1000, 1000], {"rewrite_all": "true"}, [[1000, 1000]]),
+        ([700] * 4, {"max_file_group_size_bytes": 1400}, [[700, 700], [700, 700]]),
+    ],
+)
+def test_which_files_are_chosen(
+    sizes: list[int], given: dict[str, object], chosen: list[list[int]]
+) -> None:
+    tasks = [task(i, size) for i, size in enumerate(sizes)]
+    groups = plan_groups(tasks, options(**given), 0)
+    assert [[t.file_size_in_bytes for t in g.tasks] for g in groups] == chosen
+
+
+@given(
+    sizes=st.lists(st.integers(1, 4000), max_size=30),
+    parts=st.integers(1, 3),
+    most=st.integers(500, 9000),
+)
+def test_groups_are_parts_of_what_is_there(sizes: list[int], parts: int, most: int) -> None:
+    tasks = [task(i, size, partition=i % parts, spec_id=i % 2) for i, size in enumerate(sizes)]
+    groups = plan_groups(tasks, options(max_file_group_size_bytes=most), 0)
+    chosen = [t.file_path for g in groups for t in g.tasks]
+    assert len(chosen) == len(set(chosen))
+    for group in groups:
+        assert group.size <= most or len(group.tasks) == 1
+        assert len({(t.spec_id, t.partition) for t in group.tasks}) == 1 or group.spec_id is None
+        assert 750 <= group.output_file_size <= 1800
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"nothing": 1}, "has no option 'nothing'"),
+        ({"min-input-files": 0}, "min-input-files=0 is less than 1"),
+        ({"target-file-size-bytes": "x"}, "target-file-size-bytes=x is no integer"),
+        ({"min-file-size-bytes": 2**40}, "must be less than"),
+        ({"rewrite-job-order": "up"}, "rewrite-job-order=up"),
+        ({"output-spec-id": 7}, "has no partition spec 7"),
+        ({"delete-ratio-threshold": 2}, "delete-ratio-threshold=2"),
+    ],
+)
+def test_wrong_options_are_refused(tmp_path: Path, given: dict[str, object], message: str) -> None:
+    table = a_table(tmp_path / "t", files=0)
+    with pytest.raises(InvalidRequestError, match=message):
+        table.maintenance().rewrite_data_files(options=given)
+    with pytest.raises(UnsupportedFeatureError, match="strategy sort"):
+        table.maintenance().rewrite_data_files(strategy="sort")
+    with pytest.raises(InvalidRequestError, match="no branch 'x'"):
+        table.maintenance().rewrite_data_files(branch="x")
+    assert table.maintenance().rewrite_data_files().file_group_count == 0
