@@ -23,6 +23,7 @@ from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
 from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import (
@@ -33,12 +34,14 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.file_groups import FileGroup, RewriteOptions, plan_groups
+from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
+from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.changes.commit import Clock, MetadataStep
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.new_data import write_context_of
@@ -227,6 +230,12 @@ class DataFileRewrite:
         assert snapshot is not None
         tasks = [task for group in groups for task in group.tasks]
         keeps_number = self._options.keeps_sequence_number and self._metadata.format_version > 1
+        # an equality delete of a partition is for files of its spec: to those that go to another
+        # spec it does not apply any more, or it begins to
+        is_moved = any(t.spec_id != self._spec.spec_id for t in tasks)
+        touched = [_touched(t) for t in tasks]
+        if is_moved:
+            touched += [_touched(f) for f in files]
         action = RewriteFiles(
             removed_data_paths=frozenset(t.file_path for t in tasks),
             removed_deletes=frozenset(
@@ -240,11 +249,8 @@ class DataFileRewrite:
             checks=ConflictChecks(
                 base_snapshot_id=snapshot.snapshot_id,
                 still_live=frozenset(t.file_path for t in tasks),
-                no_new_deletes_for=tuple(
-                    TouchedFile(file_path=t.file_path, spec_id=t.spec_id, partition=t.partition)
-                    for t in tasks
-                ),
-                equality_deletes_still_apply=keeps_number,
+                no_new_deletes_for=tuple(touched),
+                equality_deletes_still_apply=keeps_number and not is_moved,
             ),
         )
         self._table = commit_action(
@@ -254,8 +260,22 @@ class DataFileRewrite:
             action,
             CommitOptions(branch=self._branch),
             written_files=written,
+            before=[MetadataStep(self._check_version)],
             clock=self._clock,
         )
+
+    def _check_version(self, metadata: TableMetadata) -> Changes:
+        """Files of version 2 have no row ids, which an upgrade gives the rows meanwhile."""
+        if metadata.format_version != self._metadata.format_version:
+            raise ConcurrentChangeError(
+                f"table {self._table.identifier} became one of version {metadata.format_version} "
+                "while its files were written anew; run the operation again"
+            )
+        return Changes()
+
+
+def _touched(file: ScanTask | DataFile) -> TouchedFile:
+    return TouchedFile(file_path=file.file_path, spec_id=file.spec_id, partition=file.partition)
 
 
 def _with(

@@ -203,16 +203,20 @@ def test_rows_that_are_appended_meanwhile_stay(tmp_path: Path) -> None:
     assert len(files(table)) == 2
 
 
-def delete_keys(table: Table, ids: Sequence[int]) -> None:
-    """By an equality delete, which no reader of this package writes for users without Spark."""
-    context = write_context_of("t", table.metadata, write_id=str(uuid.uuid4()))
-    keys = pa.record_batch({"id": pa.array(ids, pa.int64()), "p": pa.nulls(len(ids), pa.int32())})
+def delete_keys(table: Table, ids: Sequence[int], spec_id: int | None = None) -> None:
+    """By an equality delete, in the partition of one spec that `p` = id % 2 says."""
+    spec = None if spec_id is None else table.metadata.spec_by_id[spec_id]
+    context = write_context_of("t", table.metadata, write_id=str(uuid.uuid4()), spec=spec)
+    parts = pa.array([i % 2 for i in ids], pa.int32())
+    keys = pa.record_batch({"id": pa.array(ids, pa.int64()), "p": parts})
     [written] = write_data_files(context, [keys], table.io, partition_id=0, task_id=0)
     file = DataFile(
         content=FileContent.EQUALITY_DELETES,
         file_path=written.file_path,
         record_count=len(ids),
         file_size_in_bytes=written.file_size_in_bytes,
+        spec_id=written.spec_id,
+        partition=written.partition,
         equality_ids=(1,),
     )
     checks = ConflictChecks(base_snapshot_id=table.metadata.current_snapshot_id)
@@ -220,6 +224,39 @@ def delete_keys(table: Table, ids: Sequence[int]) -> None:
         table.catalog, table.loaded, table.io, RowDelta(delete_files=(file,), checks=checks)
     )
     table.refresh()
+
+
+@pytest.mark.parametrize("spec_id", [0, 1])
+def test_an_equality_delete_of_one_spec_is_not_lost_by_files_of_another(
+    tmp_path: Path, spec_id: int
+) -> None:
+    """One of spec 0 applies to the old files, one of spec 1 would to the new files alone."""
+    table = a_table(tmp_path / "t", 2, partitioned_by=["p"])
+    table.update_spec().add_field("id", "bucket[2]").commit()
+    both = racing(table, lambda other: delete_keys(other, [3], spec_id))
+    with pytest.raises(ConcurrentChangeError):
+        both.maintenance().rewrite_data_files()
+    table.refresh()
+    left = [i for i in range(12) if i != 3 or spec_id == 1]
+    assert [row["id"] for row in rows(table)] == left
+    table.maintenance().rewrite_data_files()
+    assert [row["id"] for row in rows(table)] == left
+
+
+def test_an_upgrade_meanwhile_keeps_row_ids(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t", 2)
+
+    def upgrade(other: Table) -> None:
+        other.update_properties().set({"format-version": "3"}).commit()
+        append_rows(other, [{"id": 99, "p": 0}])
+
+    with pytest.raises(ConcurrentChangeError, match="became one of version 3"):
+        racing(table, upgrade).maintenance().rewrite_data_files()
+    table.refresh()
+    before = rows(table)
+    assert None not in [row["_row_id"] for row in before]
+    table.maintenance().rewrite_data_files()
+    assert rows(table) == before
 
 
 @pytest.mark.parametrize("keeps_number", [True, False])
