@@ -13,6 +13,7 @@ from iceberg_pyspark.command_line import (
     change_tables,
     describe,
     list_names,
+    maintain,
     metadata_rows,
     properties,
     run_sql,
@@ -121,4 +122,5 @@ app.add_typer(change_tables.create_app, name="create")
 app.add_typer(change_tables.drop_app, name="drop")
 app.command()(change_tables.rename)
 app.command()(change_tables.register)
+app.add_typer(maintain.maintain_app, name="maintain")
 app.add_typer(properties.properties_app, name="properties")

@@ -163,3 +163,30 @@ def test_json_has_no_value_that_json_lacks(run: Run) -> None:
     loaded.append(rows.from_pylist([{"x": float("nan"), "b": b"\x01", "d": None}], rows.schema))
     (row,) = json.loads(run("scan", "db.f", "--json").text, parse_constant=pytest.fail)
     assert row == {"x": "nan", "b": "01", "d": None}
+
+
+def test_a_table_is_maintained(run: Run, table: ice.Table) -> None:
+    packed = ("maintain", "rewrite-data-files", "db.t", "--option", "min-input-files=2")
+    assert run(*packed, "--plan", "--json").json["rewritten_data_files_count"] == 0
+    assert run(*packed, "--option", "rewrite-all=true", "--plan").lines[0].split() == [
+        "rewritten_data_files_count",
+        "3",
+    ]
+    assert len(table.refresh().snapshots) == 2
+    assert run(*packed, "--option", "rewrite-all=true", "--where", "id = 1").code == 0
+    assert len(table.refresh().snapshots) == 3
+    assert run("maintain", "rewrite-manifests", "db.t", "--json").json == {
+        "rewritten_manifests_count": 3,
+        "added_manifests_count": 1,
+    }
+    for name in ("rewrite-position-delete-files", "rewrite-equality-deletes"):
+        assert set(run("maintain", name, "db.t", "--json").json.values()) == {0}
+    expired = ("maintain", "expire-snapshots", "db.t", "--older-than", "2099-01-01")
+    assert run(*expired, "--plan", "--json").json["expired_snapshots_count"] == 3
+    assert len(table.refresh().snapshots) == 4
+    kept = run(*expired, "--retain-last", "2", "--json").json
+    assert (kept["expired_snapshots_count"], kept["deleted_data_files_count"]) == (2, 1)
+    assert len(table.refresh().snapshots) == 2
+    assert run("maintain", "remove-orphan-files", "db.t", "--json").json == []
+    refused = run("maintain", "rewrite-data-files", "db.t", "--option", "no=1")
+    assert (refused.code, refused.errors.count("\n")) == (1, 1)

@@ -1,0 +1,157 @@
+"""What keeps a table healthy: `maintain` and the procedures of `table.maintenance()`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from iceberg_pyspark.command_line.arguments import TableName
+from iceberg_pyspark.command_line.invocation import Invocation, invocation_of, parse_property
+from iceberg_pyspark.spec.snapshots import MAIN
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.table.maintenance import TableMaintenance
+
+maintain_app = typer.Typer(help="Expire, clean up and write anew.", no_args_is_help=True)
+
+Plan = Annotated[bool, typer.Option("--plan", help="Count what would be done, and do nothing.")]
+OlderThan = Annotated[
+    str | None, typer.Option(help="A time: 2026-01-31, 2026-01-31T12:00:00+01:00.")
+]
+Threads = Annotated[int | None, typer.Option(help="How many threads delete.")]
+Where = Annotated[str | None, typer.Option(help="Only files that may have such rows.")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="KEY=VALUE", help="As min-input-files=2; may be repeated."),
+]
+
+
+@maintain_app.command()
+def expire_snapshots(
+    context: typer.Context,
+    table: TableName,
+    older_than: OlderThan = None,
+    retain_last: Annotated[
+        int | None, typer.Option(help="How many snapshots of each branch stay.")
+    ] = None,
+    snapshot_id: Annotated[
+        list[int] | None, typer.Option(help="Goes whatever its age; may be repeated.")
+    ] = None,
+    clean_expired_metadata: Annotated[
+        bool, typer.Option("--clean-expired-metadata", help="Unused schemas and specs go too.")
+    ] = False,
+    max_concurrent_deletes: Threads = None,
+    plan: Plan = False,
+) -> None:
+    """Remove old snapshots, and the files that only they need."""
+    invocation, maintenance = _of(context, table)
+    done = maintenance.expire_snapshots(
+        older_than=_milliseconds(older_than),
+        retain_last=retain_last,
+        snapshot_ids=snapshot_id or (),
+        clean_expired_metadata=clean_expired_metadata,
+        max_concurrent_deletes=max_concurrent_deletes,
+        dry_run=plan,
+    )
+    _print(invocation, done)
+
+
+@maintain_app.command()
+def remove_orphan_files(
+    context: typer.Context,
+    table: TableName,
+    older_than: OlderThan = None,
+    location: Annotated[str | None, typer.Option(help="A folder in the table's own.")] = None,
+    max_concurrent_deletes: Threads = None,
+    plan: Plan = False,
+) -> None:
+    """Delete old files of the table's folder that the table does not need."""
+    invocation, maintenance = _of(context, table)
+    done = maintenance.remove_orphan_files(
+        older_than=_milliseconds(older_than),
+        location=location,
+        max_concurrent_deletes=max_concurrent_deletes,
+        dry_run=plan,
+    )
+    invocation.output.rows(
+        ["orphan_file_location"], ([location] for location in done.orphan_file_locations)
+    )
+
+
+@maintain_app.command()
+def rewrite_data_files(
+    context: typer.Context,
+    table: TableName,
+    where: Where = None,
+    option: Options = None,
+    branch: Annotated[str, typer.Option(help="Whose files.")] = MAIN,
+    plan: Plan = False,
+) -> None:
+    """Write small files, and files with many deleted rows, anew."""
+    invocation, maintenance = _of(context, table)
+    done = maintenance.rewrite_data_files(
+        where=where, options=dict(map(parse_property, option or [])), branch=branch, dry_run=plan
+    )
+    _print(invocation, done)
+
+
+@maintain_app.command()
+def rewrite_manifests(
+    context: typer.Context,
+    table: TableName,
+    spec_id: Annotated[
+        int | None, typer.Option(help="The partition spec; else the table's.")
+    ] = None,
+    sort_by: Annotated[
+        list[str] | None, typer.Option(help="A partition field; may be repeated.")
+    ] = None,
+    plan: Plan = False,
+) -> None:
+    """Write manifests anew, each with the files of few partitions."""
+    invocation, maintenance = _of(context, table)
+    done = maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or (), dry_run=plan)
+    _print(invocation, done)
+
+
+@maintain_app.command()
+def rewrite_position_delete_files(
+    context: typer.Context,
+    table: TableName,
+    where: Where = None,
+    option: Options = None,
+    plan: Plan = False,
+) -> None:
+    """Write position delete files anew; deletion vectors in version 3."""
+    invocation, maintenance = _of(context, table)
+    done = maintenance.rewrite_position_delete_files(
+        where=where, options=dict(map(parse_property, option or [])), dry_run=plan
+    )
+    _print(invocation, done)
+
+
+@maintain_app.command()
+def rewrite_equality_deletes(context: typer.Context, table: TableName, plan: Plan = False) -> None:
+    """Delete by position what equality deletes delete, and remove them."""
+    invocation, maintenance = _of(context, table)
+    _print(invocation, maintenance.rewrite_equality_deletes(dry_run=plan))
+
+
+def _of(context: typer.Context, table: str) -> tuple[Invocation, TableMaintenance]:
+    invocation = invocation_of(context)
+    catalog, name = invocation.locate(table)
+    return invocation, catalog.load_table(name).maintenance()
+
+
+def _milliseconds(time: str | None) -> int | None:
+    from iceberg_pyspark.table.reading.snapshot_selection import (  # noqa: PLC0415 - needs pyarrow
+        timestamp_ms_of,
+    )
+
+    return None if time is None else timestamp_ms_of(time)
+
+
+def _print(invocation: Invocation, done: Any) -> None:
+    """The counts of a result, by their names."""
+    invocation.output.facts({f.name: getattr(done, f.name) for f in fields(done)})
