@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.maintenance.rewrite_options import (
+    REWRITE_ALL,
+    SHARED_OPTIONS,
+    WantedSizes,
+    check_options,
+)
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
-from iceberg_pyspark.spec.property_types import LONG_MAX, BoolProperty, IntProperty
 
+_PROCEDURE = "rewrite_position_delete_files"
 _TARGET_SIZE = 67_108_864
-_TARGET = IntProperty("target-file-size-bytes", _TARGET_SIZE, 1, LONG_MAX)
-_LEAST = "min-file-size-bytes"
-_GREATEST = "max-file-size-bytes"
-_COUNT = IntProperty("min-input-files", 5, 1)
-_ALL = BoolProperty("rewrite-all", False)
 WITHOUT_EFFECT = (
     "max-file-group-size-bytes",
     "max-concurrent-file-group-rewrites",
@@ -32,38 +32,19 @@ WITHOUT_EFFECT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFileOptions:
-    """Sizes are in bytes; those that are not given follow from the target."""
+    """The options of a rewrite of position delete files."""
 
-    target_size: int = _TARGET_SIZE
-    least_size: int = _TARGET_SIZE * 3 // 4
-    greatest_size: int = _TARGET_SIZE * 9 // 5
-    least_count: int = 5
-    rewrite_all: bool = False
+    sizes: WantedSizes
+    rewrite_all: bool
 
     @staticmethod
     def of(options: Mapping[str, str]) -> DeleteFileOptions:
         """Parse them; raises `InvalidRequestError` for one that is unknown or no good value."""
-        known = (_TARGET.name, _LEAST, _GREATEST, _COUNT.name, _ALL.name, *WITHOUT_EFFECT)
-        for name in options:
-            if name not in known:
-                raise InvalidRequestError(
-                    f"rewrite_position_delete_files has no option '{name}'; its options are "
-                    f"{', '.join(known)}"
-                )
-        target = _TARGET.of(options)
-        chosen = DeleteFileOptions(
-            target_size=target,
-            least_size=IntProperty(_LEAST, target * 3 // 4, 0, LONG_MAX).of(options),
-            greatest_size=IntProperty(_GREATEST, target * 9 // 5, 1, LONG_MAX).of(options),
-            least_count=_COUNT.of(options),
-            rewrite_all=_ALL.of(options),
+        check_options(_PROCEDURE, options, SHARED_OPTIONS, WITHOUT_EFFECT)
+        return DeleteFileOptions(
+            sizes=WantedSizes.of(_PROCEDURE, options, _TARGET_SIZE),
+            rewrite_all=REWRITE_ALL.of(options),
         )
-        if not chosen.least_size < target < chosen.greatest_size:
-            raise InvalidRequestError(
-                f"{_LEAST} ({chosen.least_size}) must be less than {_TARGET.name} ({target}), and "
-                f"that less than {_GREATEST} ({chosen.greatest_size})"
-            )
-        return chosen
 
 
 def chosen_groups(
@@ -72,13 +53,11 @@ def chosen_groups(
     """The position delete files to write anew, by partition."""
     groups: dict[tuple[int, PartitionKey], list[DataFile]] = {}
     for f in files:
-        size = f.file_size_in_bytes
-        if options.rewrite_all or not options.least_size <= size <= options.greatest_size:
+        if options.rewrite_all or not options.sizes.has(f.file_size_in_bytes):
             groups.setdefault((f.spec_id, partition_key(f.partition)), []).append(f)
-    return [tuple(group) for group in groups.values() if _is_worth_it(group, options)]
-
-
-def _is_worth_it(group: list[DataFile], options: DeleteFileOptions) -> bool:
-    size = sum(f.file_size_in_bytes for f in group)
-    several = len(group) > 1 and (len(group) >= options.least_count or size > options.target_size)
-    return options.rewrite_all or several or size > options.greatest_size
+    return [
+        tuple(group)
+        for group in groups.values()
+        if options.rewrite_all
+        or options.sizes.gain(len(group), sum(f.file_size_in_bytes for f in group))
+    ]

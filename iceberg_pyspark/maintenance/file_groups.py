@@ -12,7 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.commits.manifest_changes import DeleteFileId
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.maintenance.rewrite_options import (
+    REWRITE_ALL,
+    SHARED_OPTIONS,
+    WantedSizes,
+    check_options,
+)
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
 from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
@@ -23,17 +30,11 @@ from iceberg_pyspark.spec.property_types import (
     ChoiceProperty,
     FractionProperty,
     IntProperty,
-    TableProperty,
 )
 
-_MIN_SIZE = 0.75
-_MAX_SIZE = 1.8
+_PROCEDURE = "rewrite_data_files"
 _ROOM = 1.1
 
-_TARGET_SIZE = IntProperty("target-file-size-bytes", TARGET_FILE_SIZE.default, 1, LONG_MAX)
-_LEAST_SIZE = IntProperty("min-file-size-bytes", 0, 0, LONG_MAX)
-_GREATEST_SIZE = IntProperty("max-file-size-bytes", 0, 1, LONG_MAX)
-_MIN_INPUT_FILES = IntProperty("min-input-files", 5, 1)
 _MAX_GROUP_SIZE = IntProperty("max-file-group-size-bytes", 100 * 1024**3, 1, LONG_MAX)
 _MAX_CONCURRENT = IntProperty("max-concurrent-file-group-rewrites", 5, 1)
 _PARTIAL_PROGRESS = BoolProperty("partial-progress.enabled", False)
@@ -41,32 +42,24 @@ _MAX_COMMITS = IntProperty("partial-progress.max-commits", 10, 1)
 _MAX_FAILED_COMMITS = IntProperty("partial-progress.max-failed-commits", 10, 0)
 _DELETE_FILES = IntProperty("delete-file-threshold", INT_MAX, 1)
 _DELETE_RATIO = FractionProperty("delete-ratio-threshold", 0.3)
-_REWRITE_ALL = BoolProperty("rewrite-all", False)
 _STARTING_NUMBER = BoolProperty("use-starting-sequence-number", True)
 _REMOVE_DANGLING = BoolProperty("remove-dangling-deletes", False)
 _OUTPUT_SPEC = IntProperty("output-spec-id", 0, 0)
 _JOB_ORDER = ChoiceProperty(
     "rewrite-job-order", "none", ("none", "bytes-asc", "bytes-desc", "files-asc", "files-desc")
 )
-_OPTIONS: Mapping[str, TableProperty] = {
-    o.name: o
-    for o in (
-        *(_TARGET_SIZE, _LEAST_SIZE, _GREATEST_SIZE, _MIN_INPUT_FILES, _MAX_GROUP_SIZE),
-        *(_MAX_CONCURRENT, _PARTIAL_PROGRESS, _MAX_COMMITS, _MAX_FAILED_COMMITS, _DELETE_FILES),
-        *(_DELETE_RATIO, _REWRITE_ALL, _STARTING_NUMBER, _REMOVE_DANGLING, _OUTPUT_SPEC),
-        _JOB_ORDER,
-    )
-}
+_OPTIONS = (
+    *SHARED_OPTIONS,
+    *(_MAX_GROUP_SIZE, _MAX_CONCURRENT, _PARTIAL_PROGRESS, _MAX_COMMITS, _MAX_FAILED_COMMITS),
+    *(_DELETE_FILES, _DELETE_RATIO, _STARTING_NUMBER, _REMOVE_DANGLING, _OUTPUT_SPEC, _JOB_ORDER),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteOptions:
     """The options of a rewrite of data files; sizes in bytes."""
 
-    target_size: int
-    min_size: int
-    max_size: int
-    min_input_files: int
+    sizes: WantedSizes
     max_group_size: int
     max_concurrent: int
     partial_progress: bool
@@ -82,49 +75,25 @@ class RewriteOptions:
     @staticmethod
     def of(options: Mapping[str, str], properties: Mapping[str, str]) -> RewriteOptions:
         """From a rewrite's options and the table's properties; raises `InvalidRequestError`."""
-        for name, text in options.items():
-            option = _OPTIONS.get(name)
-            if option is None:
-                raise InvalidRequestError(
-                    f"rewrite_data_files has no option '{name}'; its options are "
-                    f"{', '.join(sorted(_OPTIONS))}"
-                )
-            if (problem := option.problem(text)) is not None:
-                raise InvalidRequestError(f"rewrite_data_files: {name}={text} {problem}")
+        check_options(_PROCEDURE, options, _OPTIONS)
         if _REMOVE_DANGLING.of(options):
             raise UnsupportedFeatureError(
                 "rewrite_data_files: remove-dangling-deletes is not supported yet; leave it out: "
                 "the deletes of one data file go with it, those of several stay"
             )
-        target = TARGET_FILE_SIZE.of(properties)
-        if _TARGET_SIZE.name in options:
-            target = _TARGET_SIZE.of(options)
-        least, greatest = int(target * _MIN_SIZE), int(target * _MAX_SIZE)
-        if _LEAST_SIZE.name in options:
-            least = _LEAST_SIZE.of(options)
-        if _GREATEST_SIZE.name in options:
-            greatest = _GREATEST_SIZE.of(options)
-        if not least < target < greatest:
-            raise InvalidRequestError(
-                f"rewrite_data_files: {_LEAST_SIZE.name} {least} must be less than "
-                f"{_TARGET_SIZE.name} {target}, and {_GREATEST_SIZE.name} {greatest} greater"
-            )
         commits = _MAX_COMMITS.of(options)
         return RewriteOptions(
-            target_size=target,
-            min_size=least,
-            max_size=greatest,
-            min_input_files=_MIN_INPUT_FILES.of(options),
+            sizes=WantedSizes.of(_PROCEDURE, options, TARGET_FILE_SIZE.of(properties)),
             max_group_size=_MAX_GROUP_SIZE.of(options),
             max_concurrent=_MAX_CONCURRENT.of(options),
             partial_progress=_PARTIAL_PROGRESS.of(options),
             max_commits=commits,
             max_failed_commits=_MAX_FAILED_COMMITS.of(
-                {_MAX_FAILED_COMMITS.name: str(commits)} | dict(options)
+                {_MAX_FAILED_COMMITS.name: str(commits), **options}
             ),
             delete_file_threshold=_DELETE_FILES.of(options),
             delete_ratio_threshold=_DELETE_RATIO.of(options),
-            rewrite_all=_REWRITE_ALL.of(options),
+            rewrite_all=REWRITE_ALL.of(options),
             keeps_sequence_number=_STARTING_NUMBER.of(options),
             output_spec_id=_OUTPUT_SPEC.of(options) if _OUTPUT_SPEC.name in options else None,
             job_order=_JOB_ORDER.of(options),
@@ -147,7 +116,17 @@ class FileGroup:
     @property
     def size(self) -> int:
         """The bytes of the files."""
-        return sum(t.file_size_in_bytes for t in self.tasks)
+        return _size(self.tasks)
+
+    @property
+    def own_deletes(self) -> frozenset[DeleteFileId]:
+        """The deletes of one of the files alone, which go with it."""
+        return frozenset(
+            (d.file_path, d.content_offset)
+            for t in self.tasks
+            for d in t.deletes
+            if d.referenced_data_file is not None
+        )
 
 
 def plan_groups(
@@ -165,7 +144,7 @@ def plan_groups(
             spec_id=None if key is None else output_spec_id,
             partition=None if key is None else packed[0].partition,
             tasks=tuple(packed),
-            output_file_size=_output_file_size(_size(packed), options),
+            output_file_size=_output_file_size(_size(packed), options.sizes),
         )
         for key, candidates in partitions.items()
         for packed in _packed(candidates, options.max_group_size)
@@ -180,8 +159,7 @@ def plan_groups(
 
 
 def _is_candidate(task: ScanTask, options: RewriteOptions) -> bool:
-    is_far = not options.min_size <= task.file_size_in_bytes <= options.max_size
-    return is_far or _has_many_deletes(task, options)
+    return not options.sizes.has(task.file_size_in_bytes) or _has_many_deletes(task, options)
 
 
 def _has_many_deletes(task: ScanTask, options: RewriteOptions) -> bool:
@@ -194,11 +172,8 @@ def _has_many_deletes(task: ScanTask, options: RewriteOptions) -> bool:
 
 
 def _gains(tasks: list[ScanTask], options: RewriteOptions) -> bool:
-    size = _size(tasks)
-    return (
-        (len(tasks) > 1 and (len(tasks) >= options.min_input_files or size > options.target_size))
-        or size > options.max_size
-        or any(_has_many_deletes(t, options) for t in tasks)
+    return options.sizes.gain(len(tasks), _size(tasks)) or any(
+        _has_many_deletes(t, options) for t in tasks
     )
 
 
@@ -216,18 +191,18 @@ def _packed(tasks: list[ScanTask], max_size: int) -> Iterable[list[ScanTask]]:
         yield group
 
 
-def _output_file_size(size: int, options: RewriteOptions) -> int:
+def _output_file_size(size: int, wanted: WantedSizes) -> int:
     """How large new files may become: as many as make them about the target, none of them small.
 
     Java makes two files of a little more than the target, which it then takes for small.
     """
-    count = max(round(size / options.target_size), 1)
-    if count > 1 and size / count < options.min_size and size / (count - 1) <= options.max_size:
+    count = max(round(size / wanted.target), 1)
+    if count > 1 and size / count < wanted.least and size / (count - 1) <= wanted.greatest:
         count -= 1
     if count == 1:
-        return options.max_size
+        return wanted.greatest
     # what is written may be a little larger than what was read
-    return min(int(size / count * _ROOM), options.max_size)
+    return min(int(size / count * _ROOM), wanted.greatest)
 
 
 def _size(tasks: Iterable[ScanTask]) -> int:

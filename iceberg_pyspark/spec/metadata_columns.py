@@ -21,6 +21,8 @@ ROW_ID = NestedField(field_id=2147483540, name="_row_id", type=LongType())
 LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
     field_id=2147483539, name="_last_updated_sequence_number", type=LongType()
 )
+LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+"""The columns of row lineage, which tables have since version 3."""
 
 CHANGE_TYPE = NestedField(
     field_id=2147483543,
@@ -53,7 +55,5 @@ def partition_column(partition_type: StructType) -> NestedField:
     return NestedField(field_id=PARTITION_ID, name=PARTITION_NAME, type=partition_type)
 
 
-PLAIN_METADATA_COLUMNS = {
-    f.name: f for f in (FILE, POS, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
-}
+PLAIN_METADATA_COLUMNS = {f.name: f for f in (FILE, POS, DELETED, SPEC_ID, *LINEAGE)}
 """Metadata columns whose type does not depend on the table, by name."""

@@ -131,7 +131,7 @@ class TableMaintenance:
             self._catalog,
             self._table,
             self._io,
-            options={name: _text(value) for name, value in (options or {}).items()},
+            options=_texts(options),
             where=where,
             branch=branch,
             clock=self._clock,
@@ -219,7 +219,7 @@ class TableMaintenance:
     def rewrite_position_delete_files(
         self,
         *,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, object] | None = None,
         where: str | Predicate | None = None,
         dry_run: bool = False,
     ) -> RewrittenDeleteFiles:
@@ -236,7 +236,7 @@ class TableMaintenance:
         `ConcurrentChangeError` where another commit deleted rows of the same data files meanwhile
         or replaced them, `CommitConflictError` and `CommitStateUnknownError`.
         """
-        chosen = DeleteFileOptions.of(options or {})
+        chosen = DeleteFileOptions.of(_texts(options))
         predicate = None if where is None else as_predicate(where)
         rewrite = self._delete_file_rewrite(dry_run=dry_run)
         table, result = rewrite.position_deletes(
@@ -267,8 +267,12 @@ class TableMaintenance:
         )
 
 
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
+    """Options as SQL gives them."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in (options or {}).items()
+    }
 
 
 def _milliseconds(moment: datetime | int | None) -> int | None:

@@ -27,7 +27,7 @@ from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skippi
 from iceberg_pyspark.spark.rows.types import shown_spark_schema
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
 from iceberg_pyspark.spark.write.session_write import SessionWrite
-from iceberg_pyspark.spec.metadata_columns import FILE, LAST_UPDATED_SEQUENCE_NUMBER, POS, ROW_ID
+from iceberg_pyspark.spec.metadata_columns import FILE, LINEAGE, POS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -38,7 +38,6 @@ from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.reading.whole_files import FileSelection
 
-LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
 ALIAS = "t"
 """What conditions call the table."""
 

@@ -5,22 +5,27 @@ from __future__ import annotations
 from pyspark.sql.types import StructType
 
 from iceberg_pyspark.spark.rows.types import project_like
-from iceberg_pyspark.spec.metadata_columns import PLAIN_METADATA_COLUMNS
+from iceberg_pyspark.spec.metadata_columns import (
+    DELETED,
+    FILE,
+    LINEAGE,
+    PLAIN_METADATA_COLUMNS,
+    POS,
+    SPEC_ID,
+)
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.table.reading.scan import partition_of
 
-_OF_EVERY_TABLE = ("_spec_id", "_file", "_pos", "_deleted")
-_OF_ROW_LINEAGE = ("_row_id", "_last_updated_sequence_number")
+_OF_EVERY_TABLE = (SPEC_ID, FILE, POS, DELETED)
 
 
 def hidden_columns(metadata: TableMetadata) -> Schema:
     """The hidden columns of a table."""
-    names = _OF_EVERY_TABLE + (_OF_ROW_LINEAGE if metadata.format_version >= 3 else ())
+    lineage = LINEAGE if metadata.format_version >= 3 else ()
     partition = partition_of(metadata)
-    fields = (PLAIN_METADATA_COLUMNS[n] for n in names)
-    return Schema(fields=(*fields, *([] if partition is None else [partition])))
+    return Schema(fields=(*_OF_EVERY_TABLE, *lineage, *([] if partition is None else [partition])))
 
 
 def project_with_hidden(schema: Schema, required: StructType, metadata: TableMetadata) -> Schema:

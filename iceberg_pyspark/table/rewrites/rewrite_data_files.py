@@ -25,6 +25,7 @@ from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
+from iceberg_pyspark.commits.manifest_changes import DeleteFileId
 from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import (
     CommitConflictError,
@@ -36,7 +37,7 @@ from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.file_groups import FileGroup, RewriteOptions, plan_groups
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
+from iceberg_pyspark.spec.metadata_columns import LINEAGE
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -49,7 +50,6 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
-_LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
 _log = logging.getLogger(__name__)
 
 
@@ -157,7 +157,7 @@ class DataFileRewrite:
                 f"table {self._table.identifier} has no branch '{self._branch}'; its branches are "
                 f"{', '.join(n for n, r in refs.items() if r.type == 'branch')}"
             )
-        lineage = _LINEAGE if self._metadata.format_version >= 3 else ()
+        lineage = LINEAGE if self._metadata.format_version >= 3 else ()
         name = str(self._table.identifier)
         scan = scan_table(
             name,
@@ -181,7 +181,7 @@ class DataFileRewrite:
         )
         if self._metadata.format_version < 3:
             return context
-        fields = (*context.schema.fields, *_LINEAGE)
+        fields = (*context.schema.fields, *LINEAGE)
         return replace(context, schema=replace(context.schema, fields=fields))
 
     def _written(
@@ -238,12 +238,7 @@ class DataFileRewrite:
             touched += [_touched(f) for f in files]
         action = RewriteFiles(
             removed_data_paths=frozenset(t.file_path for t in tasks),
-            removed_deletes=frozenset(
-                (d.file_path, d.content_offset)
-                for t in tasks
-                for d in t.deletes
-                if d.referenced_data_file is not None
-            ),
+            removed_deletes=_own_deletes(groups),
             data_files=tuple(files),
             data_sequence_number=snapshot.sequence_number if keeps_number else None,
             checks=ConflictChecks(
@@ -274,6 +269,10 @@ class DataFileRewrite:
         return Changes()
 
 
+def _own_deletes(groups: Sequence[FileGroup]) -> frozenset[DeleteFileId]:
+    return frozenset().union(*(group.own_deletes for group in groups))
+
+
 def _touched(file: ScanTask | DataFile) -> TouchedFile:
     return TouchedFile(file_path=file.file_path, spec_id=file.spec_id, partition=file.partition)
 
@@ -283,16 +282,10 @@ def _with(
 ) -> RewrittenDataFiles:
     """The result and what became of further groups."""
     tasks = [task for group in groups for task in group.tasks]
-    own_deletes = {
-        (d.file_path, d.content_offset)
-        for t in tasks
-        for d in t.deletes
-        if d.referenced_data_file is not None
-    }
     return replace(
         result,
         rewritten_data_files_count=result.rewritten_data_files_count + len(tasks),
         added_data_files_count=result.added_data_files_count + added,
         rewritten_bytes_count=result.rewritten_bytes_count + sum(g.size for g in groups),
-        removed_delete_files_count=result.removed_delete_files_count + len(own_deletes),
+        removed_delete_files_count=result.removed_delete_files_count + len(_own_deletes(groups)),
     )

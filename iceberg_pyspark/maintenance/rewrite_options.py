@@ -1,0 +1,73 @@
+"""Options that rewrites of data files and of delete files share; names and defaults are Java's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.property_types import LONG_MAX, BoolProperty, IntProperty, TableProperty
+
+REWRITE_ALL = BoolProperty("rewrite-all", False)
+_TARGET = IntProperty("target-file-size-bytes", 0, 1, LONG_MAX)
+_LEAST = IntProperty("min-file-size-bytes", 0, 0, LONG_MAX)
+_GREATEST = IntProperty("max-file-size-bytes", 0, 1, LONG_MAX)
+_MIN_INPUT_FILES = IntProperty("min-input-files", 5, 1)
+SHARED_OPTIONS = (_TARGET, _LEAST, _GREATEST, _MIN_INPUT_FILES, REWRITE_ALL)
+
+
+def check_options(
+    procedure: str,
+    options: Mapping[str, str],
+    known: Collection[TableProperty],
+    without_effect: Collection[str] = (),
+) -> None:
+    """Raise `InvalidRequestError` for an option that is not known or has a wrong value."""
+    by_name = {option.name: option for option in known}
+    for name, text in options.items():
+        if name in without_effect:
+            continue
+        option = by_name.get(name)
+        if option is None:
+            raise InvalidRequestError(
+                f"{procedure} has no option '{name}'; its options are "
+                f"{', '.join((*by_name, *without_effect))}"
+            )
+        if (problem := option.problem(text)) is not None:
+            raise InvalidRequestError(f"{procedure}: {name}={text} {problem}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedSizes:
+    """The sizes that files should have, in bytes, and how many others are worth a rewrite."""
+
+    target: int
+    least: int
+    greatest: int
+    min_input_files: int
+
+    @staticmethod
+    def of(procedure: str, options: Mapping[str, str], default_target: int) -> WantedSizes:
+        """From checked options; what is not given follows from the target."""
+        target = _TARGET.of({_TARGET.name: str(default_target), **options})
+        sizes = WantedSizes(
+            target=target,
+            least=_LEAST.of({_LEAST.name: str(target * 3 // 4), **options}),
+            greatest=_GREATEST.of({_GREATEST.name: str(target * 9 // 5), **options}),
+            min_input_files=_MIN_INPUT_FILES.of(options),
+        )
+        if not sizes.least < target < sizes.greatest:
+            raise InvalidRequestError(
+                f"{procedure}: {_LEAST.name} ({sizes.least}) must be less than {_TARGET.name} "
+                f"({target}), and that less than {_GREATEST.name} ({sizes.greatest})"
+            )
+        return sizes
+
+    def has(self, size: int) -> bool:
+        """Whether a file of that size is as it should be."""
+        return self.least <= size <= self.greatest
+
+    def gain(self, count: int, size: int) -> bool:
+        """Whether that many files, of that size together, are worth a rewrite."""
+        several = count > 1 and (count >= self.min_input_files or size > self.target)
+        return several or size > self.greatest
