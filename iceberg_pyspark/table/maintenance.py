@@ -24,12 +24,12 @@ from iceberg_pyspark.table.changes.remove_orphan_files import (
     OrphanRemoval,
     PrefixMismatchMode,
 )
-from iceberg_pyspark.table.changes.rewrite_deletes import (
+from iceberg_pyspark.table.rewrites.rewrite_data_files import DataFileRewrite, RewrittenDataFiles
+from iceberg_pyspark.table.rewrites.rewrite_deletes import (
     DeleteFileRewrite,
     RewrittenDeleteFiles,
 )
-from iceberg_pyspark.table.changes.rewrite_manifests import ManifestRewrite, RewrittenManifests
-from iceberg_pyspark.table.rewrites.rewrite_data_files import DataFileRewrite, RewrittenDataFiles
+from iceberg_pyspark.table.rewrites.rewrite_manifests import ManifestRewrite, RewrittenManifests
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

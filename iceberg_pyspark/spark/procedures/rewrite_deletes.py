@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
-from iceberg_pyspark.table.changes.rewrite_deletes import RewrittenDeleteFiles
+from iceberg_pyspark.table.rewrites.rewrite_deletes import RewrittenDeleteFiles
 
 _COUNTS = {
     "rewritten_delete_files_count": Column(type="integer"),

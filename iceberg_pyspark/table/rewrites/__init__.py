@@ -1,1 +1,1 @@
-"""Rows read and written again: the table has the same rows before and after."""
+"""Files and manifests written anew: the table has the same rows before and after."""

@@ -18,7 +18,7 @@ from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.new_data import write_rows
-from iceberg_pyspark.table.changes.rewrite_deletes import RewrittenDeleteFiles
+from iceberg_pyspark.table.rewrites.rewrite_deletes import RewrittenDeleteFiles
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions

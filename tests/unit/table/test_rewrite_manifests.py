@@ -22,7 +22,7 @@ from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.maintenance import clustered_entries
 from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestContent, ManifestEntry
 from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.rewrite_manifests import RewrittenManifests
+from iceberg_pyspark.table.rewrites.rewrite_manifests import RewrittenManifests
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 from tests.support.hooked_storage import HookedFileIO, once

@@ -29,11 +29,10 @@ from iceberg_pyspark.maintenance.applied_deletes import (
     data_files_that_may_match,
 )
 from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions, chosen_groups
-from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import DELETED, POS
-from iceberg_pyspark.spec.name_mapping import name_mapping_from_text
-from iceberg_pyspark.spec.properties import DELETE_GRANULARITY, NAME_MAPPING, VERIFY_CHECKSUMS
+from iceberg_pyspark.spec.properties import DELETE_GRANULARITY
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
@@ -48,6 +47,7 @@ from iceberg_pyspark.table.changes.row_deletes import (
     write_row_deletes,
 )
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.reading.scan import scan_table
 
 _FILES_AT_ONCE = 8
 
@@ -88,13 +88,15 @@ class DeleteFileRewrite:
         self._dry_run = dry_run
         self._write_id = str(uuid.uuid4())
         metadata = self._loaded.metadata
-        self._verify = VERIFY_CHECKSUMS.of(metadata.properties)
         self._manifests: Sequence[ManifestFile] = (
             []
             if metadata.current_snapshot is None
             else manifests_to_build_on(io, metadata.current_snapshot)
         )
         self._deletes = applied_deletes(io, metadata, self._manifests)
+        self._context = scan_table(
+            self._table, metadata, io, projection=lambda _: Schema(fields=(POS, DELETED))
+        ).context
 
     def position_deletes(
         self,
@@ -210,30 +212,18 @@ class DeleteFileRewrite:
             return {task.file_path: rows for task, rows in found if rows}
 
     def _positions(self, task: ScanTask) -> BitMap64:
-        rows = read_deleted_rows(self._io, task, self._table, verify_checksums=self._verify)
+        rows = read_deleted_rows(
+            self._io, task, self._table, verify_checksums=self._context.verify_checksums
+        )
         return BitMap64() if rows is None else rows.bitmap()
 
     def _deleted_by_value(self, task: ScanTask) -> BitMap64:
         """The rows that equality deletes alone delete; none where others delete them all."""
         equality = tuple(d for d in task.deletes if d.content is FileContent.EQUALITY_DELETES)
         rows = BitMap64()
-        for batch in read_task(self._context(), replace(task, deletes=equality), self._io):
+        for batch in read_task(self._context, replace(task, deletes=equality), self._io):
             rows |= BitMap64(batch.column(0).filter(batch.column(1)).to_numpy())
         return rows - self._positions(task)
-
-    def _context(self) -> ScanContext:
-        metadata = self._metadata
-        mapping = metadata.properties.get(NAME_MAPPING)
-        current = metadata.current_schema
-        return ScanContext(
-            table=self._table,
-            table_location=metadata.location,
-            projection=Schema(fields=(POS, DELETED)),
-            schemas=(current, *(s for s in metadata.schemas_newest_first if s is not current)),
-            specs=metadata.spec_by_id,
-            name_mapping=None if mapping is None else name_mapping_from_text(mapping),
-            verify_checksums=self._verify,
-        )
 
     def _commit(
         self, rewrite: _Rewrite, more: frozenset[DeleteFileId]
