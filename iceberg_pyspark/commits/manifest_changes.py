@@ -40,7 +40,8 @@ class SnapshotBase:
     `read_entries` gives a manifest's entries with inherited numbers filled in; `read_paths`, which
     is cheap, the paths of its live files and of the data files that deletes among them are for;
     `read_manifests` the manifests of an earlier snapshot. `fresh_paths` are those of files that
-    this commit's writer made: no snapshot can have them.
+    this commit's writer made: no snapshot can have them. `spellings_of` a path are all locations of
+    the same file.
     """
 
     metadata: TableMetadata
@@ -49,6 +50,7 @@ class SnapshotBase:
     read_entries: ReadEntries
     read_paths: ReadPaths
     read_manifests: Callable[[Snapshot], Sequence[ManifestFile]]
+    spellings_of: Callable[[str], Collection[str]]
     fresh_paths: Set[str] = frozenset()
 
 

@@ -224,11 +224,13 @@ def _check_not_live(
 ) -> None:
     """Refuse data files that the branch has already: their rows would be there twice.
 
-    Only files that the commit's writer did not make are looked for, in every manifest.
+    Only files that the commit's writer did not make are looked for, in every manifest, by whatever
+    name another engine gave them.
     """
-    offered = {f.file_path for f in added if f.content is FileContent.DATA} - base.fresh_paths
-    if not offered:
+    paths = {f.file_path for f in added if f.content is FileContent.DATA} - base.fresh_paths
+    if not paths:
         return
+    offered = {spelling for path in paths for spelling in base.spellings_of(path)}
     for manifest in filtered.unchanged:
         if manifest.content is ManifestContent.DATA:
             _refuse_live(offered & base.read_paths(manifest), base)

@@ -78,6 +78,25 @@ def is_below(location: str, folder: str) -> bool:
     )
 
 
+def spellings(location: str) -> frozenset[str]:
+    """The location as each engine may write it: with every scheme of its store.
+
+    >>> sorted(spellings("s3a://b/x")), sorted(spellings("file:/x"))
+    (['s3://b/x', 's3a://b/x', 's3n://b/x'], ['/x', 'file:///x', 'file:/x'])
+    """
+    if is_local(location):
+        try:
+            path = local_path(location)
+        except StorageError:
+            # no file has it
+            return frozenset((location,))
+        return frozenset((location, path, f"file:{path}", f"{LOCAL_STORE}{path}"))
+    scheme, _, rest = location.partition("://")
+    name = EQUAL_SCHEMES.get(scheme, scheme)
+    schemes = (scheme, name, *(other for other, same in EQUAL_SCHEMES.items() if same == name))
+    return frozenset(f"{s}://{rest}" for s in schemes)
+
+
 def depth(location: str) -> int:
     """How many names lead to a location: its bucket and its folders.
 

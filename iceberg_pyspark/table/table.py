@@ -289,7 +289,6 @@ class Table(EditableTable):
         nothing is added then. The table owns the files from then on: expiry may delete those in its
         own folder.
         """
-        selector = SnapshotSelector(branch=branch if branch in self.refs else None)
         self._loaded, added = FileImport(
             catalog=self._catalog,
             table=self._loaded,
@@ -299,9 +298,6 @@ class Table(EditableTable):
             options=_options(branch, snapshot_properties, None),
             clock=self._clock,
             partition_filter=partition_filter or {},
-            live_among=lambda paths: [
-                task.file_path for task in self.scan(selector=selector).of_files(paths).plan_files()
-            ],
         ).run()
         return added
 

@@ -8,7 +8,7 @@ commit if it has none (specification, "Column Projection").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.arrow.write.imported_files import imported_file
@@ -37,8 +37,6 @@ from iceberg_pyspark.table.changes.commit import Clock, MetadataStep
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 
-_SAME_STORE = (("file:///", "file:/", "/"), ("s3://", "s3a://", "s3n://"))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedFiles:
@@ -64,13 +62,10 @@ class FileImport:
     options: CommitOptions
     clock: Clock
     partition_filter: Mapping[str, str]
-    live_among: Callable[[frozenset[str]], Collection[str]]
-    """Which of some locations the branch that gets the files has."""
 
     def run(self) -> tuple[LoadedTable, AddedFiles]:
         """The table with the files; raises `InvalidRequestError` where one cannot be its part."""
         files = self._data_files()
-        self._refuse_other_spellings(files)
         if not files:
             return self.table, AddedFiles(added_files_count=0, changed_partition_count=0)
         loaded_table = commit_action(
@@ -132,16 +127,6 @@ class FileImport:
         ]
         return list(threaded_map(entry, chosen))
 
-    def _refuse_other_spellings(self, files: Sequence[DataFile]) -> None:
-        """Refuse files that are live as `file:/x` or `s3a://b/x`; the commit compares spellings."""
-        spellings = frozenset(s for f in files for s in _other_spellings(f.file_path))
-        live = self.live_among(spellings) if spellings else ()
-        if live:
-            raise InvalidRequestError(
-                f"{min(live)} is in table {self.table.identifier} already; added again, its rows "
-                "would be there twice: leave it out"
-            )
-
     @property
     def _default_mapping(self) -> NameMapping:
         return name_mapping_of(self.table.metadata.current_schema)
@@ -156,13 +141,3 @@ class FileImport:
         if is_empty and self.io.exists(self.source):
             size = self.io.size(self.source)
             yield FileInfo(location=self.source, size=size, modified_ms=None)
-
-
-def _other_spellings(location: str) -> list[str]:
-    """What other engines call the same file."""
-    for same in _SAME_STORE:
-        for prefix in same:
-            if location.startswith(prefix):
-                rest = location[len(prefix) :]
-                return [f"{other}{rest}" for other in same if other != prefix]
-    return []

@@ -57,6 +57,7 @@ from iceberg_pyspark.storage.manifest_reader import (
     read_partition_types,
 )
 from iceberg_pyspark.storage.manifest_writer import write_manifest
+from iceberg_pyspark.storage.places import spellings
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.written_files import WrittenFiles, remove_files
@@ -118,6 +119,7 @@ class SnapshotStep:
             read_entries=lambda m: self._read_entries(metadata, m),
             read_paths=lambda m: self._read_paths(metadata, m),
             read_manifests=self._read_manifests,
+            spellings_of=spellings,
             fresh_paths=(
                 frozenset() if self._written_files is None else self._written_files.locations
             ),

@@ -15,7 +15,7 @@ from pyarrow import orc
 from iceberg_pyspark import Table
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.values import value_from_bytes
-from tests.support.frames import create_path_table
+from tests.support.frames import create_path_table, path_table
 
 COLUMNS = "id BIGINT, name STRING, price DECIMAL(9, 2), ratio DOUBLE"
 
@@ -70,6 +70,16 @@ def test_parquet_files_of_a_folder(table: Table, tmp_path: Path) -> None:
     assert dict(entry["nan_value_counts"]) == {}
     assert table.scan(filter="id > 2").to_arrow().num_rows == 1
     assert table.scan(filter="isnan(ratio)").to_arrow().num_rows == 2
+
+
+def test_two_do_not_add_one_file_by_two_names(table: Table, tmp_path: Path) -> None:
+    file = tmp_path / "one.parquet"
+    pq.write_table(rows(1), file)
+    other = path_table(tmp_path / "t")
+    table.add_files(str(file))
+    with pytest.raises(InvalidRequestError, match="rows would be there twice"):
+        other.add_files(f"file:{file}")
+    assert ids(other.refresh()) == [1]
 
 
 def test_one_file_and_not_twice(table: Table, tmp_path: Path) -> None:
