@@ -114,6 +114,10 @@ def test_main_moves_between_snapshots(spark: SparkSession, folder: Path) -> None
         first,
     ]
     assert call(spark, "rollback_to_timestamp('db.m', now())") == [(newest, newest)]
+    times = "SELECT CAST(committed_at AS STRING) FROM kept.db.m.snapshots"
+    [when] = spark.sql(f"{times} WHERE snapshot_id = {second}").collect()
+    before = f"rollback_to_timestamp('db.m', TIMESTAMP '{when[0]}')"
+    assert call(spark, before) == [(newest, first)]
 
 
 def test_a_metadata_file_is_registered(spark: SparkSession, folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import types as spark_types
 
@@ -89,8 +90,13 @@ def call_procedure(
     current_namespace: Namespace,
 ) -> ProcedureRows:
     """Run a procedure."""
-    run = ProcedureRun(name, catalog, arguments, current_namespace)
-    return ProcedureRows(rows=PROCEDURES[name].run(run))
+    procedure = PROCEDURES[name]
+    types = {**procedure.required, **procedure.optional}
+    values: dict[str, Any] = dict(arguments)
+    for parameter, value in values.items():
+        if types[parameter] == "timestamp" and value is not None:
+            values[parameter] = value // 1000
+    return ProcedureRows(rows=procedure.run(ProcedureRun(name, catalog, values, current_namespace)))
 
 
 def _is_system(namespace: Namespace) -> bool:

@@ -17,17 +17,12 @@ _COUNTS = (
 
 
 def _expire_snapshots(run: ProcedureRun) -> tuple[Row, ...]:
-    given = dict(run.given)
-    if "older_than" in given:
-        given["older_than"] //= 1000
-    done = run.table.maintenance().expire_snapshots(**given)
+    done = run.table.maintenance().expire_snapshots(**run.given)
     return (tuple(getattr(done, name) for name in _COUNTS),)
 
 
 def _remove_orphan_files(run: ProcedureRun) -> tuple[Row, ...]:
     given = dict(run.given)
-    if "older_than" in given:
-        given["older_than"] //= 1000
     if "file_list_view" in given:
         raise UnsupportedFeatureError(
             "remove_orphan_files: file_list_view is not supported yet; leave it out, and the "

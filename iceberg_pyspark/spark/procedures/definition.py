@@ -17,7 +17,7 @@ Row: TypeAlias = tuple[int | str | None, ...]
 
 @dataclass(frozen=True)
 class ProcedureRun:
-    """One CALL: the values of the parameters, by name; a time is its microseconds from 1970."""
+    """One CALL: the values of the parameters, by name; a time is its milliseconds from 1970."""
 
     procedure: str
     catalog: Catalog

@@ -15,13 +15,12 @@ _COUNTS = {
 
 
 def _rewrite_data_files(run: ProcedureRun) -> tuple[Row, ...]:
-    given = dict(run.given)
-    if "sort_order" in given:
+    if "sort_order" in run.given:
         raise UnsupportedFeatureError(
             "rewrite_data_files: sort_order is not supported yet; leave it out, or write the rows "
             "sorted with INSERT OVERWRITE"
         )
-    done = run.table.maintenance().rewrite_data_files(**given)
+    done = run.table.maintenance().rewrite_data_files(**run.given)
     return (tuple(getattr(done, name) for name in _COUNTS),)
 
 

@@ -28,8 +28,7 @@ def _rollback_to_snapshot(run: ProcedureRun) -> tuple[Row, ...]:
 
 
 def _rollback_to_timestamp(run: ProcedureRun) -> tuple[Row, ...]:
-    milliseconds = run.required("timestamp") // 1000
-    return (_move_main(run, lambda s: s.rollback_to_timestamp(milliseconds)),)
+    return (_move_main(run, lambda s: s.rollback_to_timestamp(run.required("timestamp"))),)
 
 
 def _set_current_snapshot(run: ProcedureRun) -> tuple[Row, ...]:
