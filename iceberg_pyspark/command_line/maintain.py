@@ -84,6 +84,10 @@ def remove_orphan_files(
 def rewrite_data_files(
     context: typer.Context,
     table: TableName,
+    strategy: Annotated[str | None, typer.Option(help="binpack, or sort.")] = None,
+    sort_order: Annotated[
+        str | None, typer.Option(help="As 'day, id DESC', 'zorder(a, b)' or 'hilbert(a, b)'.")
+    ] = None,
     where: Where = None,
     option: Options = None,
     branch: Annotated[str, typer.Option(help="Whose files.")] = MAIN,
@@ -92,7 +96,12 @@ def rewrite_data_files(
     """Write small files, and files with many deleted rows, anew."""
     invocation, maintenance = _of(context, table)
     done = maintenance.rewrite_data_files(
-        where=where, options=dict(map(parse_property, option or [])), branch=branch, dry_run=plan
+        strategy=strategy,
+        sort_order=sort_order,
+        where=where,
+        options=dict(map(parse_property, option or [])),
+        branch=branch,
+        dry_run=plan,
     )
     _print(invocation, done)
 

@@ -8,7 +8,7 @@ stays alone, so that a second run does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +48,12 @@ _OUTPUT_SPEC = IntProperty("output-spec-id", 0, 0)
 _JOB_ORDER = ChoiceProperty(
     "rewrite-job-order", "none", ("none", "bytes-asc", "bytes-desc", "files-asc", "files-desc")
 )
+_MOST_FILES = IntProperty("max-files-to-rewrite", INT_MAX, 1)
 _OPTIONS = (
     *SHARED_OPTIONS,
     *(_MAX_GROUP_SIZE, _MAX_CONCURRENT, _PARTIAL_PROGRESS, _MAX_COMMITS, _MAX_FAILED_COMMITS),
     *(_DELETE_FILES, _DELETE_RATIO, _STARTING_NUMBER, _REMOVE_DANGLING, _OUTPUT_SPEC, _JOB_ORDER),
+    _MOST_FILES,
 )
 
 
@@ -71,11 +73,16 @@ class RewriteOptions:
     keeps_sequence_number: bool
     output_spec_id: int | None
     job_order: str
+    max_files: int
 
     @staticmethod
-    def of(options: Mapping[str, str], properties: Mapping[str, str]) -> RewriteOptions:
+    def of(
+        options: Mapping[str, str],
+        properties: Mapping[str, str],
+        without_effect: Collection[str] = (),
+    ) -> RewriteOptions:
         """From a rewrite's options and the table's properties; raises `InvalidRequestError`."""
-        check_options(_PROCEDURE, options, _OPTIONS)
+        check_options(_PROCEDURE, options, _OPTIONS, without_effect)
         if _REMOVE_DANGLING.of(options):
             raise UnsupportedFeatureError(
                 "rewrite_data_files: remove-dangling-deletes is not supported yet; leave it out: "
@@ -97,12 +104,15 @@ class RewriteOptions:
             keeps_sequence_number=_STARTING_NUMBER.of(options),
             output_spec_id=_OUTPUT_SPEC.of(options) if _OUTPUT_SPEC.name in options else None,
             job_order=_JOB_ORDER.of(options),
+            max_files=_MOST_FILES.of(options),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroup:
-    """Files whose rows are written anew together, into files of about `output_file_size` bytes.
+    """Files whose rows are written anew together, into files of at most `output_file_size` bytes.
+
+    `output_file_count` is about how many new files there will be in one partition.
 
     `spec_id` and `partition` are those of the files, None for files of other specs than the new
     files will have.
@@ -112,11 +122,22 @@ class FileGroup:
     partition: tuple[Any, ...] | None
     tasks: tuple[ScanTask, ...]
     output_file_size: int
+    output_file_count: int
 
     @property
     def size(self) -> int:
         """The bytes of the files."""
         return _size(self.tasks)
+
+    def parts(self) -> list[tuple[ScanTask, ...]]:
+        """The files, in order, in lists that may be written apart: for a new file or more each."""
+        parts: list[list[ScanTask]] = [[] for _ in range(self.output_file_count)]
+        total, so_far = self.size, 0
+        for task in self.tasks:
+            middle = so_far + task.file_size_in_bytes / 2
+            parts[min(int(middle * len(parts) / max(total, 1)), len(parts) - 1)].append(task)
+            so_far += task.file_size_in_bytes
+        return [tuple(part) for part in parts if part]
 
     @property
     def own_deletes(self) -> frozenset[DeleteFileId]:
@@ -139,23 +160,37 @@ def plan_groups(
             is_of_spec = task.spec_id == output_spec_id
             key = partition_key(task.partition) if is_of_spec else None
             partitions.setdefault(key, []).append(task)
-    groups = [
-        FileGroup(
-            spec_id=None if key is None else output_spec_id,
-            partition=None if key is None else packed[0].partition,
-            tasks=tuple(packed),
-            output_file_size=_output_file_size(_size(packed), options.sizes),
-        )
-        for key, candidates in partitions.items()
-        for packed in _packed(candidates, options.max_group_size)
-        if options.rewrite_all or _gains(packed, options)
-    ]
+    groups = []
+    files_left = options.max_files
+    for key, candidates in partitions.items():
+        for packed in _packed(candidates, options.max_group_size):
+            if not options.rewrite_all and not _gains(packed, options):
+                continue
+            if chosen := packed[:files_left]:
+                groups.append(
+                    _group(chosen, options.sizes, None if key is None else output_spec_id)
+                )
+                files_left -= len(chosen)
     match options.job_order.split("-"):
         case ["bytes", direction]:
             groups.sort(key=lambda g: g.size, reverse=direction == "desc")
         case ["files", direction]:
             groups.sort(key=lambda g: len(g.tasks), reverse=direction == "desc")
     return groups
+
+
+def _group(tasks: list[ScanTask], sizes: WantedSizes, spec_id: int | None) -> FileGroup:
+    size = _size(tasks)
+    count = _output_file_count(size, sizes)
+    # what is written may be a little larger than what was read
+    largest = sizes.greatest if count == 1 else min(int(size / count * _ROOM), sizes.greatest)
+    return FileGroup(
+        spec_id=spec_id,
+        partition=None if spec_id is None else tasks[0].partition,
+        tasks=tuple(tasks),
+        output_file_size=largest,
+        output_file_count=count,
+    )
 
 
 def _is_candidate(task: ScanTask, options: RewriteOptions) -> bool:
@@ -191,18 +226,15 @@ def _packed(tasks: list[ScanTask], max_size: int) -> Iterable[list[ScanTask]]:
         yield group
 
 
-def _output_file_size(size: int, wanted: WantedSizes) -> int:
-    """How large new files may become: as many as make them about the target, none of them small.
+def _output_file_count(size: int, wanted: WantedSizes) -> int:
+    """How many new files are about the target, none of them small.
 
     Java makes two files of a little more than the target, which it then takes for small.
     """
     count = max(round(size / wanted.target), 1)
     if count > 1 and size / count < wanted.least and size / (count - 1) <= wanted.greatest:
         count -= 1
-    if count == 1:
-        return wanted.greatest
-    # what is written may be a little larger than what was read
-    return min(int(size / count * _ROOM), wanted.greatest)
+    return count
 
 
 def _size(tasks: Iterable[ScanTask]) -> int:

@@ -8,7 +8,7 @@ from typing import get_args
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.snapshot_retention import Retention
-from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions
@@ -102,7 +102,8 @@ class TableMaintenance:
     def rewrite_data_files(
         self,
         *,
-        strategy: str = "binpack",
+        strategy: str | None = None,
+        sort_order: str | None = None,
         where: str | Predicate | None = None,
         options: Mapping[str, object] | None = None,
         branch: str = MAIN,
@@ -112,26 +113,27 @@ class TableMaintenance:
 
         Specification, "Snapshots" (operation `replace`). `options` are those of the JVM
         connector's, such as `target-file-size-bytes` and `min-input-files`; `where` chooses the
-        files that may have rows which match, which are then rewritten whole. The rows of one file
-        after the other are read and written, several groups of files at a time, so that memory
-        does not grow with the table. Run again, it does nothing.
+        files that may have rows which match, which are then rewritten whole. Several groups of
+        files are read and written at a time; memory does not grow with the table: rows that are
+        sorted and do not fit wait in temporary files. Run again, it does nothing.
+
+        `strategy` is `binpack`, which keeps rows in the order of their files, or `sort`: by
+        `sort_order` (`'day, id DESC NULLS LAST'`), by the table's own if it is None, or along a
+        curve through several columns (`'zorder(a, b)'`, `'hilbert(a, b)'`), so that filters on any
+        of them skip files. Rows are in order within each partition and group of files.
 
         Rows of version 3 keep their ids. An equality delete that is committed meanwhile still
         applies; a row delete for one of the files makes it raise `ConcurrentChangeError`, or, with
         `partial-progress.enabled`, leaves the files of one commit as they were. `dry_run` counts
-        what would be rewritten. Raises `InvalidRequestError` for a wrong option,
-        `UnsupportedFeatureError` for another strategy than `binpack`.
+        what would be rewritten. Raises `InvalidRequestError` for a wrong option or order.
         """
-        if strategy.lower() != "binpack":
-            raise UnsupportedFeatureError(
-                f"rewrite_data_files: the strategy {strategy} is not supported yet; use binpack, "
-                "or write the rows sorted with INSERT OVERWRITE"
-            )
         table, result = DataFileRewrite(
             self._catalog,
             self._table,
             self._io,
             options=_texts(options),
+            strategy=strategy,
+            sort_order=sort_order,
             where=where,
             branch=branch,
             clock=self._clock,

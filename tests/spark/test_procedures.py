@@ -142,9 +142,13 @@ def test_data_files_are_rewritten(spark: SparkSession, folder: Path) -> None:
     assert call(spark, "rewrite_data_files(table => 'db.d', strategy => 'binpack')") == [(0,) * 5]
     all_of_them = "options => map('rewrite-all', 'true'), where => 'id > 7', branch => 'main'"
     assert call(spark, f"rewrite_data_files(table => 'db.d', {all_of_them})") == [(0,) * 5]
+    spark.sql("INSERT INTO kept.db.d VALUES (9)")
+    by_id = "sort_order => 'zorder(id)', options => map('min-input-files', '2')"
+    assert call(spark, f"rewrite_data_files(table => 'db.d', {by_id})")[0][:2] == (2, 1)
+    assert spark.table("kept.db.d").collect() == [(n,) for n in (0, 1, 2, 3, 4, 9)]
     for wrong, message in (
-        ("sort_order => 'id'", "sort_order is not supported yet"),
-        ("strategy => 'sort'", "strategy sort is not supported yet"),
+        ("sort_order => 'nothing'", "no column 'nothing'"),
+        ("strategy => 'sort'", "has no sort order"),
         ("options => map('no', '1')", "has no option 'no'"),
         ("where => 'nothing = 1'", "nothing"),
     ):

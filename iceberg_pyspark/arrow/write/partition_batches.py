@@ -69,11 +69,16 @@ def _sources(
         if isinstance(f.transform, VoidTransform):
             columns.append(pa.nulls(batch.num_rows))
         else:
-            columns.append(_source(batch, schemas[0], f.source_id, f.name))
+            columns.append(
+                source_column(batch, schemas[0], f.source_id, f"partition field '{f.name}'")
+            )
     return columns
 
 
-def _source(batch: pa.RecordBatch, schema: Schema, source_id: int, name: str) -> pa.Array:
+def source_column(
+    batch: pa.RecordBatch, schema: Schema, source_id: int, needed_by: str
+) -> pa.Array:
+    """The column of a field of the schema that the batch has; `needed_by` is for the error."""
     path: list[str] = []
     current: int | None = source_id
     while current is not None:
@@ -82,8 +87,8 @@ def _source(batch: pa.RecordBatch, schema: Schema, source_id: int, name: str) ->
         parent = None if current is None else schema.field_by_id[current].type
         if field is None or not (parent is None or isinstance(parent, StructType)):
             raise InvalidRequestError(
-                f"partition field '{name}' has no source column {source_id} to write with: it was "
-                "dropped, or lies in a list or map; replace the partition field"
+                f"{needed_by} has no source column {source_id} to write with: it was "
+                "dropped, or lies in a list or map; choose another column for it"
             )
         path.insert(0, field.name)
     column = batch.column(path[0])

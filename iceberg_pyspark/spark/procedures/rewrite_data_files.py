@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
 
 _COUNTS = {
@@ -15,11 +14,6 @@ _COUNTS = {
 
 
 def _rewrite_data_files(run: ProcedureRun) -> tuple[Row, ...]:
-    if "sort_order" in run.given:
-        raise UnsupportedFeatureError(
-            "rewrite_data_files: sort_order is not supported yet; leave it out, or write the rows "
-            "sorted with INSERT OVERWRITE"
-        )
     done = run.table.maintenance().rewrite_data_files(**run.given)
     return (tuple(getattr(done, name) for name in _COUNTS),)
 

@@ -13,15 +13,13 @@ import math
 import os
 import uuid
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
@@ -30,11 +28,13 @@ from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import (
     CommitConflictError,
     ConcurrentChangeError,
+    IcebergError,
     InvalidRequestError,
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.file_groups import FileGroup, RewriteOptions, plan_groups
+from iceberg_pyspark.maintenance.rewrite_strategy import RewriteStrategy
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.metadata_columns import LINEAGE
@@ -49,6 +49,7 @@ from iceberg_pyspark.table.changes.new_data import write_context_of
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
 
 _log = logging.getLogger(__name__)
 
@@ -57,9 +58,10 @@ _log = logging.getLogger(__name__)
 class RewrittenDataFiles:
     """What a rewrite of data files did, or what a `dry_run` would do but for new files.
 
-    `failed_data_files_count`: files of groups that other commits were in the way of, with
-    `partial-progress.enabled`. `removed_delete_files_count`: deletes of one data file, which went
-    with it. `file_group_count`: how many groups of files were chosen.
+    `failed_data_files_count`: files of groups that could not be read or written, or that other
+    commits were in the way of, with `partial-progress.enabled`. `removed_delete_files_count`:
+    deletes of one data file, which went with it. `file_group_count`: how many groups of files were
+    chosen.
     """
 
     rewritten_data_files_count: int = 0
@@ -80,6 +82,8 @@ class DataFileRewrite:
         io: FileIO,
         *,
         options: Mapping[str, str],
+        strategy: str | None = None,
+        sort_order: str | None = None,
         where: str | Predicate | None = None,
         branch: str = MAIN,
         clock: Clock,
@@ -91,7 +95,12 @@ class DataFileRewrite:
         self._clock = clock
         self._branch = branch
         self._metadata = self._table.metadata
-        self._options = RewriteOptions.of(options, self._metadata.properties)
+        self._strategy = RewriteStrategy.of(
+            strategy, sort_order, self._metadata, str(self._table.identifier)
+        )
+        self._options = RewriteOptions.of(
+            options, self._metadata.properties, self._strategy.options_without_effect
+        )
         if self._table.plan_scan is not None:
             raise UnsupportedFeatureError(
                 f"table {table.identifier}: its catalog's server plans its scans and does not tell "
@@ -108,7 +117,9 @@ class DataFileRewrite:
             )
         self._spec = self._metadata.spec_by_id[spec_id]
         self._scan = self._scan_of(where)
-        self._writes = self._write_context()
+        self._writer = GroupWriter(
+            scan=self._scan.context, writes=self._write_context(), order=self._strategy.order
+        )
 
     def plan(self) -> list[FileGroup]:
         """The groups of files to rewrite, in the order in which they are written."""
@@ -129,9 +140,15 @@ class DataFileRewrite:
         for start in range(0, len(groups), max(at_once, 1)):
             part = groups[start : start + at_once]
             with WrittenFiles(self._io) as written:
-                files = self._written(part, start, written)
+                done, files = self._written(part, start, written)
+                count = sum(len(g.tasks) for g in part) - sum(len(g.tasks) for g in done)
+                result = replace(
+                    result, failed_data_files_count=result.failed_data_files_count + count
+                )
+                if not done:
+                    continue
                 try:
-                    self._commit(part, files, written)
+                    self._commit(done, files, written)
                 except (CommitConflictError, ConcurrentChangeError) as e:
                     failed_commits += 1
                     if (
@@ -139,13 +156,13 @@ class DataFileRewrite:
                         or failed_commits > self._options.max_failed_commits
                     ):
                         raise
-                    count = sum(len(g.tasks) for g in part)
+                    count = sum(len(g.tasks) for g in done)
                     _log.warning("%d files were not rewritten: %s", count, e)
                     result = replace(
                         result, failed_data_files_count=result.failed_data_files_count + count
                     )
                 else:
-                    result = _with(result, part, added=len(files))
+                    result = _with(result, done, added=len(files))
         return self._table, result
 
     def _scan_of(self, where: str | Predicate | None) -> TableScan:
@@ -179,6 +196,7 @@ class DataFileRewrite:
             write_id=str(uuid.uuid4()),
             spec=self._spec,
         )
+        context = replace(context, sort_order_id=self._strategy.sort_order.order_id)
         if self._metadata.format_version < 3:
             return context
         fields = (*context.schema.fields, *LINEAGE)
@@ -186,42 +204,47 @@ class DataFileRewrite:
 
     def _written(
         self, groups: Sequence[FileGroup], first: int, written: WrittenFiles
-    ) -> list[DataFile]:
-        """The new files of groups, written several groups at a time."""
-        threads = min(self._options.max_concurrent, os.cpu_count() or 1, len(groups))
+    ) -> tuple[list[FileGroup], list[DataFile]]:
+        """The groups that were written, several at a time, and their new files.
+
+        With partial progress a group that fails is left as it is; otherwise the error is raised.
+        """
+        cores = os.cpu_count() or 1
+        at_once = min(self._options.max_concurrent, cores, len(groups))
+        threads = max(min(self._options.max_concurrent, cores) // at_once, 1)
+        done: list[FileGroup] = []
         files: list[DataFile] = []
-        waiting: deque[Future[list[DataFile]]] = deque()
+        waiting: deque[tuple[FileGroup, Future[list[DataFile]]]] = deque()
 
         def take() -> None:
-            found = waiting.popleft().result()
+            group, future = waiting.popleft()
+            try:
+                found = future.result()
+            except (IcebergError, OSError, pa.ArrowException) as e:
+                if not self._options.partial_progress:
+                    raise
+                _log.warning("%d files were not rewritten: %s", len(group.tasks), e)
+                return
             written.add(found)
             files.extend(found)
+            done.append(group)
 
-        with ThreadPoolExecutor(threads, thread_name_prefix="rewrite") as pool:
+        with ThreadPoolExecutor(at_once, thread_name_prefix="rewrite") as pool:
             try:
                 for number, group in enumerate(groups, start=first):
-                    waiting.append(pool.submit(self._write, group, number))
-                    if len(waiting) > threads:
+                    writing = pool.submit(self._writer.write, group, number, self._io, threads)
+                    waiting.append((group, writing))
+                    if len(waiting) > at_once:
                         take()
                 while waiting:
                     take()
             except BaseException:
                 # what the others have written is to go too
-                for future in waiting:
+                for _, future in waiting:
                     if not future.cancel() and future.exception() is None:
                         written.add(future.result())
                 raise
-        return files
-
-    def _write(self, group: FileGroup, number: int) -> list[DataFile]:
-        context = replace(self._writes, target_file_size_in_bytes=group.output_file_size)
-        return write_data_files(
-            context, self._rows(group), self._io, partition_id=number, task_id=0
-        )
-
-    def _rows(self, group: FileGroup) -> Iterator[pa.RecordBatch]:
-        for task in group.tasks:
-            yield from read_task(self._scan.context, task, self._io)
+        return done, files
 
     def _commit(
         self, groups: Sequence[FileGroup], files: Sequence[DataFile], written: WrittenFiles

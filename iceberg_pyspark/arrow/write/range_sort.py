@@ -1,0 +1,254 @@
+"""Rows of many files in one order, in bounded memory.
+
+Rows that fit into memory are sorted there. Of more, a sample of the values that decide tells the
+bounds of ranges; the rows of each range wait in a temporary file, and one range after the other is
+sorted. A range that is too large is cut again, by longer pieces of its texts and by what is not the
+same in all of its rows, until it fits or nothing tells its rows apart.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
+
+Source: TypeAlias = Callable[[], Iterable[pa.RecordBatch]]
+"""Reads rows anew each time."""
+
+_SAMPLED_ROWS = 100_000
+_SHORT_TEXTS = 16
+_LONGER = 8
+_LONGEST_TEXTS = 65_536
+_MOST_RANGES = 256
+_COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortMemory:
+    """`in_memory`: bytes of rows that are sorted at once; `buffered`: of rows on their way out."""
+
+    in_memory: int = 256 * 1024 * 1024
+    buffered: int = 64 * 1024 * 1024
+
+
+class RangeSort:
+    """The rows of several sources in one order, as consecutive parts.
+
+    A context manager: the parts can be read until it is left, each of them once, by several
+    threads at a time.
+    """
+
+    def __init__(
+        self,
+        order: RowOrder,
+        *,
+        sample: Callable[[], Iterable[pa.RecordBatch]],
+        count: int,
+        memory: SortMemory,
+    ) -> None:
+        """`sample` gives rows, or what decides of them; `count` is how many parts there should be.
+
+        Ranges are smaller than parts where parts of that size would not fit into memory.
+        """
+        self._memory = memory
+        self._folder = tempfile.TemporaryDirectory(prefix="iceberg-sort-")
+        try:
+            rows = sampled(sample())
+            self._order = order if rows is None else order.fitted(rows)
+            self._ranges = None if rows is None else self._order.ranges(rows, count, _SHORT_TEXTS)
+            self._spill = _Spill(Path(self._folder.name), memory.buffered)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    def __enter__(self) -> RangeSort:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._spill.close()
+        self._folder.cleanup()
+
+    def read(self, sources: Sequence[Source], threads: int) -> None:
+        """Read all rows, several sources at a time, into their ranges."""
+        with ThreadPoolExecutor(threads, thread_name_prefix="range-sort") as pool:
+            for _ in pool.map(self._read, sources):
+                pass
+        self._spill.close()
+
+    def _read(self, source: Source) -> None:
+        for batch in source():
+            if self._ranges is None:
+                raise AssertionError("there are rows and no sample of them")
+            self._spill.add(self._ranges, batch)
+
+    def parts(self, count: int) -> list[Source]:
+        """At most so many parts of about one size, in order."""
+        sizes = self._spill.sizes()
+        numbers = sorted(sizes)
+        total, so_far = sum(sizes.values()), 0
+        parts: list[list[int]] = [[] for _ in range(count)]
+        for number in numbers:
+            # the part in which the middle of the range lies
+            middle = so_far + sizes[number] / 2
+            parts[min(int(middle * count / max(total, 1)), count - 1)].append(number)
+            so_far += sizes[number]
+        return [partial(self._sorted, part) for part in parts if part]
+
+    def _sorted(self, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        for number in numbers:
+            path = self._spill.path(number)
+            rows = partial(_read_spilled, path)
+            yield from sorted_rows(rows, self._order, self._memory)
+            path.unlink()
+
+
+def sorted_rows(
+    source: Source, order: RowOrder, memory: SortMemory, text_bytes: int = _SHORT_TEXTS
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a source in order, by a temporary folder if they do not fit into memory."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in source():
+        waiting.append(batch)
+        size += batch.nbytes
+        if size > memory.in_memory:
+            break
+    else:
+        if (rows := sampled(waiting)) is not None:
+            yield from order.fitted(rows).sort(pa.Table.from_batches(waiting)).to_batches()
+        return
+    waiting.clear()
+    rows = sampled(source())
+    assert rows is not None, "there were rows a moment ago"
+    order = order.fitted(rows)
+    ranges = order.ranges(rows, _MOST_RANGES, text_bytes)
+    with tempfile.TemporaryDirectory(prefix="iceberg-sort-") as folder:
+        spill = _Spill(Path(folder), memory.buffered)
+        try:
+            for batch in source():
+                spill.add(ranges, batch)
+        finally:
+            spill.close()
+        numbers = sorted(spill.sizes())
+        if len(numbers) > 1:
+            for number in numbers:
+                part = partial(_read_spilled, spill.path(number))
+                yield from sorted_rows(part, order, memory, text_bytes)
+                spill.path(number).unlink()
+            return
+    rest = order.without_constants(source())
+    if rest is None:
+        yield from source()
+    elif rest != order:
+        yield from sorted_rows(source, rest, memory)
+    elif text_bytes < _LONGEST_TEXTS:
+        yield from sorted_rows(source, rest, memory, text_bytes * _LONGER)
+    else:
+        # texts that have so much in common are not worth more
+        yield from order.sort(pa.Table.from_batches(source())).to_batches()
+
+
+def sampled(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """Some rows of all of them, evenly; None if there are none.
+
+    Of each batch every n-th row, with an n that doubles whenever there are too many.
+    """
+    step, count = 1, 0
+    kept: list[pa.RecordBatch] = []
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        kept.append(batch.take(pa.array(np.arange(0, batch.num_rows, step))))
+        count += kept[-1].num_rows
+        if count > 2 * _SAMPLED_ROWS:
+            rows = pa.Table.from_batches(kept).combine_chunks()
+            rows = rows.take(pa.array(np.arange(0, count, 2)))
+            kept, count, step = rows.to_batches(), rows.num_rows, step * 2
+    if not kept:
+        return None
+    [found] = pa.Table.from_batches(kept).combine_chunks().to_batches()
+    return found
+
+
+class _Spill:
+    """Rows by range: in memory until there are many, then in a file of each range."""
+
+    def __init__(self, folder: Path, buffered: int) -> None:
+        self._folder = folder
+        self._most = buffered
+        self._lock = Lock()
+        self._waiting: dict[int, list[pa.RecordBatch]] = {}
+        self._size = 0
+        self._bytes: dict[int, int] = {}
+        self._writers: dict[int, tuple[pa.NativeFile, pa.ipc.RecordBatchStreamWriter]] = {}
+
+    def add(self, ranges: Ranges, batch: pa.RecordBatch) -> None:
+        """Add rows, from any thread."""
+        pieces = list(_pieces(ranges, batch))
+        with self._lock:
+            for number, rows in pieces:
+                self._waiting.setdefault(number, []).append(rows)
+                self._bytes[number] = self._bytes.get(number, 0) + rows.nbytes
+            self._size += batch.nbytes
+            if self._size > self._most:
+                self._flush()
+
+    def sizes(self) -> dict[int, int]:
+        """The bytes of the rows of each range that has some."""
+        return self._bytes
+
+    def path(self, number: int) -> Path:
+        """The file of a range, whole once `close` was called."""
+        return self._folder / f"{number}.arrows"
+
+    def close(self) -> None:
+        """Write what waits; may be called again."""
+        self._flush()
+        for file, writer in self._writers.values():
+            writer.close()
+            file.close()
+        self._writers.clear()
+
+    def _flush(self) -> None:
+        for number, batches in self._waiting.items():
+            rows = pa.Table.from_batches(batches).combine_chunks()
+            if number not in self._writers:
+                file = pa.OSFile(str(self.path(number)), "wb")
+                writer = pa.ipc.new_stream(file, rows.schema, options=_COMPRESSION)
+                self._writers[number] = file, writer
+            self._writers[number][1].write_table(rows)
+        self._waiting, self._size = {}, 0
+
+
+def _pieces(ranges: Ranges, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    numbers = ranges.of(batch)
+    if not len(numbers):
+        return
+    order = np.argsort(numbers, kind="stable")
+    rows = batch.take(pa.array(order))
+    ordered = numbers[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    ends = [*starts[1:], len(ordered)]
+    for start, end in zip(starts, ends, strict=True):
+        yield int(ordered[start]), rows.slice(start, end - start)
+
+
+def _read_spilled(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
+        yield from reader

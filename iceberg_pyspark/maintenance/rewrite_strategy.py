@@ -1,0 +1,164 @@
+"""In what order a rewrite of data files writes the rows: as they are, sorted, or along a curve.
+
+`strategy` and `sort_order` are those of the JVM connector's procedure; `hilbert(...)` is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iceberg_pyspark.arrow.write.row_order import AlongCurve, RowOrder, SortedBy
+from iceberg_pyspark.arrow.write.space_filling_curves import CURVES, Curve
+from iceberg_pyspark.commits.compatibility import check_sort_order
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.sorting import UNSORTED, SortField, SortOrder
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import IdentityTransform, VoidTransform
+from iceberg_pyspark.sql_text.ddl import parse_sort_order
+from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
+
+_PROCEDURE = "rewrite_data_files"
+_MOST_COLUMNS = 16
+SORT_OPTIONS = ("compression-factor", "shuffle-partitions-per-file")
+"""Options of the JVM connector's that say how Spark sorts; here they have no effect."""
+CURVE_OPTIONS = (*SORT_OPTIONS, "max-output-size", "var-length-contribution")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteStrategy:
+    """The order of the rows, None as they are; `sort_order` is the one that new files then have.
+
+    `options_without_effect`: what Java takes with this strategy and need not be heeded.
+    """
+
+    order: RowOrder | None = None
+    sort_order: SortOrder = UNSORTED
+    options_without_effect: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        strategy: str | None, sort_order: str | None, metadata: TableMetadata, table: str
+    ) -> RewriteStrategy:
+        """From a procedure's arguments; raises `InvalidRequestError`."""
+        name = (strategy or ("binpack" if sort_order is None else "sort")).lower()
+        if name not in ("binpack", "sort"):
+            raise InvalidRequestError(
+                f"{_PROCEDURE}: there is no strategy '{strategy}'; use binpack or sort (a curve is "
+                "strategy sort with sort_order zorder(...) or hilbert(...))"
+            )
+        if name == "binpack":
+            if sort_order is not None:
+                raise InvalidRequestError(
+                    f"{_PROCEDURE}: sort_order is of strategy sort, binpack keeps rows as they are"
+                )
+            return RewriteStrategy()
+        if sort_order is None:
+            order = metadata.default_sort_order
+            if not order.fields:
+                raise InvalidRequestError(
+                    f"{_PROCEDURE}: table {table} has no sort order; give one with sort_order, or "
+                    f"set one with ALTER TABLE {table} WRITE ORDERED BY ..."
+                )
+            return _sorted_by(order, metadata)
+        terms = _terms(sort_order)
+        curves = [c for c in CURVES if any(_is_call(t, c) for t in terms)]
+        if not curves:
+            return _sorted_by(
+                parse_sort_order(_texts(sort_order, terms), metadata.current_schema), metadata
+            )
+        if len(terms) > 1:
+            raise InvalidRequestError(
+                f"{_PROCEDURE}: sort_order '{sort_order}' has a curve among other terms; a curve "
+                "stands alone"
+            )
+        return _along(curves[0], _texts(sort_order, _arguments(terms[0])), metadata)
+
+
+def _sorted_by(order: SortOrder, metadata: TableMetadata) -> RewriteStrategy:
+    check_sort_order(order, metadata.current_schema)
+    known = next((o for o in metadata.sort_orders if o.fields == order.fields), UNSORTED)
+    fields = tuple(f for f in order.fields if not isinstance(f.transform, VoidTransform))
+    return RewriteStrategy(
+        order=SortedBy(schema=metadata.current_schema, fields=fields) if fields else None,
+        sort_order=known,
+        options_without_effect=SORT_OPTIONS,
+    )
+
+
+def _along(curve: Curve, columns: Sequence[str], metadata: TableMetadata) -> RewriteStrategy:
+    order = parse_sort_order(columns, metadata.current_schema)
+    check_sort_order(order, metadata.current_schema)
+    for text, f in zip(columns, order.fields, strict=True):
+        if not isinstance(f.transform, IdentityTransform) or f.direction == "desc":
+            raise InvalidRequestError(f"{_PROCEDURE}: {curve} takes columns, not '{text}'")
+    # a column that has one value in each partition tells no two of its rows apart
+    constant = {
+        f.source_id
+        for f in metadata.default_spec.fields
+        if isinstance(f.transform, IdentityTransform)
+    }
+    source_ids = tuple(
+        dict.fromkeys(f.source_id for f in order.fields if f.source_id not in constant)
+    )
+    if not 1 <= len(source_ids) <= _MOST_COLUMNS:
+        raise InvalidRequestError(
+            f"{_PROCEDURE}: {curve} needs 1 to {_MOST_COLUMNS} columns that are no identity "
+            f"partition columns, not {len(source_ids)}"
+        )
+    return RewriteStrategy(
+        order=AlongCurve(schema=metadata.current_schema, source_ids=source_ids, curve=curve),
+        options_without_effect=CURVE_OPTIONS,
+    )
+
+
+def partition_first(order: RowOrder, spec: PartitionSpec) -> RowOrder:
+    """The order for rows of several partitions, which are then written one after the other."""
+    if not isinstance(order, SortedBy):
+        return order
+    fields = tuple(
+        SortField(
+            source_ids=f.source_ids,
+            transform=f.transform,
+            direction="asc",
+            null_order="nulls-first",
+        )
+        for f in spec.fields
+        if not isinstance(f.transform, VoidTransform)
+    )
+    return SortedBy(schema=order.schema, fields=(*fields, *order.fields))
+
+
+def _terms(text: str) -> list[list[ClauseToken]]:
+    """The tokens of each term of a list."""
+    return _split(term_tokens(text))
+
+
+def _split(tokens: Sequence[ClauseToken]) -> list[list[ClauseToken]]:
+    """Lists of tokens between commas that are in no brackets."""
+    terms: list[list[ClauseToken]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text == "(") - (token.text == ")")
+        if token.text == "," and depth == 0:
+            terms.append([])
+        else:
+            terms[-1].append(token)
+    return terms
+
+
+def _texts(text: str, terms: Sequence[Sequence[ClauseToken]]) -> list[str]:
+    return [text[t[0].start : t[-1].end] if t else "" for t in terms]
+
+
+def _is_call(term: Sequence[ClauseToken], name: str) -> bool:
+    return len(term) > 1 and term[0].word == name.upper() and term[1].text == "("
+
+
+def _arguments(call: Sequence[ClauseToken]) -> list[list[ClauseToken]]:
+    if call[-1].text != ")":
+        raise InvalidRequestError(
+            f"{_PROCEDURE}: sort_order has '{call[-1].text}' behind {call[0].text}(...)"
+        )
+    return _split(call[2:-1])

@@ -1,0 +1,120 @@
+"""Writing the rows of one group of files anew, in the order that a rewrite asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.read.read_task import read_task
+from iceberg_pyspark.arrow.write.range_sort import RangeSort, SortMemory, Source, sorted_rows
+from iceberg_pyspark.arrow.write.row_order import RowOrder
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_files import write_data_files
+from iceberg_pyspark.maintenance.file_groups import FileGroup
+from iceberg_pyspark.maintenance.rewrite_strategy import partition_first
+from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.written_files import WrittenFiles
+
+_SMALL_GROUP = 32 * 1024 * 1024
+_MOST_SAMPLED_FILES = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupWriter:
+    """How groups are read and written; `order` None leaves rows in the order of their files."""
+
+    scan: ScanContext
+    writes: WriteContext
+    order: RowOrder | None = None
+    memory: SortMemory = field(default_factory=SortMemory)
+
+    def write(self, group: FileGroup, number: int, io: FileIO, threads: int) -> list[DataFile]:
+        """The new files of a group; if it fails, none of them is left.
+
+        `number` tells the names of its files from those of other groups.
+        """
+        context = replace(self.writes, target_file_size_in_bytes=group.output_file_size)
+        if self.order is None:
+            return self._write_parts(
+                [partial(self._rows, tasks, io) for tasks in group.parts()],
+                *(context, io, number, threads),
+            )
+        order = self.order
+        if group.partition is None:
+            order = partition_first(order, context.spec)
+        if group.output_file_count == 1 and group.size <= _SMALL_GROUP:
+            rows = partial(sorted_rows, partial(self._rows, group.tasks, io), order, self.memory)
+            return self._write_parts([rows], context, io, number, 1)
+        with RangeSort(
+            order,
+            sample=partial(self._sample, group.tasks, order.source_ids, io),
+            count=group.output_file_count,
+            memory=self.memory,
+        ) as sort:
+            sort.read([partial(read_task, self.scan, t, io) for t in group.tasks], threads)
+            parts = sort.parts(group.output_file_count)
+            return self._write_parts(parts, context, io, number, threads)
+
+    def _write_parts(
+        self,
+        parts: Sequence[Source],
+        context: WriteContext,
+        io: FileIO,
+        number: int,
+        threads: int,
+    ) -> list[DataFile]:
+        """The files of consecutive parts, which are written several at a time."""
+
+        def write(part: int) -> list[DataFile]:
+            return write_data_files(context, parts[part](), io, partition_id=number, task_id=part)
+
+        with (
+            WrittenFiles(io) as written,
+            ThreadPoolExecutor(max(threads, 1), thread_name_prefix="rewrite-part") as pool,
+        ):
+            futures = [pool.submit(write, part) for part in range(len(parts))]
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                for future in futures:
+                    future.cancel()
+                wait(futures)
+                for future in futures:
+                    if not future.cancelled() and future.exception() is None:
+                        written.add(future.result())
+            # parts begin in their order: one that failed comes before those that were cancelled
+            return [file for future in futures for file in future.result()]
+
+    def _rows(self, tasks: Iterable[ScanTask], io: FileIO) -> Iterator[pa.RecordBatch]:
+        for task in tasks:
+            yield from read_task(self.scan, task, io)
+
+    def _sample(
+        self, tasks: Sequence[ScanTask], source_ids: Sequence[int], io: FileIO
+    ) -> Iterator[pa.RecordBatch]:
+        """What decides of the order of the rows of some files; deleted rows are no harm."""
+        names = self._columns_of(source_ids)
+        projection = Schema(fields=tuple(f for f in self.scan.projection.fields if f.name in names))
+        step = -(-len(tasks) // _MOST_SAMPLED_FILES)
+        for task in tasks[::step]:
+            yield from read_task(
+                replace(self.scan, projection=projection), replace(task, deletes=()), io
+            )
+
+    def _columns_of(self, source_ids: Sequence[int]) -> set[str]:
+        """The names of the columns that the fields are, or are in."""
+        schema = self.writes.schema
+        columns = set()
+        for source_id in source_ids:
+            top = source_id
+            while (parent := schema.parent_by_id.get(top)) is not None:
+                top = parent
+            columns.add(schema.field_by_id[top].name)
+        return columns

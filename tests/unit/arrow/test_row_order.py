@@ -1,0 +1,211 @@
+"""Rows in order: as the specification sorts, or along a curve, also where memory is short."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.arrow.write.range_sort import RangeSort, SortMemory, sampled, sorted_rows
+from iceberg_pyspark.arrow.write.row_order import AlongCurve, RowOrder, SortedBy
+from iceberg_pyspark.arrow.write.space_filling_curves import hilbert, z_order
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.sorting import SortField
+from iceberg_pyspark.spec.transforms import IdentityTransform
+from iceberg_pyspark.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    TimestampNsType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+LITTLE = SortMemory(in_memory=2000, buffered=500)
+VALUES: list[tuple[PrimitiveType, st.SearchStrategy[Any]]] = [
+    (BooleanType(), st.booleans()),
+    (IntegerType(), st.integers(-(2**31), 2**31 - 1)),
+    (LongType(), st.integers(-(2**63), 2**63 - 1)),
+    (FloatType(), st.floats(width=32)),
+    (DoubleType(), st.floats()),
+    (DecimalType(38, 2), st.decimals(-(10**35), 10**35, places=2)),
+    (DecimalType(9, 2), st.decimals(-1000, 1000, places=2)),
+    (DateType(), st.dates()),
+    (TimeType(), st.times()),
+    (TimestamptzType(), st.integers(-(2**62), 2**62)),
+    (TimestampNsType(), st.integers(-(2**62), 2**62)),
+    (StringType(), st.text(st.sampled_from("aé\0\U0001f600"), max_size=20)),
+    (StringType(), st.integers(0, 40).map(lambda n: "x" * 40 + "y" * n)),
+    (BinaryType(), st.binary(max_size=20)),
+    (FixedType(3), st.binary(min_size=3, max_size=3)),
+    (UUIDType(), st.binary(min_size=16, max_size=16)),
+]
+
+
+def rank(value: Any) -> Any:
+    """A value's place by the specification."""
+    if isinstance(value, float):
+        return (math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1, value))
+    return value.encode() if isinstance(value, str) else value
+
+
+def compare(order: SortedBy, left: tuple[Any, ...], right: tuple[Any, ...]) -> int:
+    for f, a, b in zip(order.fields, left, right, strict=True):
+        if (a is None) != (b is None):
+            return -1 if (a is None) == (f.null_order == "nulls-first") else 1
+        if a is None or (isinstance(a, float) and math.isnan(a) and math.isnan(b)):
+            continue
+        if rank(a) != rank(b):
+            return -1 if (rank(a) < rank(b)) == (f.direction == "asc") else 1
+    return 0
+
+
+def batches(rows: pa.Table, size: int = 7) -> Iterator[pa.RecordBatch]:
+    yield from rows.to_batches(max_chunksize=size)
+
+
+def plain(rows: pa.Table) -> str:
+    """As text, since NaN equals nothing; times as numbers, since Python has not all of them."""
+    columns = [
+        c.combine_chunks().view(pa.int64()) if pa.types.is_timestamp(c.type) else c
+        for c in rows.columns
+    ]
+    return str([c.to_pylist() for c in columns])
+
+
+def in_order(order: RowOrder, rows: pa.Table, memory: SortMemory) -> list[pa.Table]:
+    """By one thread at once, and by ranges in several threads."""
+    whole = list(sorted_rows(lambda: batches(rows), order, memory))
+    with RangeSort(order, sample=lambda: batches(rows), count=3, memory=memory) as sort:
+        sort.read([lambda i=i: batches(rows[i::2], 5) for i in range(2)], 2)  # type: ignore[misc]
+        parts = [pa.Table.from_batches(part(), rows.schema) for part in sort.parts(3)]
+    return [pa.Table.from_batches(whole, rows.schema), pa.concat_tables([rows[:0], *parts])]
+
+
+@given(data=st.data())
+def test_rows_are_sorted_as_the_specification_says(data: st.DataObject) -> None:
+    columns = data.draw(st.lists(st.sampled_from(VALUES), min_size=1, max_size=3))
+    schema = Schema(
+        fields=tuple(
+            NestedField(field_id=i + 1, name=f"c{i}", type=t) for i, (t, _) in enumerate(columns)
+        )
+    )
+    order = SortedBy(
+        schema=schema,
+        fields=tuple(
+            SortField(
+                source_ids=(f.field_id,),
+                transform=IdentityTransform(),
+                direction=data.draw(st.sampled_from(["asc", "desc"])),
+                null_order=data.draw(st.sampled_from(["nulls-first", "nulls-last"])),
+            )
+            for f in schema.fields
+        ),
+    )
+    # few values, so that rows are equal in the first columns
+    pools = [data.draw(st.lists(v | st.none(), min_size=1, max_size=6)) for _, v in columns]
+    chosen = data.draw(st.lists(st.tuples(*(st.sampled_from(pool) for pool in pools)), max_size=60))
+    arrow = to_arrow_schema(schema)
+    rows = pa.table(
+        [pa.array([r[i] for r in chosen], f.type) for i, f in enumerate(arrow)], schema=arrow
+    ).append_column("n", pa.array(range(len(chosen)), pa.int64()))
+    memory = data.draw(st.sampled_from([SortMemory(), LITTLE]))
+    for found in in_order(order, rows, memory):
+        numbers = found["n"].to_pylist()
+        assert sorted(numbers) == list(range(len(chosen)))
+        assert plain(found) == plain(rows.take(pa.array(numbers, pa.int64())))
+        values = [chosen[n] for n in numbers]
+        key = functools.cmp_to_key(functools.partial(compare, order))
+        assert [key(v) for v in values] == sorted(map(key, values))
+
+
+def test_long_equal_beginnings_are_told_apart_in_little_memory() -> None:
+    schema = Schema(fields=(NestedField(field_id=1, name="c", type=StringType()),))
+    order = SortedBy(
+        schema=schema,
+        fields=(
+            SortField(
+                source_ids=(1,),
+                transform=IdentityTransform(),
+                direction="asc",
+                null_order="nulls-first",
+            ),
+        ),
+    )
+    texts = ["x" * 300 + f"{n:03}" for n in range(200)] + ["y" * 9000] * 5
+    rows = pa.table({"c": list(reversed(texts))})
+    for found in in_order(order, rows, LITTLE):
+        assert found["c"].to_pylist() == texts
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3, 4])
+def test_curves_visit_each_place_once(axes: int) -> None:
+    bits = 3
+    grid = np.indices((1 << bits,) * axes).reshape(axes, -1).astype(np.uint64)
+    for curve in (z_order, hilbert):
+        places = curve(list(grid), bits)
+        assert sorted(places.tolist()) == list(range(1 << bits * axes))
+    steps = np.abs(np.diff(grid[:, np.argsort(hilbert(list(grid), bits))].astype(np.int64)))
+    # Hilbert's never jumps
+    assert set(steps.sum(axis=0).tolist()) == {1}
+
+
+@pytest.mark.parametrize("curve", ["zorder", "hilbert"])
+def test_each_part_of_a_curve_is_narrow_in_all_columns(curve: Any) -> None:
+    schema = Schema(
+        fields=(
+            NestedField(field_id=1, name="key", type=LongType()),
+            NestedField(field_id=2, name="price", type=DecimalType(9, 2)),
+            NestedField(field_id=3, name="name", type=StringType()),
+        )
+    )
+    random = np.random.default_rng(1)
+    keys, prices = random.permutation(4096), random.permutation(4096)
+    rows = pa.table(
+        {
+            # of different ranges: the bits of the larger numbers must not decide alone
+            "key": pa.array(keys * 10**9),
+            "price": pa.array([Decimal(int(p)) / 100 for p in prices], pa.decimal128(9, 2)),
+            "name": [f"Customer#{n:09}" for n in random.permutation(4096)],
+        }
+    )
+    order = AlongCurve(schema=schema, source_ids=(1, 2), curve=curve)
+    for found in in_order(order, rows, SortMemory(in_memory=20_000, buffered=10_000)):
+        assert found.sort_by("key").equals(rows.sort_by("key"))
+        for name in ("key", "price"):
+            values = np.array([float(v) for v in found[name].to_pylist()]).reshape(16, -1)
+            widths = (values.max(axis=1) - values.min(axis=1)) / (values.max() - values.min())
+            # 16 parts of a square whose sides are a quarter
+            assert widths.mean() < 0.4
+
+
+def test_no_rows_and_samples() -> None:
+    schema = Schema(fields=(NestedField(field_id=1, name="c", type=LongType()),))
+    order = AlongCurve(schema=schema, source_ids=(1,), curve="zorder")
+    rows = pa.table({"c": pa.array([], pa.int64())})
+    assert [t.num_rows for t in in_order(order, rows, LITTLE)] == [0, 0]
+    assert sampled(batches(rows)) is None
+    many = pa.table({"c": pa.array(range(1_000_000))})
+    sample = sampled(batches(many, 1000))
+    assert sample is not None
+    assert sample.num_rows <= 200_000
+    assert abs(np.mean(sample["c"].to_numpy()) - 500_000) < 20_000
