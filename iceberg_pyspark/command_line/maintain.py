@@ -59,6 +59,22 @@ def expire_snapshots(
 
 
 @maintain_app.command()
+def compute_table_stats(
+    context: typer.Context,
+    table: TableName,
+    snapshot_id: Annotated[int | None, typer.Option(help="Else the current snapshot.")] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="Else all of them; may be repeated.")
+    ] = None,
+    plan: Plan = False,
+) -> None:
+    """Count the distinct values of columns, for plans of joins."""
+    invocation, maintenance = _of(context, table)
+    done = maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=column, dry_run=plan)
+    _print(invocation, done)
+
+
+@maintain_app.command()
 def remove_orphan_files(
     context: typer.Context,
     table: TableName,

@@ -119,6 +119,16 @@ def manifest_list_file_name(snapshot_id: int, attempt: int, commit_uuid: str) ->
     return f"snap-{snapshot_id}-{attempt}-{commit_uuid}.avro"
 
 
+def statistics_file_name(snapshot_id: int, file_uuid: str) -> str:
+    """The name of a statistics file of a table."""
+    return f"{snapshot_id}-{file_uuid}.stats"
+
+
+def partition_statistics_file_name(snapshot_id: int, file_uuid: str, file_format: str) -> str:
+    """The name of a statistics file of partitions, of that file format."""
+    return f"partition-stats-{snapshot_id}-{file_uuid}.{file_format}"
+
+
 def _below(folder: str | None, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 

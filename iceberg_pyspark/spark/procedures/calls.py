@@ -22,6 +22,7 @@ from iceberg_pyspark.spark.procedures import (
     rewrite_deletes,
     rewrite_manifests,
     snapshots,
+    statistics,
 )
 from iceberg_pyspark.spark.procedures.definition import Procedure, ProcedureRun
 
@@ -32,6 +33,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         register.ADD_FILES,
         snapshots.ANCESTORS_OF,
         snapshots.CHERRYPICK_SNAPSHOT,
+        statistics.COMPUTE_TABLE_STATS,
         clean_up.EXPIRE_SNAPSHOTS,
         snapshots.FAST_FORWARD,
         snapshots.PUBLISH_CHANGES,

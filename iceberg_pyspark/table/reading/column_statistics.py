@@ -23,12 +23,10 @@ from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.property_types import count_in
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.theta_sketches import DISTINCT_COUNT, THETA_SKETCH
 from iceberg_pyspark.table.reading.scan import TableScan
 
 _log = logging.getLogger(__name__)
-
-_THETA_SKETCH = "apache-datasketches-theta-v1"
-_DISTINCT_COUNT = "ndv"
 
 _UNBOUNDED_TYPES = (types.StringType, types.BinaryType, types.FixedType, types.UUIDType)
 """No estimate asks for the least and greatest of these."""
@@ -66,9 +64,9 @@ def distinct_counts(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[
         if snapshot is None or file.snapshot_id != snapshot.snapshot_id:
             continue
         for blob in file.blob_metadata:
-            if blob.type != _THETA_SKETCH or len(blob.fields) != 1:
+            if blob.type != THETA_SKETCH or len(blob.fields) != 1:
                 continue
-            text = blob.properties.get(_DISTINCT_COUNT, "")
+            text = blob.properties.get(DISTINCT_COUNT, "")
             count = count_in(text)
             if count is None:
                 _log.info(
@@ -76,7 +74,7 @@ def distinct_counts(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[
                     "estimates; compute the statistics again",
                     file.statistics_path,
                     blob.fields[0],
-                    _DISTINCT_COUNT,
+                    DISTINCT_COUNT,
                     text,
                 )
             else:

@@ -181,6 +181,9 @@ def test_a_table_is_maintained(run: Run, table: ice.Table) -> None:
     }
     for name in ("rewrite-position-delete-files", "rewrite-equality-deletes"):
         assert set(run("maintain", name, "db.t", "--json").json.values()) == {0}
+    counted = ("maintain", "compute-table-stats", "db.t", "--column", "id", "--json")
+    assert list(run(*counted, "--plan").json["distinct_counts"]) == ["id"]
+    assert run(*counted).json["statistics_file"].endswith(".stats")
     expired = ("maintain", "expire-snapshots", "db.t", "--older-than", "2099-01-01")
     assert run(*expired, "--plan", "--json").json["expired_snapshots_count"] == 3
     assert len(table.refresh().snapshots) == 4

@@ -1,0 +1,170 @@
+"""Hashes of the values of a column, as theta sketches take them.
+
+A value is hashed in its binary single-value form (specification, Appendix D) by the first half of
+MurmurHash3_x64_128, without its lowest bit: what Java's `UpdateSketch.update` makes of the bytes,
+so that sketches of both can be united. A value of no bytes, such as an empty text, has no hash.
+"""
+
+from __future__ import annotations
+
+import mmh3
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spec import types
+from iceberg_pyspark.storage.theta_sketches import SEED, Hashes
+
+_BLOCK = 16
+_LONG_BYTES = 512
+"""Longer values are hashed one by one."""
+
+_C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
+
+_FOUR_BYTES = (types.IntegerType, types.DateType, types.FloatType)
+_EIGHT_BYTES = (
+    types.LongType,
+    types.DoubleType,
+    types.TimeType,
+    types.TimestampType,
+    types.TimestamptzType,
+    types.TimestampNsType,
+    types.TimestamptzNsType,
+)
+_BYTES = (types.StringType, types.BinaryType, types.FixedType, types.UUIDType)
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+
+
+def is_hashable(type_: types.Type) -> bool:
+    """Whether values of the type have hashes."""
+    return isinstance(
+        type_, (types.BooleanType, types.DecimalType, *_FOUR_BYTES, *_EIGHT_BYTES, *_BYTES)
+    )
+
+
+def value_hashes(type_: types.Type, values: pa.Array) -> Hashes:
+    """The hashes of the values that are not null, of exactly `arrow_type(type_)`; some repeat."""
+    values = values.drop_null()
+    match type_:
+        case types.BooleanType():
+            return _hashes_of_width(np.asarray(values.cast(pa.uint8())), 1)
+        case types.DecimalType():
+            return _decimal_hashes(values)
+    if isinstance(type_, _FOUR_BYTES):
+        return _hashes_of_width(np.asarray(values.view(pa.int32())), 4)
+    if isinstance(type_, _EIGHT_BYTES):
+        return _hashes_of_width(np.asarray(values.view(pa.int64())), 8)
+    if isinstance(type_, _BYTES):
+        storage = values.storage if isinstance(values, pa.ExtensionArray) else values
+        # equal ones are often many, and comparing them is less than hashing
+        return _bytes_hashes(pc.unique(storage).cast(pa.large_binary()))
+    raise UnsupportedFeatureError(f"values of {type_} have no hash")
+
+
+def _hashes_of_width(values: npt.NDArray[np.generic], width: int) -> Hashes:
+    data = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"))).view(np.uint8)
+    lengths = np.full(len(values), width, np.int64)
+    return _hashes(data, np.arange(len(values), dtype=np.int64) * width, lengths)
+
+
+def _decimal_hashes(values: pa.Array) -> Hashes:
+    """Of the fewest bytes of two's complement, the greatest first."""
+    values = pc.unique(values).cast(pa.decimal128(38, values.type.scale))
+    size = 16
+    buffer = values.buffers()[1]
+    if buffer is None:
+        return np.empty(0, np.uint64)
+    data = np.frombuffer(buffer, np.uint8, len(values) * size, values.offset * size)
+    ordered = data.reshape(-1, size)[:, ::-1]
+    sign = np.where(ordered[:, 0] >> 7, 0xFF, 0).astype(np.uint8)
+    differs = ordered != sign[:, None]
+    first = np.where(differs.any(axis=1), differs.argmax(axis=1), size - 1)
+    # the bit before the magnitude is the sign
+    top = ordered[np.arange(len(ordered)), first] >> 7
+    first = np.where(differs.any(axis=1) & (top != sign >> 7), first - 1, first).astype(np.int64)
+    starts = np.arange(len(ordered), dtype=np.int64) * size + first
+    return _hashes(np.ascontiguousarray(ordered).reshape(-1), starts, size - first)
+
+
+def _bytes_hashes(values: pa.Array) -> Hashes:
+    buffers = values.buffers()
+    if not len(values) or buffers[2] is None:
+        return np.empty(0, np.uint64)
+    offsets = np.frombuffer(buffers[1], np.int64)[values.offset : values.offset + len(values) + 1]
+    lengths = np.diff(offsets)
+    starts, data = offsets[:-1], np.frombuffer(buffers[2], np.uint8)
+    has_bytes = (lengths > 0) & (lengths <= _LONG_BYTES)
+    hashes = _hashes(data, starts[has_bytes], lengths[has_bytes])
+    long = np.flatnonzero(lengths > _LONG_BYTES)
+    if not len(long):
+        return hashes
+    one_by_one = [
+        mmh3.hash64(data[offsets[i] : offsets[i + 1]].tobytes(), SEED, signed=False)[0] >> 1
+        for i in long
+    ]
+    return np.concatenate([hashes, np.array(one_by_one, np.uint64)])
+
+
+def _hashes(data: Bytes, starts: Integers, lengths: Integers) -> Hashes:
+    """MurmurHash3_x64_128 of many values at once, block by block."""
+    h1 = np.full(len(starts), SEED, np.uint64)
+    h2 = h1.copy()
+    if not len(starts):
+        return h1
+    blocks = lengths // _BLOCK
+    for i in range(int(blocks.max())):
+        at = np.flatnonzero(blocks > i)
+        k1, k2 = _words(data, starts[at] + i * _BLOCK, None)
+        a, b = h1[at] ^ _mixed1(k1), h2[at]
+        a = (_rotated(a, 27) + b) * np.uint64(5) + np.uint64(0x52DCE729)
+        b = b ^ _mixed2(k2)
+        b = (_rotated(b, 31) + a) * np.uint64(5) + np.uint64(0x38495AB5)
+        h1[at], h2[at] = a, b
+    # missing bytes are zeros, which change nothing
+    k1, k2 = _words(data, starts + blocks * _BLOCK, lengths % _BLOCK)
+    h1 ^= _mixed1(k1)
+    h2 ^= _mixed2(k2)
+    h1 ^= lengths.astype(np.uint64)
+    h2 ^= lengths.astype(np.uint64)
+    h1 += h2
+    h2 += h1
+    hashes: Hashes = (_finished(h1) + _finished(h2)) >> np.uint64(1)
+    return hashes
+
+
+def _words(data: Bytes, starts: Integers, lengths: Integers | None) -> tuple[Hashes, Hashes]:
+    """The two little-endian words of 16 bytes from each start; those after a length are zero."""
+    places = starts[:, None] + np.arange(_BLOCK)
+    if lengths is None:
+        block = data[places]
+    else:
+        inside = np.arange(_BLOCK) < lengths[:, None]
+        block = np.where(inside, data[np.where(inside, places, 0)], 0).astype(np.uint8)
+    words = block.view("<u8")
+    return words[:, 0].astype(np.uint64), words[:, 1].astype(np.uint64)
+
+
+def _rotated(values: Hashes, bits: int) -> Hashes:
+    rotated: Hashes = (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
+    return rotated
+
+
+def _mixed1(k1: Hashes) -> Hashes:
+    mixed: Hashes = _rotated(k1 * _C1, 31) * _C2
+    return mixed
+
+
+def _mixed2(k2: Hashes) -> Hashes:
+    mixed: Hashes = _rotated(k2 * _C2, 33) * _C1
+    return mixed
+
+
+def _finished(h: Hashes) -> Hashes:
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    finished: Hashes = h ^ (h >> np.uint64(33))
+    return finished

@@ -1,0 +1,20 @@
+"""What computes statistics."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+
+
+def _compute_table_stats(run: ProcedureRun) -> tuple[Row, ...]:
+    done = run.table.maintenance().compute_table_stats(**run.given)
+    return () if done.statistics_file is None else ((done.statistics_file,),)
+
+
+COMPUTE_TABLE_STATS = Procedure(
+    name="compute_table_stats",
+    description="Counts the distinct values of columns, for plans of joins",
+    required={"table": "string"},
+    optional={"snapshot_id": "bigint", "columns": "array<string>"},
+    columns={"statistics_file": Column(type="string", is_nullable=True)},
+    run=_compute_table_stats,
+)

@@ -1,0 +1,1 @@
+"""What computes statistics files: distinct values of columns, files and rows of partitions."""

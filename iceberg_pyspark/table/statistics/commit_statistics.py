@@ -1,0 +1,92 @@
+"""The commit of a statistics file: it becomes the one of its snapshot, whatever others commit."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted, Refused
+from iceberg_pyspark.commits.requirements import same_table
+from iceberg_pyspark.commits.updates import (
+    SetPartitionStatistics,
+    SetStatistics,
+    TableUpdate,
+)
+from iceberg_pyspark.errors import ConcurrentChangeError
+from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.commit import Clock, MetadataStep, commit_steps
+from iceberg_pyspark.table.changes.written_files import remove_files
+
+
+def commit_statistics(
+    catalog: Catalog,
+    table: LoadedTable,
+    io: FileIO,
+    file: StatisticsFile | PartitionStatisticsFile,
+    *,
+    clock: Clock,
+) -> LoadedTable:
+    """The table as committed, with this file as the statistics of its snapshot.
+
+    Takes over the file: it is removed where the commit is refused, and stays after
+    `CommitStateUnknownError`. Raises `ConcurrentChangeError` where the snapshot has expired
+    meanwhile, `CommitConflictError`.
+    """
+    step = _StatisticsStep(table, io, file)
+    return commit_steps(catalog, table, [step], refresh=True, clock=clock)
+
+
+class _StatisticsStep:
+    """A `CommitStep`."""
+
+    def __init__(
+        self, table: LoadedTable, io: FileIO, file: StatisticsFile | PartitionStatisticsFile
+    ) -> None:
+        self._table = table
+        self._io = io
+        self._file = file
+        self._uuid = table.metadata.table_uuid
+        # a table of version 1 that has no uuid is given one
+        self._set = MetadataStep(self._changes)
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """See `CommitStep`."""
+        return self._set.changes(metadata)
+
+    def _changes(self, metadata: TableMetadata) -> Changes:
+        if self._file.snapshot_id not in metadata.snapshot_by_id:
+            raise ConcurrentChangeError(
+                f"table {self._table.identifier}: snapshot {self._file.snapshot_id} has expired "
+                "while its statistics were computed; compute those of the current one"
+            )
+        update: TableUpdate = (
+            SetStatistics(self._file)
+            if isinstance(self._file, StatisticsFile)
+            else SetPartitionStatistics(self._file)
+        )
+        return Changes(updates=(update,), requirements=same_table(self._uuid))
+
+    def is_in(self, metadata: TableMetadata) -> bool:
+        """See `CommitStep`; no other commit names a file of ours."""
+        files = (
+            metadata.statistics
+            if isinstance(self._file, StatisticsFile)
+            else metadata.partition_statistics
+        )
+        return any(f.statistics_path == self._file.statistics_path for f in files)
+
+    def attempt_failed(self, proof: Refused) -> None:
+        """See `CommitStep`; the next attempt commits the same file."""
+
+    def refused(self, proof: NotCommitted) -> None:
+        """See `CommitStep`."""
+        remove_files(self._io, [self._file.statistics_path], proof)
+
+    def committed(self, metadata: TableMetadata) -> None:
+        """See `CommitStep`."""
+
+
+def remove_unfinished(io: FileIO, location: str) -> None:
+    """Delete a statistics file whose writing failed; no commit was sent."""
+    remove_files(io, [location], NeverSent())

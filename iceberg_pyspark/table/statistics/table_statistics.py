@@ -1,0 +1,245 @@
+"""Computing table statistics: how many distinct values each column has, as theta sketches.
+
+Specification, "Table Statistics"; Puffin specification, `apache-datasketches-theta-v1`. The rows of
+one snapshot are read, as deletes leave them, a file in each thread and a batch at a time; a sketch
+has a bounded size.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.arrow.read.read_task import read_task
+from iceberg_pyspark.arrow.value_hashes import is_hashable, value_hashes
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.planning.threaded_map import threaded_map
+from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.statistics import BlobMetadata, StatisticsFile
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.sql_text.names import parse_levels
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.locations import location_provider, statistics_file_name
+from iceberg_pyspark.storage.puffin import PuffinWriter
+from iceberg_pyspark.storage.theta_sketches import DISTINCT_COUNT, THETA_SKETCH, ThetaSketch
+from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.reading.scan import TableScan, scan_table
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.statistics.commit_statistics import commit_statistics, remove_unfinished
+
+Sketches: TypeAlias = dict[int, ThetaSketch]
+"""By the ids of columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedTableStatistics:
+    """Where the statistics are, and the distinct values by the names of columns.
+
+    `statistics_file` is None where the table has no snapshot, and with `dry_run`.
+    """
+
+    statistics_file: str | None = None
+    distinct_counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SketchedColumn:
+    """A column, a child of a struct among them, by the names that lead to it."""
+
+    path: tuple[str, ...]
+    field: types.NestedField
+
+    @property
+    def name(self) -> str:
+        """As users write it."""
+        return ".".join(self.path)
+
+    def values(self, batch: pa.RecordBatch) -> pa.Array:
+        """Its values in a batch of a scan; of a struct that is null they are null."""
+        values = batch.column(self.path[0])
+        for name in self.path[1:]:
+            values = pc.struct_field(values, name)
+        return values
+
+
+SketchScan: TypeAlias = Callable[[TableScan, Sequence[SketchedColumn]], Sketches]
+"""What reads a scan whole and sketches columns of it."""
+
+
+def sketches_of_task(
+    context: ScanContext, columns: Sequence[SketchedColumn], io: FileIO, task: ScanTask
+) -> Sketches:
+    """The sketches of the rows of one task."""
+    sketches = {c.field.field_id: ThetaSketch() for c in columns}
+    for batch in read_task(context, task, io):
+        for column in columns:
+            hashes = value_hashes(column.field.type, column.values(batch))
+            sketches[column.field.field_id].add(hashes)
+    return sketches
+
+
+def sketches_of_scan(scan: TableScan, columns: Sequence[SketchedColumn]) -> Sketches:
+    """The sketches of all rows, read here."""
+    scan, plan = scan.planned()
+    read = partial(sketches_of_task, scan.context, columns, scan.io)
+    total = {c.field.field_id: ThetaSketch() for c in columns}
+    for sketches in threaded_map(read, list(plan.tasks(scan.split))):
+        unite_sketches(total, sketches)
+    return total
+
+
+def unite_sketches(total: Sketches, more: Sketches) -> None:
+    """Add the values of some sketches to others."""
+    for field_id, sketch in more.items():
+        total[field_id].unite(sketch)
+
+
+class TableStatisticsComputation:
+    """One computation of the statistics of one snapshot."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: LoadedTable,
+        io: FileIO,
+        *,
+        snapshot_id: int | None,
+        columns: Sequence[str] | None,
+        clock: Clock,
+        sketch_scan: SketchScan = sketches_of_scan,
+    ) -> None:
+        self._catalog = catalog
+        self._io = io
+        self._clock = clock
+        self._sketch_scan = sketch_scan
+        self._table = check_same_table(table, catalog.load_table(table.identifier))
+        metadata = self._table.metadata
+        self._snapshot = (
+            metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
+        )
+        self._names = columns
+
+    def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, ComputedTableStatistics]:
+        """The table as committed, and what was counted."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return self._table, ComputedTableStatistics(distinct_counts={})
+        columns, scan = self._columns_and_scan(snapshot)
+        sketches = self._sketch_scan(scan, columns)
+        counts = {c.name: sketches[c.field.field_id].distinct_count for c in columns}
+        if dry_run:
+            return self._table, ComputedTableStatistics(distinct_counts=counts)
+        file = _write(self._io, self._table.metadata, snapshot, columns, sketches)
+        table = commit_statistics(self._catalog, self._table, self._io, file, clock=self._clock)
+        return table, ComputedTableStatistics(
+            statistics_file=file.statistics_path, distinct_counts=counts
+        )
+
+    def _columns_and_scan(self, snapshot: Snapshot) -> tuple[Sequence[SketchedColumn], TableScan]:
+        columns: list[SketchedColumn] = []
+
+        def projection(schema: Schema) -> Schema:
+            columns.extend(_columns(str(self._table.identifier), schema, self._names))
+            return schema.select([".".join(c.path) for c in columns])
+
+        scan = scan_table(
+            str(self._table.identifier),
+            self._table.metadata,
+            self._io,
+            selector=SnapshotSelector(snapshot_id=snapshot.snapshot_id),
+            projection=projection,
+            report=self._table.report_scan,
+            planner=self._table.plan_scan,
+        )
+        return columns, scan
+
+
+def _columns(table: str, schema: Schema, names: Sequence[str] | None) -> Sequence[SketchedColumn]:
+    if names is None:
+        found = [
+            SketchedColumn(path=(f.name,), field=f) for f in schema.fields if is_hashable(f.type)
+        ]
+    else:
+        found = [_column(table, schema, name) for name in dict.fromkeys(names)]
+    if not found:
+        raise InvalidRequestError(
+            f"table {table}: no columns to compute statistics of; those of structs, lists and maps "
+            "have none: name a child of a struct"
+        )
+    return found
+
+
+def _column(table: str, schema: Schema, name: str) -> SketchedColumn:
+    path = (name,) if any(f.name == name for f in schema.fields) else parse_levels(name)
+    fields = {f.name: f for f in schema.fields}
+    found: types.NestedField | None = None
+    for level in path:
+        found = fields.get(level)
+        if found is None:
+            raise InvalidRequestError(
+                f"table {table} has no column {name}; its columns are "
+                f"{', '.join(f.name for f in schema.fields)}"
+            )
+        children = found.type.fields if isinstance(found.type, types.StructType) else ()
+        fields = {f.name: f for f in children}
+    assert found is not None
+    if not is_hashable(found.type):
+        raise InvalidRequestError(
+            f"table {table}: the column {name} is of type {found.type}, of which there are no "
+            "statistics; leave it out, or name a child of a struct"
+        )
+    return SketchedColumn(path=tuple(path), field=found)
+
+
+def _write(
+    io: FileIO,
+    metadata: TableMetadata,
+    snapshot: Snapshot,
+    columns: Sequence[SketchedColumn],
+    sketches: Sketches,
+) -> StatisticsFile:
+    provider = location_provider(metadata.location, metadata.properties)
+    location = provider.new_metadata_location(
+        statistics_file_name(snapshot.snapshot_id, str(uuid.uuid4()))
+    )
+    blobs = [
+        BlobMetadata(
+            type=THETA_SKETCH,
+            snapshot_id=snapshot.snapshot_id,
+            sequence_number=snapshot.sequence_number,
+            fields=(c.field.field_id,),
+            properties={DISTINCT_COUNT: str(sketches[c.field.field_id].distinct_count)},
+        )
+        for c in columns
+    ]
+    try:
+        with io.open_output(location) as stream, PuffinWriter(stream) as puffin:
+            for blob in blobs:
+                puffin.add_blob(
+                    type=blob.type,
+                    fields=blob.fields,
+                    snapshot_id=blob.snapshot_id,
+                    sequence_number=blob.sequence_number,
+                    data=sketches[blob.fields[0]].to_bytes(),
+                    properties=blob.properties,
+                )
+    except BaseException:
+        remove_unfinished(io, location)
+        raise
+    return StatisticsFile(
+        snapshot_id=snapshot.snapshot_id,
+        statistics_path=location,
+        file_size_in_bytes=puffin.file_size,
+        file_footer_size_in_bytes=puffin.footer_size,
+        blob_metadata=tuple(blobs),
+    )
