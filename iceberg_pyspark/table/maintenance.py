@@ -24,6 +24,7 @@ from iceberg_pyspark.table.changes.remove_orphan_files import (
     OrphanRemoval,
     PrefixMismatchMode,
 )
+from iceberg_pyspark.table.rewrites.group_writer import GroupRunner
 from iceberg_pyspark.table.rewrites.rewrite_data_files import DataFileRewrite, RewrittenDataFiles
 from iceberg_pyspark.table.rewrites.rewrite_deletes import (
     DeleteFileRewrite,
@@ -111,6 +112,7 @@ class TableMaintenance:
         where: str | Predicate | None = None,
         options: Mapping[str, object] | None = None,
         branch: str = MAIN,
+        runner: GroupRunner | None = None,
         dry_run: bool = False,
     ) -> RewrittenDataFiles:
         """Write small files, and files with many deleted rows, anew; the rows stay the same.
@@ -125,6 +127,8 @@ class TableMaintenance:
         `sort_order` (`'day, id DESC NULLS LAST'`), by the table's own if it is None, or along a
         curve through several columns (`'zorder(a, b)'`, `'hilbert(a, b)'`), so that filters on any
         of them skip files. Rows are in order within each partition and group of files.
+        `runner` says where the groups are written: by threads of this process if it is None, or by
+        Spark's executors (`iceberg_pyspark.spark.write.executors.Executors`).
 
         Rows of version 3 keep their ids. An equality delete that is committed meanwhile still
         applies; a row delete for one of the files makes it raise `ConcurrentChangeError`, or, with
@@ -140,6 +144,7 @@ class TableMaintenance:
             sort_order=sort_order,
             where=where,
             branch=branch,
+            runner=runner,
             clock=self._clock,
         ).run(dry_run=dry_run)
         self._committed(table)

@@ -72,7 +72,7 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
         if case in ("sorted", "own order"):
             # the order in which they are in their files
             places = f"SELECT _file, _pos, day, id, note FROM {table} ORDER BY day, _pos"
-            files += [(r.day, r.id, r.note) for r in lake.sql(places).collect()]
+            files += [r[2:] for r in lake.sql(places).collect()]
         numbers = lake.sql(
             f"SELECT DISTINCT sequence_number FROM {table}.entries WHERE status = 1 ORDER BY 1"
         ).collect()

@@ -27,7 +27,7 @@ Source: TypeAlias = Callable[[], Iterable[pa.RecordBatch]]
 """Reads rows anew each time."""
 
 _SAMPLED_ROWS = 100_000
-_SHORT_TEXTS = 16
+SHORT_TEXTS = 16
 _LONGER = 8
 _LONGEST_TEXTS = 65_536
 _MOST_RANGES = 256
@@ -66,8 +66,8 @@ class RangeSort:
         try:
             rows = sampled(sample())
             self._order = order if rows is None else order.fitted(rows)
-            self._ranges = None if rows is None else self._order.ranges(rows, count, _SHORT_TEXTS)
-            self._spill = _Spill(Path(self._folder.name), memory.buffered)
+            self._ranges = None if rows is None else self._order.ranges(rows, count, SHORT_TEXTS)
+            self._spill = Spill(Path(self._folder.name), memory.buffered)
         except BaseException:
             self._folder.cleanup()
             raise
@@ -95,7 +95,7 @@ class RangeSort:
         for batch in source():
             if self._ranges is None:
                 raise AssertionError("there are rows and no sample of them")
-            self._spill.add(self._ranges, batch)
+            self._spill.add(list(pieces_by_range(self._ranges, batch)))
 
     def parts(self, count: int) -> list[Source]:
         """At most so many parts of about one size, in order."""
@@ -112,14 +112,11 @@ class RangeSort:
 
     def _sorted(self, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
         for number in numbers:
-            path = self._spill.path(number)
-            rows = partial(_read_spilled, path)
-            yield from sorted_rows(rows, self._order, self._memory)
-            path.unlink()
+            yield from self._spill.sorted(number, self._order, self._memory)
 
 
 def sorted_rows(
-    source: Source, order: RowOrder, memory: SortMemory, text_bytes: int = _SHORT_TEXTS
+    source: Source, order: RowOrder, memory: SortMemory, text_bytes: int = SHORT_TEXTS
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a source in order, by a temporary folder if they do not fit into memory."""
     waiting: list[pa.RecordBatch] = []
@@ -139,18 +136,16 @@ def sorted_rows(
     order = order.fitted(rows)
     ranges = order.ranges(rows, _MOST_RANGES, text_bytes)
     with tempfile.TemporaryDirectory(prefix="iceberg-sort-") as folder:
-        spill = _Spill(Path(folder), memory.buffered)
+        spill = Spill(Path(folder), memory.buffered)
         try:
             for batch in source():
-                spill.add(ranges, batch)
+                spill.add(pieces_by_range(ranges, batch))
         finally:
             spill.close()
         numbers = sorted(spill.sizes())
         if len(numbers) > 1:
             for number in numbers:
-                part = partial(_read_spilled, spill.path(number))
-                yield from sorted_rows(part, order, memory, text_bytes)
-                spill.path(number).unlink()
+                yield from spill.sorted(number, order, memory, text_bytes)
             return
     rest = order.without_constants(source())
     if rest is None:
@@ -186,7 +181,7 @@ def sampled(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
     return found
 
 
-class _Spill:
+class Spill:
     """Rows by range: in memory until there are many, then in a file of each range."""
 
     def __init__(self, folder: Path, buffered: int) -> None:
@@ -198,14 +193,13 @@ class _Spill:
         self._bytes: dict[int, int] = {}
         self._writers: dict[int, tuple[pa.NativeFile, pa.ipc.RecordBatchStreamWriter]] = {}
 
-    def add(self, ranges: Ranges, batch: pa.RecordBatch) -> None:
-        """Add rows, from any thread."""
-        pieces = list(_pieces(ranges, batch))
+    def add(self, pieces: Iterable[tuple[int, pa.RecordBatch]]) -> None:
+        """Add rows of several ranges, from any thread."""
         with self._lock:
             for number, rows in pieces:
                 self._waiting.setdefault(number, []).append(rows)
                 self._bytes[number] = self._bytes.get(number, 0) + rows.nbytes
-            self._size += batch.nbytes
+                self._size += rows.nbytes
             if self._size > self._most:
                 self._flush()
 
@@ -213,8 +207,15 @@ class _Spill:
         """The bytes of the rows of each range that has some."""
         return self._bytes
 
-    def path(self, number: int) -> Path:
-        """The file of a range, whole once `close` was called."""
+    def sorted(
+        self, number: int, order: RowOrder, memory: SortMemory, text_bytes: int = SHORT_TEXTS
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a range in order, which then are gone; `close` was called before."""
+        path = self._path(number)
+        yield from sorted_rows(partial(_read_spilled, path), order, memory, text_bytes)
+        path.unlink()
+
+    def _path(self, number: int) -> Path:
         return self._folder / f"{number}.arrows"
 
     def close(self) -> None:
@@ -229,14 +230,15 @@ class _Spill:
         for number, batches in self._waiting.items():
             rows = pa.Table.from_batches(batches).combine_chunks()
             if number not in self._writers:
-                file = pa.OSFile(str(self.path(number)), "wb")
+                file = pa.OSFile(str(self._path(number)), "wb")
                 writer = pa.ipc.new_stream(file, rows.schema, options=_COMPRESSION)
                 self._writers[number] = file, writer
             self._writers[number][1].write_table(rows)
         self._waiting, self._size = {}, 0
 
 
-def _pieces(ranges: Ranges, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+def pieces_by_range(ranges: Ranges, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each range that has some of a batch; the pieces share the memory of one copy."""
     numbers = ranges.of(batch)
     if not len(numbers):
         return

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from pyspark import SparkContext
+
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.write.executors import Executors
+from iceberg_pyspark.spec.property_types import BoolProperty
+
+USE_EXECUTORS = BoolProperty("use-executors", False)
+"""Whether Spark's executors write; if nothing is said, unless all is one process (`local[...]`)."""
 
 _COUNTS = {
     "rewritten_data_files_count": Column(type="integer"),
@@ -14,7 +22,18 @@ _COUNTS = {
 
 
 def _rewrite_data_files(run: ProcedureRun) -> tuple[Row, ...]:
-    done = run.table.maintenance().rewrite_data_files(**run.given)
+    given = dict(run.given)
+    options = dict(given.pop("options", {}))
+    context = SparkContext.getOrCreate()
+    on_executors = options.pop(USE_EXECUTORS.name, None)
+    if on_executors is None:
+        on_executors = "false" if str(context.master).startswith("local[") else "true"
+    if (problem := USE_EXECUTORS.problem(on_executors)) is not None:
+        raise InvalidRequestError(
+            f"rewrite_data_files: {USE_EXECUTORS.name}={on_executors} {problem}"
+        )
+    runner = Executors(context) if USE_EXECUTORS.of({USE_EXECUTORS.name: on_executors}) else None
+    done = run.table.maintenance().rewrite_data_files(**given, options=options, runner=runner)
     return (tuple(getattr(done, name) for name in _COUNTS),)
 
 

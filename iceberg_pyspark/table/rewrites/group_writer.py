@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -26,6 +27,21 @@ _SMALL_GROUP = 32 * 1024 * 1024
 _MOST_SAMPLED_FILES = 200
 
 
+class GroupRunner(Protocol):
+    """Where the groups of a rewrite are written; `most_at_once` is how many it takes at a time."""
+
+    @property
+    def most_at_once(self) -> int:
+        """How many groups it writes at a time."""
+        ...
+
+    def write(
+        self, writer: GroupWriter, group: FileGroup, number: int, io: FileIO
+    ) -> list[DataFile]:
+        """As `GroupWriter.write`."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class GroupWriter:
     """How groups are read and written; `order` None leaves rows in the order of their files."""
@@ -40,27 +56,35 @@ class GroupWriter:
 
         `number` tells the names of its files from those of other groups.
         """
-        context = replace(self.writes, target_file_size_in_bytes=group.output_file_size)
-        if self.order is None:
+        context = self.context(group)
+        order = self.order_of(group)
+        if order is None:
             return self._write_parts(
                 [partial(self._rows, tasks, io) for tasks in group.parts()],
                 *(context, io, number, threads),
             )
-        order = self.order
-        if group.partition is None:
-            order = partition_first(order, context.spec)
         if group.output_file_count == 1 and group.size <= _SMALL_GROUP:
             rows = partial(sorted_rows, partial(self._rows, group.tasks, io), order, self.memory)
             return self._write_parts([rows], context, io, number, 1)
         with RangeSort(
             order,
-            sample=partial(self._sample, group.tasks, order.source_ids, io),
+            sample=partial(self.sample, group, order, io),
             count=group.output_file_count,
             memory=self.memory,
         ) as sort:
             sort.read([partial(read_task, self.scan, t, io) for t in group.tasks], threads)
             parts = sort.parts(group.output_file_count)
             return self._write_parts(parts, context, io, number, threads)
+
+    def context(self, group: FileGroup) -> WriteContext:
+        """How the files of a group are written."""
+        return replace(self.writes, target_file_size_in_bytes=group.output_file_size)
+
+    def order_of(self, group: FileGroup) -> RowOrder | None:
+        """The order of a group's rows; those of several partitions are in order of these first."""
+        if self.order is None or group.partition is not None:
+            return self.order
+        return partition_first(self.order, self.writes.spec)
 
     def _write_parts(
         self,
@@ -96,14 +120,12 @@ class GroupWriter:
         for task in tasks:
             yield from read_task(self.scan, task, io)
 
-    def _sample(
-        self, tasks: Sequence[ScanTask], source_ids: Sequence[int], io: FileIO
-    ) -> Iterator[pa.RecordBatch]:
+    def sample(self, group: FileGroup, order: RowOrder, io: FileIO) -> Iterator[pa.RecordBatch]:
         """What decides of the order of the rows of some files; deleted rows are no harm."""
-        names = self._columns_of(source_ids)
+        names = self._columns_of(order.source_ids)
         projection = Schema(fields=tuple(f for f in self.scan.projection.fields if f.name in names))
-        step = -(-len(tasks) // _MOST_SAMPLED_FILES)
-        for task in tasks[::step]:
+        step = -(-len(group.tasks) // _MOST_SAMPLED_FILES)
+        for task in group.tasks[::step]:
             yield from read_task(
                 replace(self.scan, projection=projection), replace(task, deletes=()), io
             )

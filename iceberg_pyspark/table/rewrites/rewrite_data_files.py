@@ -49,9 +49,10 @@ from iceberg_pyspark.table.changes.new_data import write_context_of
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
-from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
+from iceberg_pyspark.table.rewrites.group_writer import GroupRunner, GroupWriter
 
 _log = logging.getLogger(__name__)
+_CORES = os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,14 @@ class DataFileRewrite:
         sort_order: str | None = None,
         where: str | Predicate | None = None,
         branch: str = MAIN,
+        runner: GroupRunner | None = None,
         clock: Clock,
     ) -> None:
-        """Load the table as it is now; raises `InvalidRequestError` for a wrong option."""
+        """Load the table as it is now; raises `InvalidRequestError` for a wrong option.
+
+        `runner` is where groups are written, None for threads of this process.
+        """
+        self._runner = runner
         self._catalog = catalog
         self._table = check_same_table(table, catalog.load_table(table.identifier))
         self._io = io
@@ -209,9 +215,10 @@ class DataFileRewrite:
 
         With partial progress a group that fails is left as it is; otherwise the error is raised.
         """
-        cores = os.cpu_count() or 1
-        at_once = min(self._options.max_concurrent, cores, len(groups))
-        threads = max(min(self._options.max_concurrent, cores) // at_once, 1)
+        runner = self._runner
+        most = min(self._options.max_concurrent, runner.most_at_once if runner else _CORES)
+        at_once = min(most, len(groups))
+        threads = max(most // at_once, 1)
         done: list[FileGroup] = []
         files: list[DataFile] = []
         waiting: deque[tuple[FileGroup, Future[list[DataFile]]]] = deque()
@@ -232,7 +239,10 @@ class DataFileRewrite:
         with ThreadPoolExecutor(at_once, thread_name_prefix="rewrite") as pool:
             try:
                 for number, group in enumerate(groups, start=first):
-                    writing = pool.submit(self._writer.write, group, number, self._io, threads)
+                    if runner is None:
+                        writing = pool.submit(self._writer.write, group, number, self._io, threads)
+                    else:
+                        writing = pool.submit(runner.write, self._writer, group, number, self._io)
                     waiting.append((group, writing))
                     if len(waiting) > at_once:
                         take()

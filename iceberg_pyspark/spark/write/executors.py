@@ -1,0 +1,178 @@
+"""Data files written anew by Spark's executors: the groups of a rewrite as Spark jobs.
+
+Files whose rows stay in their order are written by one task for each new file. Rows that are put in
+order go through a shuffle of Arrow data by the range that they are in, whose bounds the driver has
+of a sample; each task of the second stage sorts the ranges of one new file.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark import RDD, Accumulator, SparkContext, TaskContext
+
+from iceberg_pyspark.arrow.read.read_task import read_task
+from iceberg_pyspark.arrow.write.range_sort import SHORT_TEXTS, Spill, pieces_by_range, sampled
+from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
+from iceberg_pyspark.arrow.write.write_context import WriteContext
+from iceberg_pyspark.arrow.write.write_files import write_data_files
+from iceberg_pyspark.commits.outcomes import NeverSent
+from iceberg_pyspark.maintenance.file_groups import FileGroup
+from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.rows.worker_steps import worker_step
+from iceberg_pyspark.spark.write.job import WrittenPaths
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.changes.written_files import remove_files
+from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
+
+Piece: TypeAlias = tuple[int, bytes]
+"""Rows of one range, as an Arrow stream."""
+
+_COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class Executors:
+    """Spark's executors as a `GroupRunner` of `rewrite_data_files`."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+
+    @property
+    def most_at_once(self) -> int:
+        """As many groups as tasks run at a time."""
+        return self._context.defaultParallelism
+
+    def write(
+        self, writer: GroupWriter, group: FileGroup, number: int, io: FileIO
+    ) -> list[DataFile]:
+        """The new files of a group; if its job fails, those of its finished tasks are removed."""
+        self._context.setJobDescription(
+            f"rewrite_data_files {writer.writes.table}: group {number}, {len(group.tasks)} files, "
+            f"{group.size:,} bytes"
+        )
+        paths = self._context.accumulator([], WrittenPaths())
+        try:
+            order = writer.order_of(group)
+            context = writer.context(group)
+            sample = None if order is None else sampled(writer.sample(group, order, io))
+            if order is None or sample is None:
+                parts = group.parts()
+                write = partial(_write_parts, writer, context, io, number, paths)
+                job = self._context.parallelize(parts, len(parts)).mapPartitions(write)
+            else:
+                order = order.fitted(sample)
+                count = group.output_file_count
+                ranges = order.ranges(sample, count, SHORT_TEXTS)
+                write = partial(_write_sorted, writer, order, context, io, number, paths)
+                pieces = self._pieces(writer, ranges, group, io)
+                job = pieces.partitionBy(count, _part_of).mapPartitions(write)
+            return [file for files in job.collect() for file in pickle.loads(files)]
+        except BaseException:
+            remove_files(io, paths.value, NeverSent())
+            raise
+        finally:
+            # Spark keeps the accumulator for as long as the process lives
+            paths.value = []
+            self._context.setJobDescription(None)  # type: ignore[arg-type]
+
+    def _pieces(
+        self, writer: GroupWriter, ranges: Ranges, group: FileGroup, io: FileIO
+    ) -> RDD[Piece]:
+        """The rows of a group's files, by range."""
+        tasks = self._context.parallelize(group.tasks, min(len(group.tasks), 4 * self.most_at_once))
+        return tasks.mapPartitions(partial(_split, writer, ranges, io))
+
+
+def _part_of(number: int) -> int:
+    """The new file of a range: each bound is the first value of a file, and may be a range alone.
+
+    >>> [_part_of(n) for n in range(5)]
+    [0, 1, 1, 2, 2]
+    """
+    return (number + 1) // 2
+
+
+def _write_parts(
+    writer: GroupWriter,
+    context: WriteContext,
+    io: FileIO,
+    number: int,
+    paths: Accumulator[list[str]],
+    parts: Iterable[tuple[ScanTask, ...]],
+) -> Iterator[bytes]:
+    with worker_step():
+        rows = chain.from_iterable(read_task(writer.scan, t, io) for tasks in parts for t in tasks)
+        yield _written(rows, context, io, number, paths)
+
+
+def _split(
+    writer: GroupWriter, ranges: Ranges, io: FileIO, tasks: Iterable[ScanTask]
+) -> Iterator[Piece]:
+    """The rows of some files by range, joined as far as memory allows."""
+    waiting: dict[int, list[pa.RecordBatch]] = {}
+    size = 0
+    with worker_step():
+        for task in tasks:
+            for batch in read_task(writer.scan, task, io):
+                for number, rows in pieces_by_range(ranges, batch):
+                    waiting.setdefault(number, []).append(rows)
+                size += batch.nbytes
+                if size > writer.memory.buffered:
+                    yield from map(_serialized, waiting.items())
+                    waiting, size = {}, 0
+        yield from map(_serialized, waiting.items())
+
+
+def _serialized(piece: tuple[int, list[pa.RecordBatch]]) -> Piece:
+    number, batches = piece
+    rows = pa.Table.from_batches(batches).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=_COMPRESSION) as stream:
+        stream.write_table(rows)
+    return number, sink.getvalue().to_pybytes()
+
+
+def _write_sorted(
+    writer: GroupWriter,
+    order: RowOrder,
+    context: WriteContext,
+    io: FileIO,
+    number: int,
+    paths: Accumulator[list[str]],
+    pieces: Iterable[Piece],
+) -> Iterator[bytes]:
+    with worker_step(), tempfile.TemporaryDirectory(prefix="iceberg-sort-") as folder:
+        spill = Spill(Path(folder), writer.memory.buffered)
+        try:
+            for range_number, stream in pieces:
+                with pa.ipc.open_stream(stream) as reader:
+                    spill.add((range_number, batch) for batch in reader)
+        finally:
+            spill.close()
+        rows = chain.from_iterable(
+            spill.sorted(n, order, writer.memory) for n in sorted(spill.sizes())
+        )
+        yield _written(rows, context, io, number, paths)
+
+
+def _written(
+    rows: Iterable[pa.RecordBatch],
+    context: WriteContext,
+    io: FileIO,
+    number: int,
+    paths: Accumulator[list[str]],
+) -> bytes:
+    """The files of a task, of names that no other attempt has."""
+    task = TaskContext.get()
+    assert task is not None, "Spark runs this in a task"
+    files = write_data_files(context, rows, io, partition_id=number, task_id=task.taskAttemptId())
+    paths.add([f.file_path for f in files])
+    return pickle.dumps(files)

@@ -1,0 +1,214 @@
+"""Maintenance and reads of what changed beside the JVM connector, in one session, by the same SQL.
+
+`python -m tests.bench.maintenance_bench [--scale 1] [--only rewrites]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as TextTable
+
+from iceberg_pyspark import load_catalog
+from tests.bench.change_bench import CATALOGS, JVM
+from tests.bench.races import Line, race, text_table
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle, start_oracle
+from tests.support.tpch import tpch
+
+_RUNS = 3
+_FILES = 1000
+_ORPHANS = 100_000
+_LIMIT = 0.8
+_TARGET = "'target-file-size-bytes', '67108864'"
+
+
+class MaintenanceBench:
+    """Tables of both, and procedures on them."""
+
+    def __init__(self, oracle: Oracle, warehouse: Path, scale: float, runs: int) -> None:
+        self.sql = oracle.sql
+        self.spark = oracle.spark
+        self.warehouse = warehouse
+        self.runs = runs
+        self.made = 0
+        oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.bench")
+        self.spark.read.parquet(str(tpch(scale)["lineitem"])).createOrReplaceTempView("lineitem")
+
+    def call(self, procedure: str, who: str, table: str, arguments: str) -> None:
+        """A procedure on a contestant's table; its rows are fetched."""
+        self.sql(
+            f"CALL {CATALOGS[who]}.system.{procedure}(table => 'bench.{table}_{who}', {arguments})"
+        ).collect()
+
+    def undo(self, who: str, table: str) -> None:
+        """Go back to the table's first snapshot."""
+        name = f"bench.{table}_{who}"
+        first = self.sql(
+            f"SELECT snapshot_id FROM java_hadoop.{name}.history ORDER BY made_current_at"
+        ).first()
+        assert first is not None
+        self.sql(f"CALL java_hadoop.system.rollback_to_snapshot('{name}', {first[0]})")
+        self.spark.catalog.refreshTable(f"java_hadoop.{name}")
+
+    def rewrites(self) -> Iterator[Line]:
+        """Lineitem in small files, into large ones."""
+        for who in CATALOGS:
+            self.sql(
+                f"CREATE TABLE java_hadoop.bench.lineitem_{who} USING iceberg TBLPROPERTIES "
+                "('write.distribution-mode' = 'none') AS "
+                f"SELECT /*+ REPARTITION({_FILES}) */ * FROM lineitem"
+            )
+        for name, order in (
+            (f"binpack of {_FILES:,} small files of lineitem", ""),
+            ("sort of lineitem", "sort_order => 'l_shipdate, l_partkey', "),
+            ("z-order of lineitem", "sort_order => 'zorder(l_shipdate, l_partkey)', "),
+        ):
+            arguments = f"{order}options => map('rewrite-all', 'true', {_TARGET})"
+            yield race(
+                name,
+                {
+                    who: partial(self.call, "rewrite_data_files", who, "lineitem", arguments)
+                    for who in CATALOGS
+                },
+                runs=self.runs,
+                limit=_LIMIT,
+                after={who: partial(self.undo, who, "lineitem") for who in CATALOGS},
+            )
+
+    def _with_snapshots(self, who: str, name: str) -> None:
+        """A table of as many snapshots, manifests and files."""
+        self.sql(
+            f"CREATE TABLE java_hadoop.bench.{name}_{who} (id BIGINT, day DATE) USING iceberg "
+            "PARTITIONED BY (day) TBLPROPERTIES ('commit.manifest-merge.enabled' = 'false', "
+            "'write.metadata.previous-versions-max' = '1')"
+        )
+        catalog = load_catalog("bench", type="hadoop", warehouse=str(self.warehouse))
+        table = catalog.load_table(f"bench.{name}_{who}")
+        day = self.sql("SELECT id, DATE'2026-01-01' AS day FROM range(1)").toArrow()
+        for _ in range(_FILES):
+            table.append(day)
+        self.spark.catalog.refreshTable(f"java_hadoop.bench.{name}_{who}")
+
+    def manifests(self) -> Iterator[Line]:
+        """Expiry and manifests of a table of many commits."""
+        for who in CATALOGS:
+            self._with_snapshots(who, "manifests")
+
+        def back(who: str) -> None:
+            name = f"bench.manifests_{who}"
+            last = self.sql(
+                f"SELECT parent_id FROM java_hadoop.{name}.snapshots ORDER BY committed_at DESC"
+            ).first()
+            assert last is not None
+            self.sql(f"CALL java_hadoop.system.rollback_to_snapshot('{name}', {last[0]})")
+
+        yield race(
+            f"rewrite of {_FILES:,} manifests",
+            {
+                who: partial(
+                    self.call, "rewrite_manifests", who, "manifests", "use_caching => false"
+                )
+                for who in CATALOGS
+            },
+            runs=self.runs,
+            limit=_LIMIT,
+            after={who: partial(back, who) for who in CATALOGS},
+        )
+        tables = {who: [f"expired{run}" for run in range(self.runs + 1)] for who in CATALOGS}
+        for who, names in tables.items():
+            for name in names:
+                self._with_snapshots(who, name)
+        yield race(
+            f"expiry of {_FILES:,} snapshots",
+            {
+                who: lambda who=who: self.call(  # type: ignore[misc]
+                    "expire_snapshots",
+                    who,
+                    tables[who].pop(),
+                    "older_than => TIMESTAMP'2100-01-01', retain_last => 1",
+                )
+                for who in CATALOGS
+            },
+            runs=self.runs,
+            limit=_LIMIT,
+        )
+
+    def orphans(self) -> Iterator[Line]:
+        """Files that no table needs."""
+        for who in CATALOGS:
+            self.sql(
+                f"CREATE TABLE java_hadoop.bench.orphans_{who} USING iceberg AS "
+                "SELECT id FROM range(1)"
+            )
+            self._litter(who)
+        yield race(
+            f"removal of {_ORPHANS:,} orphans",
+            {
+                who: partial(
+                    self.call,
+                    "remove_orphan_files",
+                    who,
+                    "orphans",
+                    "older_than => TIMESTAMP'2026-01-01'",
+                )
+                for who in CATALOGS
+            },
+            runs=self.runs,
+            limit=_LIMIT,
+            after={who: partial(self._litter, who) for who in CATALOGS},
+        )
+
+    def _litter(self, who: str) -> None:
+        long_ago = time.mktime((2020, 1, 1, 0, 0, 0, 0, 0, 0))
+        folder = self.warehouse / "bench" / f"orphans_{who}" / "data"
+        for number in range(_ORPHANS):
+            path = folder / f"day={number % 100}" / f"{number}.parquet"
+            if number < 100:
+                path.parent.mkdir(exist_ok=True)
+            path.touch()
+            os.utime(path, (long_ago, long_ago))
+
+
+PARTS = ("rewrites", "manifests", "orphans")
+
+
+def compare(scale: float = 1.0, runs: int = _RUNS, only: str | None = None) -> list[TextTable]:
+    """Measure everything; the tables to show."""
+    with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
+        oracle = start_oracle(Path(scratch), JVM)
+        try:
+            with native_lake(oracle):
+                bench = MaintenanceBench(oracle, oracle.warehouse, scale, runs)
+                lines = [
+                    line
+                    for part in PARTS
+                    if only in (None, part)
+                    for line in getattr(bench, part)()
+                ]
+        finally:
+            oracle.spark.stop()
+    title = f"maintenance by CALL: TPC-H SF{scale:g}, local[2], medians of {runs}"
+    return [text_table(title, lines, {"jvm": "JVM"})]
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="tests.bench.maintenance_bench")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--runs", type=int, default=_RUNS)
+    parser.add_argument("--only", choices=PARTS)
+    arguments = parser.parse_args()
+    for table in compare(arguments.scale, arguments.runs, arguments.only):
+        Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()

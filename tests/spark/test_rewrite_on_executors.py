@@ -1,0 +1,156 @@
+"""rewrite_data_files by Spark's executors: the same rows and files as by the driver's threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
+
+from iceberg_pyspark import load_catalog
+from iceberg_pyspark.arrow.write.range_sort import SortMemory
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.write.executors import Executors
+from iceberg_pyspark.table.rewrites import group_writer
+from tests.support.native_lake import sqlite_lake
+
+ORDERS = [None, "c DESC, a", "zorder(a, b)"]
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder: Path = tmp_path_factory.mktemp("executors")
+    with sqlite_lake(spark, folder, "executors"):
+        yield folder
+
+
+def make(spark: SparkSession, folder: Path, name: str) -> str:
+    """Eight files with rows of the whole range, some rows deleted by a vector."""
+    table = f"executors.db.{name}"
+    spark.sql(
+        f"CREATE TABLE {table} (a BIGINT, b BIGINT, c STRING) PARTITIONED BY (c) TBLPROPERTIES "
+        "('format-version' = '3', 'write.delete.mode' = 'merge-on-read')"
+    )
+    catalog = load_catalog(
+        "executors", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
+    )
+    written = catalog.load_table(f"db.{name}")
+    for start in range(4):
+        numbers = list(range(start, 8000, 4))
+        written.append(
+            pa.table(
+                {
+                    "a": numbers,
+                    "b": [n * 7919 % 8000 for n in numbers],
+                    "c": [f"c{n % 3 % 2}" for n in numbers],
+                }
+            )
+        )
+    spark.sql(f"DELETE FROM {table} WHERE a % 10 = 3")
+    return table
+
+
+def rows(spark: SparkSession, table: str) -> list[Row]:
+    return spark.sql(
+        f"SELECT a, b, c, _row_id, _last_updated_sequence_number FROM {table} ORDER BY a"
+    ).collect()
+
+
+def widths(spark: SparkSession, table: str) -> list[int]:
+    """How many different values of `a` each file spans."""
+    found = spark.sql(f"SELECT max(a) - min(a) FROM {table} GROUP BY _file").collect()
+    return [row[0] for row in found]
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("order", ORDERS)
+def test_rows_and_files_are_those_of_the_driver(
+    spark: SparkSession, folder: Path, order: str | None
+) -> None:
+    found = []
+    number = ORDERS.index(order)
+    for who in ("true", "false"):
+        table = make(spark, folder, f"same_{number}_{who}")
+        before = rows(spark, table)
+        assert len(before) == 7200
+        sort_order = f"sort_order => '{order}', " if order else ""
+        [done] = spark.sql(
+            f"CALL executors.system.rewrite_data_files(table => '{table}', {sort_order}"
+            "options => map('rewrite-all', 'true', 'target-file-size-bytes', '20000', "
+            f"'use-executors', '{who}'))"
+        ).collect()
+        assert rows(spark, table) == before
+        assert done.rewritten_data_files_count == 8
+        assert done.added_data_files_count >= 4
+        assert done.removed_delete_files_count > 0
+        found.append(sorted(widths(spark, table)))
+        if order == "c DESC, a":
+            # files one after another, none inside of another
+            assert sum(found[-1]) < 2.2 * 8000
+    by_executors, by_driver = found
+    assert abs(len(by_executors) - len(by_driver)) <= 2
+
+
+def test_in_little_memory(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(spark, folder, "little")
+    before = rows(spark, table)
+    monkeypatch.setattr(
+        group_writer, "SortMemory", lambda: SortMemory(in_memory=9000, buffered=500)
+    )
+    catalog = load_catalog(
+        "executors", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
+    )
+    done = (
+        catalog.load_table("db.little")
+        .maintenance()
+        .rewrite_data_files(
+            sort_order="a", options={"rewrite-all": True}, runner=Executors(spark.sparkContext)
+        )
+    )
+    assert done.added_data_files_count == 2
+    spark.catalog.refreshTable(table)
+    assert rows(spark, table) == before
+    # within each file the rows are in order
+    places = spark.sql(f"SELECT a FROM {table} ORDER BY _file, _pos").collect()
+    falls = sum(one.a > other.a for one, other in pairwise(places))
+    assert falls == 1
+
+
+def test_a_job_that_fails_removes_the_files_of_its_tasks(spark: SparkSession, folder: Path) -> None:
+    table = make(spark, folder, "broken")
+    [lost] = spark.sql(f"SELECT file_path FROM {table}.files WHERE content = 0 LIMIT 1").collect()
+    path = Path(lost.file_path.removeprefix("file:"))
+    content = path.read_bytes()
+    path.write_bytes(b"no Parquet")
+    data = folder / "db" / "broken" / "data"
+    before = set(data.rglob("*.parquet"))
+    call = (
+        f"CALL executors.system.rewrite_data_files(table => '{table}', "
+        "options => map('rewrite-all', 'true', 'use-executors', 'true', "
+        "'target-file-size-bytes', '8000'{more}))"
+    )
+    with pytest.raises(PySparkException, match=path.name):
+        spark.sql(call.format(more=""))
+    # those of tasks that Spark killed are for orphan removal to find
+    assert len(set(data.rglob("*.parquet")) - before) <= spark.sparkContext.defaultParallelism
+    assert before <= set(data.rglob("*.parquet"))
+    # the other partition goes on with partial progress
+    [done] = spark.sql(call.format(more=", 'partial-progress.enabled', 'true'")).collect()
+    assert (done.failed_data_files_count, done.rewritten_data_files_count) == (4, 4)
+    path.write_bytes(content)
+    assert len(rows(spark, table)) == 7200
+
+
+def test_use_executors_is_true_or_false(spark: SparkSession, folder: Path) -> None:
+    spark.sql("CREATE TABLE executors.db.e (a BIGINT)")
+    with pytest.raises((PySparkException, InvalidRequestError), match="use-executors=x"):
+        spark.sql(
+            "CALL executors.system.rewrite_data_files(table => 'db.e', "
+            "options => map('use-executors', 'x'))"
+        )
