@@ -23,6 +23,7 @@ from tests.bench import (
     catalog_bench,
     change_bench,
     fixed_bench,
+    maintenance_bench,
     native_bench,
     plan_bench,
     query_bench,
@@ -43,6 +44,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "changes": change_bench.compare,
     "writers": writer_bench.compare,
     "catalogs": catalog_bench.compare,
+    "maintenance": maintenance_bench.compare,
     "stores": lambda: [*store_bench.compare(), *store_scan_bench.compare()],
 }
 WIDTH = 132

@@ -16,16 +16,21 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark import RDD, Accumulator, SparkContext, TaskContext
+from pyspark.errors import PySparkException
 
+from iceberg_pyspark import errors
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.write.range_sort import SHORT_TEXTS, Spill, pieces_by_range, sampled
 from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.commits.outcomes import NeverSent
+from iceberg_pyspark.errors import IcebergError, StorageError
 from iceberg_pyspark.maintenance.file_groups import FileGroup
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.spark.write.job import WrittenPaths
 from iceberg_pyspark.spec.manifests import DataFile
@@ -75,8 +80,10 @@ class Executors:
                 pieces = self._pieces(writer, ranges, group, io)
                 job = pieces.partitionBy(count, _part_of).mapPartitions(write)
             return [file for files in job.collect() for file in pickle.loads(files)]
-        except BaseException:
+        except BaseException as e:
             remove_files(io, paths.value, NeverSent())
+            if isinstance(e, PySparkException | Py4JError):
+                raise _error_of(e, writer.writes.table) from e
             raise
         finally:
             # Spark keeps the accumulator for as long as the process lives
@@ -89,6 +96,16 @@ class Executors:
         """The rows of a group's files, by range."""
         tasks = self._context.parallelize(group.tasks, min(len(group.tasks), 4 * self.most_at_once))
         return tasks.mapPartitions(partial(_split, writer, ranges, io))
+
+
+def _error_of(failure: Exception, table: str) -> IcebergError:
+    """What a task raised, if an error of ours ended the job."""
+    name, message = iceberg_error_in(str(failure)) or (
+        StorageError.__name__,
+        f"rewrite_data_files of {table}: Spark's job failed: {failure}",
+    )
+    error: IcebergError = getattr(errors, name)(message)
+    return error
 
 
 def _part_of(number: int) -> int:
