@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
-from tests.support.catalog_processes import EVENTS, commit_rows, open_catalog, run_together
+from tests.support.catalog_processes import (
+    EVENTS,
+    MAINTENANCE,
+    MIX,
+    commit_rows,
+    open_catalog,
+    run_together,
+)
 from tests.support.row_commits import COLUMNS, LINEAGE
 from tests.support.table_integrity import table_problems, unreferenced_files
 
@@ -20,8 +27,20 @@ COMMITS = int(os.environ.get("ICEBERG_COMMITS", "48"))
 PROCESSES = 8
 
 
-@pytest.mark.parametrize(("kind", "version"), [("sql", 3), ("hadoop", 3), ("sql", 2)])
-def test_every_acknowledged_row_is_there_once(kind: str, version: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "version", "operations"),
+    [
+        ("sql", 3, MIX),
+        ("hadoop", 3, MIX),
+        ("sql", 2, MIX),
+        # every other one of the maintenance that a user would run beside
+        ("sql", 3, (*MIX, *MAINTENANCE)),
+        ("hadoop", 2, (*MIX, *MAINTENANCE)),
+    ],
+)
+def test_every_acknowledged_row_is_there_once(
+    kind: str, version: int, operations: tuple[str, ...], tmp_path: Path
+) -> None:
     catalog = open_catalog(kind, str(tmp_path))
     catalog.create_namespace(EVENTS.namespace)
     TableCatalog(catalog).create_table(
@@ -36,7 +55,7 @@ def test_every_acknowledged_row_is_there_once(kind: str, version: int, tmp_path:
             "write.metadata.previous-versions-max": "10000",
         },
     )
-    work = [(kind, str(tmp_path), n, COMMITS // PROCESSES) for n in range(PROCESSES)]
+    work = [(kind, str(tmp_path), n, COMMITS // PROCESSES, operations) for n in range(PROCESSES)]
     expected = {id_: row for rows in run_together(commit_rows, work) for id_, row in rows.items()}
     table = Table(catalog, catalog.load_table(EVENTS))
     assert table_problems(table) == []

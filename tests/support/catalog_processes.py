@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -81,13 +81,17 @@ def commit_properties(kind: str, folder: str, worker: int, commits: int) -> list
 
 MIX = ("append", "append", "delete", "update", "replace_files", "compact")
 
+MAINTENANCE = ("rewrite_data_files", "rewrite_deletes", "rewrite_manifests", "expire_snapshots")
 
-def commit_rows(kind: str, folder: str, worker: int, commits: int) -> dict[int, Row]:
+
+def commit_rows(
+    kind: str, folder: str, worker: int, commits: int, operations: Sequence[str] = MIX
+) -> dict[int, Row]:
     """Carry that many operations on rows out; the rows of this worker that are left."""
     committer = RowCommitter(open_catalog(kind, folder), EVENTS, worker)
     chance = random.Random(worker)
     for n in range(commits):
-        committer.run("append" if n == 0 else chance.choice(MIX))
+        committer.run("append" if n == 0 else chance.choice(operations))
     return committer.rows
 
 

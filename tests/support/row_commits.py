@@ -33,7 +33,7 @@ from iceberg_pyspark.commits.snapshot_changes import (
     SnapshotAction,
 )
 from iceberg_pyspark.commits.summary import WRITE_ID
-from iceberg_pyspark.errors import CommitConflictError, ConcurrentChangeError
+from iceberg_pyspark.errors import CommitConflictError, ConcurrentChangeError, StorageError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
@@ -94,6 +94,12 @@ class RowCommitter:
             except (ConcurrentChangeError, CommitConflictError):
                 self.runs_again += 1
                 time.sleep(self._choose.random() * 0.05)
+            except StorageError:
+                # only where the snapshot that was read has expired meanwhile
+                newest = self.catalog.load_table(self.identifier).metadata
+                if self._loaded.metadata.current_snapshot_id in newest.snapshot_by_id:
+                    raise
+                self.runs_again += 1
 
     def adopt(self) -> None:
         """Know the rows that the table holds of this client's, as if it had put them in now."""
@@ -182,6 +188,26 @@ class RowCommitter:
             checks=replace(self._checks(tasks, None, rows_are_kept=True), no_new_data=None),
         )
         self._commit(action, write_id, files)
+
+    def rewrite_data_files(self) -> None:
+        """Compaction as users have it, of all files, sorted or not."""
+        order = self._choose.choice([None, "v DESC", "zorder(id, v)"])
+        self.table.maintenance().rewrite_data_files(
+            sort_order=order,
+            options={"rewrite-all": True, "partial-progress.enabled": self._choose.random() < 0.5},
+        )
+
+    def rewrite_deletes(self) -> None:
+        """Fewer delete files."""
+        self.table.maintenance().rewrite_position_delete_files(options={"rewrite-all": True})
+
+    def rewrite_manifests(self) -> None:
+        """Fewer manifests."""
+        self.table.maintenance().rewrite_manifests()
+
+    def expire_snapshots(self) -> None:
+        """All but a few snapshots go, and the files that nothing else needs."""
+        self.table.maintenance().expire_snapshots(older_than=time.time_ns() // 10**6, retain_last=5)
 
     def _some(self) -> list[int]:
         """Up to three of the client's own rows."""

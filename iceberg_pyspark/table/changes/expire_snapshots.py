@@ -22,7 +22,7 @@ from iceberg_pyspark.commits.snapshot_retention import (
     unused_schemas,
     unused_specs,
 )
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
 from iceberg_pyspark.maintenance.expired_files import FileKind, add_expired_files, manifests_of
 from iceberg_pyspark.spec.manifests import ManifestContent
@@ -150,11 +150,20 @@ class SnapshotExpiry:
     def _delete_files(self, committed: LoadedTable, counts: Counter[str]) -> None:
         # a commit that came after ours may need what ours left
         newest = self._newest()
-        check_may_delete(self._table, newest.metadata, "delete files of expired snapshots")
         own = own_folders(self._catalog, newest)
-        with CandidateFiles() as files:
-            add_expired_files(files, self._io, self._before, newest.metadata)
-            _delete(self._io, own, files, self._threads, counts)
+        while True:
+            check_may_delete(self._table, newest.metadata, "delete files of expired snapshots")
+            with CandidateFiles() as files:
+                try:
+                    add_expired_files(files, self._io, self._before, newest.metadata)
+                except IcebergError:
+                    # another expiry may have deleted what was to be read
+                    earlier, newest = newest, self._newest()
+                    if newest.metadata_location == earlier.metadata_location:
+                        raise
+                    continue
+                _delete(self._io, own, files, self._threads, counts)
+                break
         if counts["outside_files_count"] or counts["failed_files_count"]:
             _log.warning(
                 "table %s: of the files of expired snapshots %d outside its own folders (%s) "
