@@ -12,6 +12,7 @@ import typer
 from iceberg_pyspark.command_line import (
     change_tables,
     describe,
+    health,
     list_names,
     maintain,
     metadata_rows,
@@ -116,6 +117,7 @@ app.command()(metadata_rows.snapshots)
 app.command()(metadata_rows.history)
 app.command()(metadata_rows.refs)
 app.command("list-refs", hidden=True)(metadata_rows.refs)
+app.command()(health.health)
 app.command()(scan.scan)
 app.command("sql")(run_sql.run_sql)
 app.add_typer(change_tables.create_app, name="create")

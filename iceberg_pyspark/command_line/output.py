@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from io import StringIO
@@ -31,8 +31,16 @@ class Output:
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
 
-    def rows(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """A table; in JSON a list of objects."""
+    def rows(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        *,
+        right: Collection[int] = (),
+    ) -> None:
+        """A table; in JSON a list of objects. Columns of numbers, and those of `right`, are to the
+        right.
+        """
         if self.as_json:
             self.document([dict(zip(columns, row, strict=True)) for row in rows])
             return
@@ -42,7 +50,7 @@ class Output:
             numbers = all(_is_number(row[position]) for row in values)
             table.add_column(
                 Text(escaped(column)),
-                justify="right" if numbers and values else "left",
+                justify="right" if position in right or (numbers and values) else "left",
                 overflow="fold",
             )
         for row in values:
@@ -71,6 +79,10 @@ class Output:
     def heading(self, text: str) -> None:
         """What stands above the next table."""
         _line(f"\n{text}")
+
+    def text(self, text: str) -> None:
+        """A line that is to be copied: not folded, however long."""
+        _line(escaped(text))
 
     def done(self, text: str) -> None:
         """What a change did; in JSON an object with the one name `done`."""

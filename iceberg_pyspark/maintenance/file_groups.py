@@ -8,7 +8,7 @@ stays alone, so that a second run does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from iceberg_pyspark.maintenance.rewrite_options import (
     WantedSizes,
     check_options,
 )
-from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
 from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
 from iceberg_pyspark.spec.property_types import (
@@ -181,7 +181,7 @@ def plan_groups(
 
 def _group(tasks: list[ScanTask], sizes: WantedSizes, spec_id: int | None) -> FileGroup:
     size = _size(tasks)
-    count = _output_file_count(size, sizes)
+    count = output_file_count(size, sizes)
     # what is written may be a little larger than what was read
     largest = sizes.greatest if count == 1 else min(int(size / count * _ROOM), sizes.greatest)
     return FileGroup(
@@ -194,21 +194,28 @@ def _group(tasks: list[ScanTask], sizes: WantedSizes, spec_id: int | None) -> Fi
 
 
 def _is_candidate(task: ScanTask, options: RewriteOptions) -> bool:
-    return not options.sizes.has(task.file_size_in_bytes) or _has_many_deletes(task, options)
+    return not options.sizes.has(task.file_size_in_bytes) or _task_has_many_deletes(task, options)
 
 
-def _has_many_deletes(task: ScanTask, options: RewriteOptions) -> bool:
-    if len(task.deletes) >= options.delete_file_threshold:
+def _task_has_many_deletes(task: ScanTask, options: RewriteOptions) -> bool:
+    return has_many_deletes(task.deletes, task.record_count, options)
+
+
+def has_many_deletes(
+    deletes: Sequence[DeleteFileRef], record_count: int, options: RewriteOptions
+) -> bool:
+    """Whether a file of so many rows is worth a rewrite for its deletes alone."""
+    if len(deletes) >= options.delete_file_threshold:
         return True
     # of deletes for several files nobody knows how many are this file's
-    own = sum(d.record_count for d in task.deletes if d.is_of_one_file)
-    deleted = min(own, task.record_count)
-    return own > 0 and deleted / max(task.record_count, 1) >= options.delete_ratio_threshold
+    own = sum(d.record_count for d in deletes if d.is_of_one_file)
+    deleted = min(own, record_count)
+    return own > 0 and deleted / max(record_count, 1) >= options.delete_ratio_threshold
 
 
 def _gains(tasks: list[ScanTask], options: RewriteOptions) -> bool:
     return options.sizes.gain(len(tasks), _size(tasks)) or any(
-        _has_many_deletes(t, options) for t in tasks
+        _task_has_many_deletes(t, options) for t in tasks
     )
 
 
@@ -226,7 +233,7 @@ def _packed(tasks: list[ScanTask], max_size: int) -> Iterable[list[ScanTask]]:
         yield group
 
 
-def _output_file_count(size: int, wanted: WantedSizes) -> int:
+def output_file_count(size: int, wanted: WantedSizes) -> int:
     """How many new files are about the target, none of them small.
 
     Java makes two files of a little more than the target, which it then takes for small.

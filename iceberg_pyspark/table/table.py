@@ -33,6 +33,8 @@ from iceberg_pyspark.table.changes.editable_table import EditableTable
 from iceberg_pyspark.table.changes.new_data import Rows, write_rows
 from iceberg_pyspark.table.changes.transaction import Transaction
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.health.examine import DEFAULT_TOP, examine
+from iceberg_pyspark.table.health.report import TableHealth
 from iceberg_pyspark.table.maintenance import TableMaintenance
 from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
@@ -309,6 +311,24 @@ class Table(EditableTable):
         """Expire snapshots, remove orphan files."""
         return TableMaintenance(
             self._catalog, self._loaded, self.io, clock=self._clock, committed=self._is_now
+        )
+
+    def health(self, *, top: int = DEFAULT_TOP, lists_storage: bool = False) -> TableHealth:
+        """What metadata and manifests tell about the table, and what maintenance would gain.
+
+        Files by size, deletes, the `top` partitions by bytes and by files, snapshots and metadata,
+        and for each procedure what it would do now and the command for it. No row is read, and the
+        storage is listed for orphan files only with `lists_storage`. Memory does not hold the
+        files: some integers of each are kept.
+        """
+        return examine(
+            self._catalog,
+            self._loaded,
+            self.io,
+            self.maintenance(),
+            now_ms=self._clock.now_ms(),
+            top=top,
+            lists_storage=lists_storage,
         )
 
     def _is_now(self, loaded_table: LoadedTable) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from iceberg_pyspark import load_catalog
 from iceberg_pyspark.spark.procedures.calls import PROCEDURES
 from tests.support.native_lake import sqlite_lake
 
@@ -202,3 +203,16 @@ def test_they_are_described(spark: SparkSession, folder: Path) -> None:
     assert sorted(row["procedure_name"] for row in found) == sorted(PROCEDURES)
     described = spark.sql("DESCRIBE PROCEDURE kept.system.expire_snapshots").collect()
     assert "Removes old snapshots" in str(described)
+
+
+def test_what_a_health_report_says_to_call_runs(spark: SparkSession, folder: Path) -> None:
+    kept = load_catalog(
+        "kept", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
+    )
+    for name in ("db.h", "db.`it's an`"):
+        kept.create_table(name, "id INT")
+        calls = [gain.call for gain in kept.load_table(name).health().procedures]
+        assert len(calls) == 6
+        for call in calls:
+            assert call is not None
+            spark.sql(call).collect()

@@ -1,0 +1,265 @@
+"""Finding a table's health in one pass over the manifests of its current snapshot.
+
+Manifests are read one after the other as columns, and what is kept of a file are a few integers.
+Which deletes apply to which file is what a scan's plan says (specification, "Scan Planning").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.expressions.predicates import AlwaysTrue
+from iceberg_pyspark.maintenance.file_groups import RewriteOptions, has_many_deletes
+from iceberg_pyspark.maintenance.partition_numbers import (
+    Counter64,
+    Numbers,
+    PartitionNumbers,
+    partition_values,
+)
+from iceberg_pyspark.maintenance.rewrite_count import RewriteCount
+from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
+from iceberg_pyspark.planning.threaded_map import threaded_map
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.partitioning import partition_type, source_type
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import human_value
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.table.health.delete_file_counts import DeleteFileCounts
+from iceberg_pyspark.table.health.figures import (
+    Bucket,
+    Deletes,
+    FileSizes,
+    PartitionHealth,
+    Partitions,
+)
+
+_KIB = 1024
+_SIZE_EDGES = tuple(64 * _KIB * 4**i for i in range(9))
+"""64 KiB, 256 KiB, ... 4 GiB: each four times the one before."""
+_DELETE_EDGES = (1, 2, 5, 10, 100)
+
+
+class Examination:
+    """What the manifests of a snapshot say; complete once it is made.
+
+    `rewrite` counts what `rewrite_data_files` would take, `delete_files` has the delete files.
+    """
+
+    def __init__(
+        self,
+        io: FileIO,
+        metadata: TableMetadata,
+        manifests: Sequence[ManifestFile],
+        options: RewriteOptions,
+    ) -> None:
+        """Read the manifests."""
+        self._io = io
+        self._metadata = metadata
+        self._manifests = manifests
+        self._options = options
+        self._numbers = PartitionNumbers()
+        self._files, self._bytes = Counter64(), Counter64()
+        self._records, self._small = Counter64(), Counter64()
+        self._sizes: list[Numbers] = [np.zeros(0, np.int64)]
+        self._formats: Counter[str] = Counter()
+        self._record_count = 0
+        self._small_bytes = 0
+        self._delete_counts: Counter[int] = Counter()
+        self._delete_count_bytes: Counter[int] = Counter()
+        self._over_ratio = 0
+        self.rewrite = RewriteCount(options, metadata.default_spec_id)
+        self.delete_files = DeleteFileCounts(metadata.format_version)
+        plan = ScanPlan(
+            metadata=metadata,
+            manifests=manifests,
+            predicate=AlwaysTrue(),
+            read_entries=partial(read_entries, io),
+        )
+        for spec_id, entries in self._entries_of(ManifestContent.DELETES):
+            self.delete_files.add_candidates(entries, self._numbers_of(entries, spec_id))
+        for planned_files in plan.files():
+            self._add(planned_files)
+        self.rewrite.finish()
+        for _, entries in self._entries_of(ManifestContent.DELETES):
+            self.delete_files.add(entries)
+
+    def file_sizes(self) -> FileSizes:
+        """The data files by size."""
+        sizes = np.concatenate(self._sizes)
+        wanted = self._options.sizes
+        large = sizes[sizes > wanted.greatest]
+        small = sizes[sizes < wanted.least]
+        return FileSizes(
+            files=len(sizes),
+            bytes=int(sizes.sum()),
+            records=self._record_count,
+            least=int(sizes.min()) if len(sizes) else None,
+            median=_median(sizes),
+            greatest=int(sizes.max()) if len(sizes) else None,
+            target=wanted.target,
+            wanted_least=wanted.least,
+            wanted_greatest=wanted.greatest,
+            small_files=len(small),
+            small_bytes=int(small.sum()),
+            large_files=len(large),
+            large_bytes=int(large.sum()),
+            files_by_size=_buckets(_SIZE_EDGES, sizes, sizes),
+            files_by_format=dict(sorted(self._formats.items())),
+        )
+
+    def deletes(self) -> Deletes:
+        """What is deleted by files beside the data files."""
+        counts = np.array(list(self._delete_counts), np.int64)
+        files = np.array(list(self._delete_counts.values()), np.int64)
+        sizes = np.array([self._delete_count_bytes[n] for n in self._delete_counts], np.int64)
+        vectors, positions, equality = self.delete_files.by_kind()
+        deleted = vectors.records + positions.records
+        return Deletes(
+            deletion_vectors=vectors,
+            position_deletes=positions,
+            equality_deletes=equality,
+            data_files_with_deletes=int(files[counts > 0].sum()),
+            most_deletes_of_a_file=int(counts.max()) if len(counts) else 0,
+            deleted_ratio=min(deleted / self._record_count, 1.0) if self._record_count else 0.0,
+            files_over_ratio=self._over_ratio,
+            files_by_deletes=_buckets(_DELETE_EDGES, counts, sizes, files),
+        )
+
+    def partitions(self, top: int) -> Partitions:
+        """The partitions, and the `top` ones by bytes and by files."""
+        count = len(self._numbers)
+        files, sizes = self._files.first(count), self._bytes.first(count)
+        # one of delete files alone has no rows
+        present = np.flatnonzero(files)
+        if not len(present):
+            return Partitions()
+        by_size = present[np.argsort(-sizes[present], kind="stable")][:top]
+        by_files = present[np.argsort(-files[present], kind="stable")][:top]
+        shown = self._shown({*by_size.tolist(), *by_files.tolist()})
+        greatest, mean = int(sizes[present].max()), float(sizes[present].mean())
+        return Partitions(
+            count=len(present),
+            median_bytes=_median(sizes[present]),
+            mean_bytes=int(mean),
+            greatest_bytes=greatest,
+            skew=greatest / mean if mean > 0 else None,
+            largest=tuple(shown[n] for n in by_size.tolist()),
+            most_files=tuple(shown[n] for n in by_files.tolist()),
+        )
+
+    def _add(self, planned_files: PlannedFiles) -> None:
+        entries = planned_files.entries
+        sizes: Numbers = entries["file_size_in_bytes"].to_numpy()
+        records: Numbers = entries["record_count"].to_numpy()
+        partitions = self._numbers_of(entries, planned_files.spec.spec_id)
+        self._sizes.append(sizes.copy())
+        self._record_count += int(records.sum())
+        for pair in pc.value_counts(entries["file_format"]).to_pylist():
+            self._formats[pair["values"]] += pair["counts"]
+        self._files.add(partitions)
+        self._bytes.add(partitions, sizes)
+        self._records.add(partitions, records)
+        self._small.add(partitions[sizes < self._options.sizes.least])
+        self.rewrite.add(planned_files, partitions)
+        self._add_deletes(planned_files.deletes, sizes, records)
+
+    def _add_deletes(
+        self, deletes: Mapping[int, tuple[DeleteFileRef, ...]], sizes: Numbers, records: Numbers
+    ) -> None:
+        without = len(sizes) - len(deletes)
+        self._delete_counts[0] += without
+        self._delete_count_bytes[0] += int(sizes.sum())
+        for row, refs in deletes.items():
+            size = int(sizes[row])
+            self._delete_counts[len(refs)] += 1
+            self._delete_count_bytes[len(refs)] += size
+            self._delete_count_bytes[0] -= size
+            self._over_ratio += has_many_deletes(refs, int(records[row]), self._options)
+            self.delete_files.apply(refs)
+
+    def _entries_of(self, content: ManifestContent) -> Iterator[tuple[int, pa.Table]]:
+        """The entries of each manifest, with its spec."""
+        manifests = [m for m in self._manifests if m.content is content]
+        tables = threaded_map(self._read, manifests)
+        for manifest, table in zip(manifests, tables, strict=True):
+            yield manifest.partition_spec_id, table
+
+    def _read(self, manifest: ManifestFile) -> pa.Table:
+        metadata = self._metadata
+        spec = metadata.spec_by_id.get(manifest.partition_spec_id)
+        if spec is None:
+            raise InvalidMetadataError(
+                f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, which "
+                f"table {metadata.location} does not have; the file may be damaged"
+            )
+        return read_entries(self._io, manifest, partition_type(spec, metadata.schemas_newest_first))
+
+    def _numbers_of(self, entries: pa.Table, spec_id: int) -> Numbers:
+        return self._numbers.of(spec_id, entries["partition"].combine_chunks())
+
+    def _shown(self, numbers: set[int]) -> dict[int, PartitionHealth]:
+        """Some partitions with their values, which are read again."""
+        found: dict[int, PartitionHealth] = {}
+        for spec_id, entries in self._entries_of(ManifestContent.DATA):
+            partitions = self._numbers_of(entries, spec_id)
+            distinct, rows = np.unique(partitions, return_index=True)
+            for number, row in zip(distinct.tolist(), rows.tolist(), strict=True):
+                if number in numbers and number not in found:
+                    one = entries["partition"].combine_chunks().slice(row, 1)
+                    found[number] = self._partition(number, spec_id, one)
+            if len(found) == len(numbers):
+                break
+        return found
+
+    def _partition(self, number: int, spec_id: int, partition: pa.StructArray) -> PartitionHealth:
+        metadata = self._metadata
+        (values,) = partition_values(partition)
+        schemas = metadata.schemas_newest_first
+        fields = zip(metadata.spec_by_id[spec_id].fields, values, strict=True)
+        # not as folders are named, whose escapes nobody reads
+        path = "/".join(
+            f"{f.name}={human_value(f.transform, source_type(f, schemas), v)}" for f, v in fields
+        )
+        return PartitionHealth(
+            spec_id=spec_id,
+            partition=path,
+            files=int(self._files.first(number + 1)[number]),
+            bytes=int(self._bytes.first(number + 1)[number]),
+            records=int(self._records.first(number + 1)[number]),
+            small_files=int(self._small.first(number + 1)[number]),
+        )
+
+
+def _median(values: Numbers) -> int | None:
+    return int(np.median(values)) if len(values) else None
+
+
+def _buckets(
+    edges: Sequence[int], values: Numbers, sizes: Numbers, files: Numbers | None = None
+) -> tuple[Bucket, ...]:
+    """How many values lie between the edges; `files`: how many each value stands for."""
+    places = np.searchsorted(np.array(edges), values, side="right")
+    counts = np.ones(len(values), np.int64) if files is None else files
+    most = len(edges)
+    in_place = np.bincount(places, counts, most + 1).astype(np.int64)
+    bytes_in_place = np.zeros(most + 1, np.int64)
+    np.add.at(bytes_in_place, places, sizes)
+    bounds = [0, *edges]
+    return tuple(
+        Bucket(
+            least=least,
+            less_than=bounds[i + 1] if i < most else None,
+            files=int(in_place[i]),
+            bytes=int(bytes_in_place[i]),
+        )
+        for i, least in enumerate(bounds)
+    )

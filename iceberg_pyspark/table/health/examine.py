@@ -1,0 +1,149 @@
+"""Making a health report: metadata, manifests, and what the procedures would do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.maintenance.file_groups import RewriteOptions
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.properties import MANIFEST_TARGET_SIZE
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.table.health.examination import Examination
+from iceberg_pyspark.table.health.figures import (
+    MetadataFiles,
+    Snapshots,
+    SnapshotTotals,
+)
+from iceberg_pyspark.table.health.gains import Gains
+from iceberg_pyspark.table.health.report import TableHealth
+from iceberg_pyspark.table.maintenance import TableMaintenance
+
+DEFAULT_TOP = 20
+_SHOWN_SNAPSHOTS = 100
+
+
+def examine(
+    catalog: Catalog,
+    table: LoadedTable,
+    io: FileIO,
+    maintenance: TableMaintenance,
+    *,
+    now_ms: int,
+    top: int = DEFAULT_TOP,
+    lists_storage: bool = False,
+) -> TableHealth:
+    """The report of a table as it is now; nothing of its rows is read."""
+    if top < 1:
+        raise InvalidRequestError(f"top must be at least 1 partition, got {top}")
+    table = check_same_table(table, catalog.load_table(table.identifier))
+    metadata = table.metadata
+    snapshot = metadata.current_snapshot
+    manifests = [] if snapshot is None else read_snapshot_manifests(io, snapshot)
+    examination = Examination(io, metadata, manifests, RewriteOptions.of({}, metadata.properties))
+    gains = Gains(
+        catalog=catalog,
+        table=table,
+        maintenance=maintenance,
+        examination=examination,
+        lists_storage=lists_storage,
+    )
+    return TableHealth(
+        table=str(table.identifier),
+        location=metadata.location,
+        format_version=metadata.format_version,
+        snapshot_id=metadata.current_snapshot_id,
+        examined_at_ms=now_ms,
+        file_sizes=examination.file_sizes(),
+        deletes=examination.deletes(),
+        partitions=examination.partitions(top),
+        snapshots=_snapshots(metadata),
+        metadata=_metadata_files(io, table, manifests),
+        procedures=tuple(gains.all()),
+    )
+
+
+def _snapshots(metadata: TableMetadata) -> Snapshots:
+    times = [s.timestamp_ms for s in metadata.snapshots]
+    types = [ref.type for ref in metadata.refs.values()]
+    return Snapshots(
+        count=len(times),
+        oldest_ms=min(times, default=None),
+        newest_ms=max(times, default=None),
+        branches=types.count("branch"),
+        tags=types.count("tag"),
+        log_entries=len(metadata.snapshot_log),
+        history=tuple(map(_totals, _line_of(metadata))),
+    )
+
+
+def _line_of(metadata: TableMetadata) -> list[Snapshot]:
+    """The current snapshot and those before it, evenly chosen where they are many."""
+    line: list[Snapshot] = []
+    seen: set[int] = set()
+    snapshot = metadata.current_snapshot
+    while snapshot is not None and snapshot.snapshot_id not in seen:
+        line.append(snapshot)
+        seen.add(snapshot.snapshot_id)
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshot_by_id.get(parent)
+    line.reverse()
+    places = np.linspace(0, len(line) - 1, min(len(line), _SHOWN_SNAPSHOTS)).round().astype(int)
+    return [line[i] for i in dict.fromkeys(places.tolist())]
+
+
+def _totals(snapshot: Snapshot) -> SnapshotTotals:
+    return SnapshotTotals(
+        snapshot_id=snapshot.snapshot_id,
+        committed_at_ms=snapshot.timestamp_ms,
+        records=snapshot.number("total-records"),
+        data_files=snapshot.number("total-data-files"),
+        delete_files=snapshot.number("total-delete-files"),
+        bytes=snapshot.number("total-files-size"),
+    )
+
+
+def _metadata_files(
+    io: FileIO, table: LoadedTable, manifests: Sequence[ManifestFile]
+) -> MetadataFiles:
+    metadata = table.metadata
+    lengths = np.array([m.manifest_length for m in manifests], np.int64)
+    snapshot = metadata.current_snapshot
+    manifest_list = None if snapshot is None else snapshot.manifest_list
+    statistics: list[StatisticsFile | PartitionStatisticsFile] = [
+        *metadata.statistics,
+        *metadata.partition_statistics,
+    ]
+    unreferenced = [s for s in statistics if s.snapshot_id not in metadata.snapshot_by_id]
+    return MetadataFiles(
+        metadata_bytes=_size(io, table.metadata_location),
+        metadata_log_entries=len(metadata.metadata_log),
+        schemas=len(metadata.schemas),
+        partition_specs=len(metadata.partition_specs),
+        manifest_list_bytes=None if manifest_list is None else _size(io, manifest_list),
+        manifests=len(lengths),
+        manifest_bytes=int(lengths.sum()),
+        median_manifest_bytes=int(np.median(lengths)) if len(lengths) else None,
+        greatest_manifest_bytes=int(lengths.max()) if len(lengths) else None,
+        target_manifest_bytes=MANIFEST_TARGET_SIZE.of(metadata.properties),
+        delete_manifests=sum(m.content is ManifestContent.DELETES for m in manifests),
+        statistics_files=len(statistics),
+        statistics_bytes=sum(s.file_size_in_bytes for s in statistics),
+        unreferenced_statistics_files=len(unreferenced),
+        unreferenced_statistics_bytes=sum(s.file_size_in_bytes for s in unreferenced),
+    )
+
+
+def _size(io: FileIO, location: str) -> int | None:
+    """The size of a file; None where the storage does not say, as of a server's metadata."""
+    try:
+        return io.size(location)
+    except StorageError:
+        return None

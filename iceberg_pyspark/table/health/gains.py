@@ -1,0 +1,184 @@
+"""What each procedure would gain, and what to type for it.
+
+Rewrites of manifests and the expiry of snapshots are asked for their plan. Rewrites of data files
+and of deletes are counted by the rules of their plans, without an object for each file.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.catalogs.configuration import configured_properties, default_name
+from iceberg_pyspark.errors import IcebergError, UnsupportedFeatureError
+from iceberg_pyspark.redaction import redacted
+from iceberg_pyspark.spec.properties import DELETE_GRANULARITY
+from iceberg_pyspark.sql_text.names import is_path, readable_name
+from iceberg_pyspark.table.health.delete_file_counts import DeleteRewriteCount
+from iceberg_pyspark.table.health.examination import Examination
+from iceberg_pyspark.table.health.figures import ProcedureGain
+from iceberg_pyspark.table.maintenance import TableMaintenance
+
+_FLAGS = ("uri", "warehouse")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gains:
+    """Asks the procedures of one table; orphan files only where `lists_storage`."""
+
+    catalog: Catalog
+    table: LoadedTable
+    maintenance: TableMaintenance
+    examination: Examination
+    lists_storage: bool
+
+    def all(self) -> Iterator[ProcedureGain]:
+        """Each procedure, in the order in which they are best run."""
+        yield self._of("rewrite_equality_deletes", self._equality_deletes)
+        yield self._of("rewrite_position_delete_files", self._position_deletes)
+        yield self._of("rewrite_data_files", self._data_files)
+        yield self._of("rewrite_manifests", self._manifests)
+        yield self._of("expire_snapshots", self._snapshots)
+        yield self._of("remove_orphan_files", self._orphans)
+
+    def _of(self, procedure: str, ask: Callable[[], _Gain]) -> ProcedureGain:
+        try:
+            gain = ask()
+        except IcebergError as e:
+            gain = _Gain(what="not known", problem=str(e))
+        return ProcedureGain(
+            procedure=procedure,
+            is_worthwhile=gain.is_worthwhile,
+            what=gain.what,
+            files_before=gain.before,
+            files_after=gain.after,
+            is_upper_bound=gain.is_upper_bound,
+            bytes=gain.bytes,
+            problem=gain.problem,
+            call=sql_call(self.catalog, self.table, procedure),
+            command=shell_command(self.catalog, self.table, procedure),
+        )
+
+    def _data_files(self) -> _Gain:
+        if self.table.plan_scan is not None:
+            raise UnsupportedFeatureError(
+                "its catalog's server plans its scans; rewrite it with an engine of the server's"
+            )
+        count = self.examination.rewrite
+        groups = "1 group" if count.groups == 1 else f"{count.groups:,} groups"
+        return _Gain(
+            what=f"{groups} of files, written together" if count.files else "nothing to do",
+            before=count.files,
+            after=count.new_files,
+            bytes=count.bytes,
+            is_worthwhile=count.files > 0,
+        )
+
+    def _position_deletes(self) -> _Gain:
+        metadata = self.table.metadata
+        per_file = DELETE_GRANULARITY.of(metadata.properties) == "file"
+        count = self.examination.delete_files.position_rewrite(per_file=per_file)
+        becomes = "deletion vectors" if metadata.format_version >= 3 else "fewer delete files"
+        return _deletes(count, f"position deletes become {becomes}")
+
+    def _equality_deletes(self) -> _Gain:
+        count = self.examination.delete_files.equality_rewrite()
+        return _deletes(count, "equality deletes become deletes by position")
+
+    def _manifests(self) -> _Gain:
+        plan = self.maintenance.rewrite_manifests(dry_run=True)
+        before, after = plan.rewritten_manifests_count, plan.added_manifests_count
+        return _Gain(
+            what="manifests of few partitions each" if before else "nothing to do",
+            before=before,
+            after=after,
+            is_worthwhile=before > 0,
+        )
+
+    def _snapshots(self) -> _Gain:
+        plan = self.maintenance.expire_snapshots(dry_run=True)
+        files = (
+            plan.deleted_data_files_count
+            + plan.deleted_position_delete_files_count
+            + plan.deleted_equality_delete_files_count
+            + plan.deleted_manifest_files_count
+            + plan.deleted_manifest_lists_count
+            + plan.deleted_statistics_files_count
+        )
+        snapshots = plan.expired_snapshots_count
+        return _Gain(
+            what=f"snapshots go: {snapshots:,}; and the files that only they have"
+            if snapshots
+            else "nothing to do",
+            before=files,
+            after=0,
+            is_worthwhile=snapshots > 0 or bool(plan.expired_refs),
+        )
+
+    def _orphans(self) -> _Gain:
+        if not self.lists_storage:
+            return _Gain(what="only a listing of the storage tells")
+        count = len(self.maintenance.remove_orphan_files(dry_run=True).orphan_file_locations)
+        return _Gain(
+            what="files that nothing needs go" if count else "nothing to do",
+            before=count,
+            after=0,
+            is_worthwhile=count > 0,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gain:
+    what: str
+    before: int | None = None
+    after: int | None = None
+    bytes: int | None = None
+    is_worthwhile: bool = False
+    is_upper_bound: bool = False
+    problem: str | None = None
+
+
+def _deletes(count: DeleteRewriteCount, what: str) -> _Gain:
+    return _Gain(
+        what=what if count.files else "nothing to do",
+        before=count.files,
+        after=count.added_at_most,
+        bytes=count.bytes,
+        is_worthwhile=count.files > 0,
+        is_upper_bound=count.files > 0,
+    )
+
+
+def sql_call(catalog: Catalog, table: LoadedTable, procedure: str) -> str | None:
+    """The procedure in Spark's SQL; None for a table at a path, which no catalog has."""
+    identifier = table.identifier
+    if not identifier.namespace:
+        return None
+    name = readable_name((*identifier.namespace, identifier.name))
+    text = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"CALL {readable_name((catalog.name, 'system'))}.{procedure}(table => '{text}')"
+
+
+def shell_command(catalog: Catalog, table: LoadedTable, procedure: str) -> str:
+    """The procedure in a shell, with the catalog's properties but for secrets."""
+    identifier = table.identifier
+    command = ["maintain", procedure.replace("_", "-")]
+    if not identifier.namespace and is_path(identifier.name):
+        return shlex.join(["iceberg-py", *command, identifier.name])
+    name = readable_name((*identifier.namespace, identifier.name))
+    return shlex.join(["iceberg-py", *_options(catalog), *command, name])
+
+
+def _options(catalog: Catalog) -> Iterator[str]:
+    """What says which catalog it is: its name, and what no configuration says of it."""
+    if catalog.name != default_name(os.environ):
+        yield f"--catalog={catalog.name}"
+    configured = configured_properties(catalog.name, os.environ)
+    shown = redacted(catalog.properties)
+    for key, value in catalog.properties.items():
+        if configured.get(key) == value or shown[key] != value:
+            continue
+        yield f"--{key}={value}" if key in _FLAGS else f"--property={key}={value}"

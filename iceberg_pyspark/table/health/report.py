@@ -1,0 +1,24 @@
+"""A health report: its figures, and how it is shown and handed on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from iceberg_pyspark.table.health.figures import HealthFigures
+from iceberg_pyspark.table.health.report_text import html_of, text_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TableHealth(HealthFigures):
+    """The health of a table; printed it is a text, in a notebook it is tables."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, by the names of the fields, in the types of JSON."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
