@@ -163,6 +163,34 @@ def rewrite_equality_deletes(context: typer.Context, table: TableName, plan: Pla
     _print(invocation, maintenance.rewrite_equality_deletes(dry_run=plan))
 
 
+@maintain_app.command()
+def rewrite_table_path(
+    context: typer.Context,
+    table: TableName,
+    source_prefix: Annotated[str, typer.Argument(help="What the paths begin with.")],
+    target_prefix: Annotated[str, typer.Argument(help="What they begin with in the copy.")],
+    start_version: Annotated[
+        str | None, typer.Option(help="A metadata file's name; what it has is copied already.")
+    ] = None,
+    end_version: Annotated[
+        str | None, typer.Option(help="A metadata file's name; else the newest.")
+    ] = None,
+    staging_location: Annotated[
+        str | None, typer.Option(help="Where new files go; else beside the table's metadata.")
+    ] = None,
+) -> None:
+    """Write the metadata of a copy elsewhere, and the list of what to copy."""
+    invocation, maintenance = _of(context, table)
+    done = maintenance.rewrite_table_path(
+        source_prefix=source_prefix,
+        target_prefix=target_prefix,
+        start_version=start_version,
+        end_version=end_version,
+        staging_location=staging_location,
+    )
+    _print(invocation, done)
+
+
 def _of(context: typer.Context, table: str) -> tuple[Invocation, TableMaintenance]:
     invocation = invocation_of(context)
     catalog, name = invocation.locate(table)

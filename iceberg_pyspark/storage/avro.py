@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
@@ -55,13 +55,15 @@ _AVRO_CODEC = {
 class AvroFile:
     """A file taken apart: its metadata, and its records uncompressed under `_<field id>` names.
 
-    `schema` is the renamed schema without the fields in `null_field_ids`, whose Avro type is null;
+    `header` is everything before the first block. `schema` is the renamed schema without the fields
+    in `null_field_ids`, whose Avro type is null;
     `written_types` has the types of fields by field id as the file has them, logical types and all;
     `record_count` is what the blocks declare, `size` that of the file, `type_count` how many types
     the schema has at all depths. Blocks are decompressed as they are read.
     """
 
     location: str
+    header: bytes
     schema: Mapping[str, Any]
     metadata: Mapping[str, str]
     record_count: int
@@ -69,7 +71,7 @@ class AvroFile:
     written_types: Mapping[int, Any]
     size: int
     type_count: int
-    _codec: str
+    codec: str
     _blocks: Sequence[tuple[int, memoryview]]
 
     def parts(self, cost: Cost, most: float) -> Iterator[AvroPart]:
@@ -103,7 +105,7 @@ class AvroFile:
         room = memory_limit(self.size)
         try:
             yield from plain_blocks(
-                self._blocks, self._codec, cost, most, self.location, self.size, room
+                self._blocks, self.codec, cost, most, self.location, self.size, room
             )
         except IcebergError:
             raise
@@ -160,6 +162,7 @@ def _parse(data: bytes, location: str) -> AvroFile:
     blocks = _blocks_of(data, offset, sync)
     return AvroFile(
         location=location,
+        header=data[:offset],
         schema=schema,
         metadata={k: v.decode("utf-8") for k, v in raw_metadata.items() if k[:5] != "avro."},
         record_count=sum(count for count, _ in blocks),
@@ -167,7 +170,7 @@ def _parse(data: bytes, location: str) -> AvroFile:
         written_types=renamer.written_types,
         size=len(data),
         type_count=renamer.type_count,
-        _codec=codec,
+        codec=codec,
         _blocks=blocks,
     )
 
@@ -522,3 +525,13 @@ def write_avro(
     with file_io.open_output(location) as stream:
         stream.write(out.getbuffer())
     return out.tell()
+
+
+def with_other_records(avro: AvroFile, records: Iterable[Mapping[str, Any]]) -> bytes:
+    """A file like another, header and all, with other records, keyed by `_<field id>`."""
+    out = io.BytesIO()
+    sync = avro.header[-_SYNC_SIZE:]
+    fastavro.writer(out, dict(avro.schema), records, codec=avro.codec, sync_marker=sync)
+    data = out.getvalue()
+    _, offset = _read_header_map(data, len(_MAGIC))
+    return avro.header + data[offset + _SYNC_SIZE :]

@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from io import BytesIO
-from typing import Literal
+from typing import Any, Literal
 
 from iceberg_pyspark.errors import (
     FileNotWrittenError,
@@ -20,6 +20,7 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     StorageError,
 )
+from iceberg_pyspark.spec.json_fields import compact_json, parse_json
 from iceberg_pyspark.spec.table_metadata import (
     TableMetadata,
     metadata_from_bytes,
@@ -90,6 +91,22 @@ def _json_bytes(io: FileIO, location: str, max_bytes: int) -> tuple[bytes, int]:
     return data, size
 
 
+def read_metadata_json(
+    io: FileIO, location: str, max_bytes: int = MAX_METADATA_BYTES
+) -> dict[str, Any]:
+    """The JSON object of a metadata file, checked to be the metadata of a table."""
+    data, size = _json_bytes(io, location, max_bytes)
+    check_json_memory(data, location, size)
+    metadata_from_bytes(data, location)
+    content: dict[str, Any] = parse_json(data, location)
+    return content
+
+
+def metadata_json_bytes(content: dict[str, Any], location: str) -> bytes:
+    """The bytes of a metadata file of that name with such JSON."""
+    return _compressed(compact_json(content).encode(), location)
+
+
 def write_table_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
     """Create a metadata file, gzipped if its name says so.
 
@@ -120,6 +137,10 @@ def _file_bytes(metadata: TableMetadata | ViewMetadata, location: str) -> bytes:
         data = view_metadata_to_bytes(metadata)
     else:
         data = metadata_to_bytes(metadata)
+    return _compressed(data, location)
+
+
+def _compressed(data: bytes, location: str) -> bytes:
     return gzip.compress(data, mtime=0) if location.endswith(_GZIP_SUFFIXES) else data
 
 

@@ -11,7 +11,7 @@ What a deletion vector's bytes mean is `deletion_vectors.py`, which needs no foo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, BinaryIO, cast
@@ -61,6 +61,32 @@ def read_puffin_footer(
     io: FileIO, location: str, max_bytes: int = MAX_FOOTER_BYTES
 ) -> PuffinFooter:
     """Read and check a Puffin file's footer; `max_bytes` bounds its JSON."""
+    payload, file_size, footer_size = _read_payload(io, location, max_bytes)
+    blobs, properties = _parse_payload(payload, location, file_size - footer_size)
+    return PuffinFooter(
+        blobs=blobs, properties=properties, file_size=file_size, footer_size=footer_size
+    )
+
+
+def with_other_blob_properties(
+    io: FileIO, location: str, change: Callable[[dict[str, str]], Mapping[str, str]]
+) -> bytes:
+    """A Puffin file's bytes, its blobs where they are, with other properties of each."""
+    payload, file_size, footer_size = _read_payload(io, location, MAX_FOOTER_BYTES)
+    _parse_payload(payload, location, file_size - footer_size)
+    content = json.loads(payload)
+    for blob in content["blobs"]:
+        blob["properties"] = change(blob.get("properties") or {})
+    blobs = io.read_range(location, 0, file_size - footer_size)
+    return blobs + _footer(json.dumps(content, separators=(",", ":")).encode())
+
+
+def _footer(payload: bytes) -> bytes:
+    return b"".join((MAGIC, payload, len(payload).to_bytes(4, "little"), bytes(4), MAGIC))
+
+
+def _read_payload(io: FileIO, location: str, max_bytes: int) -> tuple[bytes, int, int]:
+    """The JSON of a footer, and the sizes of file and footer."""
     file_size = io.size(location)
     if file_size < _SMALLEST_FILE:
         raise InvalidMetadataError(f"{location}: {file_size} bytes are too few for a Puffin file")
@@ -89,10 +115,7 @@ def read_puffin_footer(
     if flags & _FOOTER_COMPRESSED:
         payload = _decompress(payload, "lz4", f"{location}: footer", max_bytes)
     check_json_memory(payload, f"{location}: footer", file_size)
-    blobs, properties = _parse_payload(payload, location, file_size - footer_size)
-    return PuffinFooter(
-        blobs=blobs, properties=properties, file_size=file_size, footer_size=footer_size
-    )
+    return payload, file_size, footer_size
 
 
 def read_puffin_blob(
@@ -182,13 +205,9 @@ class PuffinWriter:
             {"blobs": [_blob_to_json(b) for b in self._blobs], "properties": self._properties},
             separators=(",", ":"),
         ).encode()
-        start = self._position
-        self._write(MAGIC)
-        self._write(payload)
-        self._write(len(payload).to_bytes(4, "little"))
-        self._write(bytes(4))
-        self._write(MAGIC)
-        self.footer_size = self._position - start
+        footer = _footer(payload)
+        self._write(footer)
+        self.footer_size = len(footer)
 
 
 def _blob_to_json(blob: PuffinBlob) -> dict[str, Any]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import get_args
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
 from iceberg_pyspark.commits.snapshot_retention import Retention
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions
+from iceberg_pyspark.maintenance.moved_paths import MovedPaths
 from iceberg_pyspark.maintenance.orphan_files import StoreNames
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.sql_text.on_demand import as_predicate
@@ -31,6 +33,7 @@ from iceberg_pyspark.table.rewrites.rewrite_deletes import (
     RewrittenDeleteFiles,
 )
 from iceberg_pyspark.table.rewrites.rewrite_manifests import ManifestRewrite, RewrittenManifests
+from iceberg_pyspark.table.rewrites.rewrite_table_path import RewrittenTablePath, TablePathRewrite
 from iceberg_pyspark.table.statistics.table_statistics import (
     ComputedTableStatistics,
     TableStatisticsComputation,
@@ -226,6 +229,41 @@ class TableMaintenance:
         if not dry_run:
             self._committed(table)
         return result
+
+    def rewrite_table_path(
+        self,
+        *,
+        source_prefix: str,
+        target_prefix: str,
+        start_version: str | None = None,
+        end_version: str | None = None,
+        staging_location: str | None = None,
+        create_file_list: bool = True,
+    ) -> RewrittenTablePath:
+        """Write the table's metadata with other paths, for a copy of the table elsewhere.
+
+        Specification, "Table Metadata". Metadata files, manifest lists, manifests, position delete
+        files and deletion vectors are written to `staging_location` (by default a new folder beside
+        the table's metadata), with `target_prefix` where their paths begin with `source_prefix`. A
+        list, comma-separated, says which file is to be copied where: those, and data files, files
+        of equality deletes and statistics as they are. Copy them, then `register_table` the
+        `latest_version` at the target. The table itself does not change.
+
+        `start_version` and `end_version` are names of metadata files in the table's history: what
+        was copied with the start version as the end, by this method, is left out. Raises
+        `InvalidRequestError` for a version that is not there and for a path outside the source
+        prefix; what was staged until then is in nobody's way.
+        """
+        newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
+        return TablePathRewrite(
+            newest,
+            self._io,
+            MovedPaths(source_prefix, target_prefix),
+            start_version=start_version,
+            end_version=end_version,
+            staging_location=staging_location,
+            staging_id=str(uuid.uuid4()),
+        ).run(create_file_list=create_file_list)
 
     def rewrite_position_delete_files(
         self,

@@ -7,7 +7,7 @@ position delete file of its data file. Paths match as exact strings (`docs/confo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -190,27 +190,45 @@ def _read_positions(
     io: FileIO, ref: DeleteFileRef, only: str | None, verify_checksums: bool
 ) -> Mapping[str, Positions]:
     parts: dict[str, list[Positions]] = {}
+    batches = stored_positions(
+        io, ref.file_path, ref.file_format, only=only, verify_checksums=verify_checksums
+    )
+    for paths, positions in batches:
+        if only is not None:
+            positions = positions.filter(pc.equal(paths, only))
+            parts.setdefault(only, []).append(_as_numpy(positions))
+        else:
+            _group_by_path(paths, positions, parts)
+    return {path: np.unique(np.concatenate(arrays)) for path, arrays in parts.items()}
+
+
+def stored_positions(
+    io: FileIO,
+    location: str,
+    file_format: str,
+    *,
+    only: str | None = None,
+    verify_checksums: bool = False,
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Paths and positions of a position delete file as they are stored, some rows at a time.
+
+    With `only`, row groups without that data file are left out. Raises `InvalidMetadataError` for
+    what no data file has.
+    """
     predicate: Predicate = AlwaysTrue() if only is None else BoundLiteral("eq", _PATH_COLUMN, only)
-    with open_data_file(
-        io, ref.file_path, ref.file_format, verify_checksums=verify_checksums
-    ) as file:
+    with open_data_file(io, location, file_format, verify_checksums=verify_checksums) as file:
         projection = FileProjection(
             (DELETE_FILE_PATH, DELETE_FILE_POS),
-            resolve_file_fields(file.schema, _NAMES, ref.file_path),
+            resolve_file_fields(file.schema, _NAMES, location),
             partition_values={},
-            location=ref.file_path,
+            location=location,
         )
         convert = projection.compile(projection.leaves)
         choice = RowGroupChoice(predicate=predicate, leaf_by_id=projection.exact_leaves)
         for _, batch in file.batches(projection.leaves, choice):
             paths, positions = convert(batch.columns, batch.num_rows)
-            _check(paths, positions, ref.file_path)
-            if only is not None:
-                positions = positions.filter(pc.equal(paths, only))
-                parts.setdefault(only, []).append(_as_numpy(positions))
-            else:
-                _group_by_path(paths, positions, parts)
-    return {path: np.unique(np.concatenate(arrays)) for path, arrays in parts.items()}
+            _check(paths, positions, location)
+            yield paths, positions
 
 
 def _check(paths: pa.Array, positions: pa.Array, location: str) -> None:

@@ -7,14 +7,16 @@ one data file by them too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile
 from iceberg_pyspark.arrow.formats.file_writers import file_writers
+from iceberg_pyspark.arrow.read.position_deletes import stored_positions
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, FileFormat
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.properties import METRICS_DEFAULT
@@ -40,20 +42,7 @@ def write_position_deletes(
     properties: Mapping[str, str],
 ) -> DataFile:
     """Write the positions by data file, all of one partition, and describe the file."""
-    writers = file_writers(
-        file_format,
-        _SCHEMA,
-        {**_without_metrics(delete_properties(properties)), **_METRICS},
-        target_file_size_in_bytes=_TARGET_SIZE,
-    )
-    file = writers.create(io, location)
-    try:
-        for rows in _row_groups(positions):
-            file.write(rows)
-    except BaseException:
-        file.abort()
-        raise
-    closed_file = file.close()
+    closed_file = _write(io, location, _row_groups(positions), file_format, properties)
     return DataFile(
         content=FileContent.POSITION_DELETES,
         file_path=location,
@@ -66,30 +55,85 @@ def write_position_deletes(
     )
 
 
-def _row_groups(positions: Mapping[str, BitMap64]) -> Iterator[pa.Table]:
-    """Tables of rows, files of few rows together."""
+def copy_position_deletes(
+    io: FileIO,
+    source: str,
+    target_io: FileIO,
+    target: str,
+    file_format: FileFormat,
+    moved: Callable[[str], str],
+    properties: Mapping[str, str],
+) -> ClosedFile:
+    """Write a position delete file anew, row for row, with other paths of data files.
+
+    The column `row`, if there is one, is left out: nothing needs it.
+    """
+
+    def tables() -> Iterator[pa.Table]:
+        for paths, positions in stored_positions(io, source, file_format):
+            distinct = paths.dictionary_encode()
+            new = pa.array([moved(p) for p in distinct.dictionary.to_pylist()], pa.string())
+            columns = [new.take(distinct.indices), positions]
+            yield pa.Table.from_arrays(columns, [DELETE_FILE_PATH.name, DELETE_FILE_POS.name])
+
+    return _write(target_io, target, _together(tables()), file_format, properties)
+
+
+def _write(
+    io: FileIO,
+    location: str,
+    tables: Iterator[pa.Table],
+    file_format: FileFormat,
+    properties: Mapping[str, str],
+) -> ClosedFile:
+    writers = file_writers(
+        file_format,
+        _SCHEMA,
+        {**_without_metrics(delete_properties(properties)), **_METRICS},
+        target_file_size_in_bytes=_TARGET_SIZE,
+    )
+    file = writers.create(io, location)
+    try:
+        for rows in tables:
+            file.write(rows)
+    except BaseException:
+        file.abort()
+        raise
+    return file.close()
+
+
+def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Small tables as larger ones, each of which becomes a row group."""
     waiting: list[pa.Table] = []
     count = 0
-    for path in sorted(positions, key=str.encode):
-        sorted_positions = np.frombuffer(positions[path].to_array(), dtype=np.uint64).astype(
-            np.int64
-        )
-        for start in range(0, len(sorted_positions), _ROWS_AT_ONCE):
-            some = sorted_positions[start : start + _ROWS_AT_ONCE]
-            waiting.append(
-                pa.table(
+    for table in tables:
+        waiting.append(table)
+        count += table.num_rows
+        if count >= _ROWS_AT_ONCE:
+            yield pa.concat_tables(waiting)
+            waiting, count = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _row_groups(positions: Mapping[str, BitMap64]) -> Iterator[pa.Table]:
+    """Tables of rows, files of few rows together."""
+
+    def tables() -> Iterator[pa.Table]:
+        for path in sorted(positions, key=str.encode):
+            sorted_positions = np.frombuffer(positions[path].to_array(), dtype=np.uint64).astype(
+                np.int64
+            )
+            for start in range(0, len(sorted_positions), _ROWS_AT_ONCE):
+                some = sorted_positions[start : start + _ROWS_AT_ONCE]
+                yield pa.table(
                     {
                         DELETE_FILE_PATH.name: pa.repeat(pa.scalar(path), len(some)),
                         DELETE_FILE_POS.name: pa.array(some),
                     }
                 )
-            )
-            count += len(some)
-            if count >= _ROWS_AT_ONCE:
-                yield pa.concat_tables(waiting)
-                waiting, count = [], 0
-    if waiting:
-        yield pa.concat_tables(waiting)
+
+    return _together(tables())
 
 
 def _without_metrics(properties: Mapping[str, str]) -> dict[str, str]:

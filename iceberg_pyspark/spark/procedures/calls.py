@@ -21,6 +21,7 @@ from iceberg_pyspark.spark.procedures import (
     rewrite_data_files,
     rewrite_deletes,
     rewrite_manifests,
+    rewrite_table_path,
     snapshots,
     statistics,
 )
@@ -43,6 +44,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         rewrite_deletes.REWRITE_EQUALITY_DELETES,
         rewrite_manifests.REWRITE_MANIFESTS,
         rewrite_deletes.REWRITE_POSITION_DELETE_FILES,
+        rewrite_table_path.REWRITE_TABLE_PATH,
         snapshots.ROLLBACK_TO_SNAPSHOT,
         snapshots.ROLLBACK_TO_TIMESTAMP,
         snapshots.SET_CURRENT_SNAPSHOT,

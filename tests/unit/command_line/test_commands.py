@@ -191,5 +191,10 @@ def test_a_table_is_maintained(run: Run, table: ice.Table) -> None:
     assert (kept["expired_snapshots_count"], kept["deleted_data_files_count"]) == (2, 1)
     assert len(table.refresh().snapshots) == 2
     assert run("maintain", "remove-orphan-files", "db.t", "--json").json == []
+    moved = run("maintain", "rewrite-table-path", "db.t", table.location, "/copy", "--json").json
+    assert table.loaded.metadata_location.endswith(moved["latest_version"])
+    assert f",/copy/metadata/{moved['latest_version']}" in Path(
+        moved["file_list_location"]
+    ).read_text(encoding="utf-8")
     refused = run("maintain", "rewrite-data-files", "db.t", "--option", "no=1")
     assert (refused.code, refused.errors.count("\n")) == (1, 1)

@@ -1,0 +1,131 @@
+"""The paths of a table that is to live elsewhere: one prefix in place of another.
+
+A table names each of its files by a whole path, in table metadata, manifest lists, manifests,
+position delete files and deletion vectors. All of them must begin with the prefix that is replaced:
+the copy would otherwise need the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
+from iceberg_pyspark.spec.unknown_keys import unknown_keys
+
+_PATH_PROPERTIES = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.folder-storage.path",
+    "write.object-storage.path",
+)
+_STEPS = (".", "..")
+
+
+@dataclass(frozen=True, slots=True)
+class MovedPaths:
+    """Two prefixes, which are folders.
+
+    >>> MovedPaths("/a/t", "s3://b/t").moved("/a/t/data/f"), MovedPaths("/a/", "/b").moved("/a")
+    ('s3://b/t/data/f', '/b')
+    """
+
+    source_prefix: str
+    target_prefix: str
+
+    def __post_init__(self) -> None:
+        """Raise `InvalidRequestError` for prefixes that nothing can be moved between."""
+        for name in ("source_prefix", "target_prefix"):
+            if not getattr(self, name).strip():
+                raise InvalidRequestError(f"{name} must not be empty; name a folder")
+        if _folder(self.source_prefix) == _folder(self.target_prefix):
+            raise InvalidRequestError(
+                f"source_prefix and target_prefix are both {self.source_prefix}; name another "
+                "folder as the target"
+            )
+
+    def moved(self, path: str) -> str:
+        """The path below the target; raises `InvalidRequestError`: it is not below the source."""
+        below = self.below(path)
+        return _folder(self.target_prefix) + below if below else self.target_prefix.rstrip("/")
+
+    def below(self, path: str) -> str:
+        """What follows the source prefix in a path."""
+        source = _folder(self.source_prefix)
+        if f"{path}/" == source:
+            return ""
+        below = path[len(source) :]
+        if not path.startswith(source) or any(step in _STEPS for step in below.split("/")):
+            raise InvalidRequestError(
+                f"{path}: it is not below the source prefix {self.source_prefix}, and the table "
+                "needs it; paths are compared as they are written, so give the prefix that all of "
+                "them have, or bring the file into the table with rewrite_data_files first"
+            )
+        return below
+
+
+def _folder(prefix: str) -> str:
+    return prefix.rstrip("/") + "/"
+
+
+def move_metadata(data: dict[str, Any], paths: MovedPaths, location: str) -> None:
+    """Replace the paths in the JSON of table metadata.
+
+    Raises `UnsupportedFeatureError` where a key that is not known holds one. Specification,
+    Appendix C.
+    """
+    for key, values in unknown_keys(data).by_object.items():
+        if _mentions(values, _folder(paths.source_prefix)):
+            raise UnsupportedFeatureError(
+                f"{location}: one of the keys {', '.join(values)} ({key or 'of the table'}) holds "
+                "a path, and what it means is not known; use a newer version of this package"
+            )
+    data["location"] = paths.moved(data["location"])
+    properties = data.get("properties") or {}
+    for name in _PATH_PROPERTIES:
+        if name in properties:
+            properties[name] = paths.moved(properties[name])
+    for snapshot in data.get("snapshots") or ():
+        if snapshot.get("manifest-list") is not None:
+            snapshot["manifest-list"] = paths.moved(snapshot["manifest-list"])
+        if snapshot.get("manifests") is not None:
+            snapshot["manifests"] = [paths.moved(m) for m in snapshot["manifests"]]
+    for files in ("statistics", "partition-statistics"):
+        for file in data.get(files) or ():
+            file["statistics-path"] = paths.moved(file["statistics-path"])
+    for entry in data.get("metadata-log") or ():
+        entry["metadata-file"] = paths.moved(entry["metadata-file"])
+
+
+def _mentions(value: Any, prefix: str) -> bool:
+    match value:
+        case str():
+            return prefix in value
+        case Mapping():
+            return any(_mentions(v, prefix) for v in value.values())
+        case list():
+            return any(_mentions(v, prefix) for v in value)
+        case _:
+            return False
+
+
+def move_bounds(file: dict[str, Any], paths: MovedPaths) -> None:
+    """Replace the bounds of `file_path` in the record of a position delete file.
+
+    A bound that was cut short of the prefix goes: without one, no reader is misled.
+    """
+    for metric, key, value in (("_125", "_126", "_127"), ("_128", "_129", "_130")):
+        if file.get(metric) is None:
+            continue
+        bounds = []
+        for bound in file[metric]:
+            if bound[key] == DELETE_FILE_PATH.field_id:
+                try:
+                    text = paths.moved(bytes(bound[value]).decode())
+                except (InvalidRequestError, UnicodeDecodeError):
+                    continue
+                bound = {**bound, value: text.encode()}
+            bounds.append(bound)
+        file[metric] = bounds

@@ -1,0 +1,39 @@
+"""What a copy of a table elsewhere needs."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+
+_NO_LIST = "N/A"
+
+
+def _rewrite_table_path(run: ProcedureRun) -> tuple[Row, ...]:
+    done = run.table.maintenance().rewrite_table_path(**run.given)
+    return (
+        (
+            done.latest_version,
+            done.file_list_location or _NO_LIST,
+            done.rewritten_manifest_file_paths_count,
+            done.rewritten_delete_file_paths_count,
+        ),
+    )
+
+
+REWRITE_TABLE_PATH = Procedure(
+    name="rewrite_table_path",
+    description="Writes a table's metadata with other paths, and a list of what to copy",
+    required={"table": "string", "source_prefix": "string", "target_prefix": "string"},
+    optional={
+        "start_version": "string",
+        "end_version": "string",
+        "staging_location": "string",
+        "create_file_list": "boolean",
+    },
+    columns={
+        "latest_version": Column(type="string", is_nullable=True),
+        "file_list_location": Column(type="string", is_nullable=True),
+        "rewritten_manifest_file_paths_count": Column(type="integer", is_nullable=True),
+        "rewritten_delete_file_paths_count": Column(type="integer", is_nullable=True),
+    },
+    run=_rewrite_table_path,
+)

@@ -1,0 +1,267 @@
+"""A table copied elsewhere as the list says: the same rows, and nothing of the original needed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import Table, TableCatalog, load_catalog
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.storage.avro import read_avro
+from iceberg_pyspark.storage.puffin import read_puffin_footer
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
+from tests.support.table_integrity import table_problems
+
+LINEAGE = ("_row_id", "_last_updated_sequence_number")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> TableCatalog:
+    found = load_catalog(
+        "local", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh")
+    )
+    found.create_namespace("db")
+    return found
+
+
+def append(table: Table, *ids: int) -> None:
+    table.append(pa.table({"id": pa.array(ids, pa.int64()), "v": [f"v{i}" for i in ids]}))
+
+
+def paths_of(table: Table) -> list[str]:
+    tasks = table.scan().plan_files()
+    return [t.file_path for t in sorted(tasks, key=lambda t: t.data_sequence_number)]
+
+
+def a_table(catalog: TableCatalog, version: int, **properties: str) -> Table:
+    """Six rows in two files, of which each kind of delete that the version has takes one."""
+    table = catalog.create_table(
+        "db.t",
+        schema="id BIGINT, v STRING",
+        properties={"format-version": str(version), **properties},
+    )
+    append(table, 1, 2, 3)
+    append(table, 4, 5, 6)
+    if version > 1:
+        delete(table, version, 0, 0)
+        delete_keys(table, "id", [5])
+    return table
+
+
+def delete(table: Table, version: int, file: int, position: int) -> None:
+    path = paths_of(table)[file]
+    if version > 2:
+        delete_positions(table, {path: [position]})
+    else:
+        list_positions(table, pa.table({"file_path": [path], "pos": [position]}), {})
+
+
+def rows(table: Table, version: int) -> list[dict[str, Any]]:
+    columns = ("id", "v", *(LINEAGE if version > 2 else ()))
+    found: list[dict[str, Any]] = table.scan(columns=list(columns)).to_arrow().to_pylist()
+    return sorted(found, key=lambda row: row["id"])
+
+
+def rewrite(table: Table, target: Path, **more: Any) -> Any:
+    return table.maintenance().rewrite_table_path(
+        source_prefix=table.location, target_prefix=str(target), **more
+    )
+
+
+def copies_of(done: Any) -> list[tuple[str, str]]:
+    with Path(done.file_list_location).open(newline="") as lines:
+        return [(source, target) for source, target in csv.reader(lines)]
+
+
+def carry_out(done: Any) -> list[str]:
+    """Copy as the list says, and give the targets."""
+    for source, target in copies_of(done):
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    return [target for _, target in copies_of(done)]
+
+
+def registered(catalog: TableCatalog, name: str, target: Path, done: Any) -> Table:
+    return catalog.register_table(name, f"{target}/metadata/{done.latest_version}")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_copy_needs_nothing_of_the_original(
+    catalog: TableCatalog, tmp_path: Path, version: int
+) -> None:
+    table = a_table(catalog, version)
+    before, expected = table.loaded.metadata_location, rows(table, version)
+    history = [s.snapshot_id for s in table.metadata.snapshots]
+    target = tmp_path / "elsewhere, and further" / "copy"
+    done = rewrite(table, target)
+    assert done.rewritten_manifest_file_paths_count == 2 + 2 * (version > 1)
+    assert done.rewritten_delete_file_paths_count == (version > 1)
+    targets = carry_out(done)
+    # nothing of the table changed
+    table.refresh()
+    assert table.loaded.metadata_location == before
+    assert table_problems(table) == []
+    Path(table.location).rename(tmp_path / "gone")
+    copy = registered(catalog, "db.copy", target, done)
+    assert table_problems(copy) == []
+    assert rows(copy, version) == expected
+    assert [s.snapshot_id for s in copy.metadata.snapshots] == history
+    for snapshot_id in history:
+        assert copy.scan(selector=SnapshotSelector(snapshot_id=snapshot_id)).to_arrow().num_rows
+    for path in targets:
+        if path.endswith((".avro", ".json", ".puffin")):
+            assert str(table.location).encode() not in Path(path).read_bytes()
+        if path.endswith(".puffin"):
+            [blob] = read_puffin_footer(copy.io, path).blobs
+            assert blob.properties["referenced-data-file"].startswith(str(target))
+    append(copy, 7)
+    delete(copy, version, 1, 0) if version > 1 else None
+    assert table_problems(copy) == []
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_later_copy_builds_on_an_earlier_one(
+    catalog: TableCatalog, tmp_path: Path, version: int
+) -> None:
+    table = a_table(catalog, version)
+    target = tmp_path / "copy"
+    first = rewrite(table, target)
+    carried = set(carry_out(first))
+    append(table, 7)
+    if version > 1:
+        delete(table, version, 1, 2)
+    # the manifests of before go on as one, whose files are at the target
+    table.maintenance().rewrite_manifests()
+    append(table, 8)
+    second = rewrite(table, target, start_version=first.latest_version)
+    again = carry_out(second)
+    assert not carried & set(again)
+    data = [t for t in again if t.endswith(".parquet") and "deletes" not in t]
+    assert len(data) == 2 + (version == 2)
+    expected = rows(table, version)
+    Path(table.location).rename(tmp_path / "gone")
+    copy = registered(catalog, "db.copy", target, second)
+    assert table_problems(copy) == []
+    assert rows(copy, version) == expected
+    for snapshot in copy.metadata.snapshots:
+        for record in read_avro(copy.io, str(snapshot.manifest_list)).records():
+            assert record["_501"] == Path(record["_500"]).stat().st_size
+
+
+def test_an_older_version(catalog: TableCatalog, tmp_path: Path) -> None:
+    table = a_table(catalog, 2)
+    versions = [e.metadata_file.rpartition("/")[2] for e in table.metadata.metadata_log]
+    target = tmp_path / "copy"
+    done = rewrite(table, target, end_version=versions[1], staging_location=f"{tmp_path}/stage/")
+    assert done.latest_version == versions[1]
+    assert done.file_list_location == f"{tmp_path}/stage/file-list"
+    carry_out(done)
+    assert [r["id"] for r in rows(registered(catalog, "db.c", target, done), 2)] == [1, 2, 3]
+    # what is staged is never written over
+    with pytest.raises(Exception, match="already"):
+        rewrite(table, target, staging_location=f"{tmp_path}/stage")
+    assert rewrite(table, target, create_file_list=False).file_list_location is None
+
+
+def test_position_delete_files_keep_rows_and_get_true_sizes(
+    catalog: TableCatalog, tmp_path: Path
+) -> None:
+    table = a_table(catalog, 2)
+    first, second = paths_of(table)
+    # rows out of order, and one twice: they stay what they are
+    listed = {"file_path": [second, first, first], "pos": [2, 1, 1]}
+    list_positions(table, pa.table(listed), {"compression": "gzip"})
+    done = rewrite(table, tmp_path / "copy")
+    carry_out(done)
+    copy = registered(catalog, "db.copy", tmp_path / "copy", done)
+    assert [r["id"] for r in rows(copy, 2)] == [3, 4]
+    files = copy.metadata_table("delete_files").to_arrow().to_pylist()
+    assert sorted(f["record_count"] for f in files) == [1, 1, 3]
+    for file in files:
+        assert file["file_size_in_bytes"] == Path(file["file_path"]).stat().st_size
+        for metric in ("lower_bounds", "upper_bounds"):
+            bounds = dict(file[metric] or ())
+            if file["content"] == 1:
+                assert bounds[2147483546].decode().startswith(str(tmp_path / "copy"))
+
+
+def test_paths_outside_the_prefix_are_refused(catalog: TableCatalog, tmp_path: Path) -> None:
+    table = a_table(catalog, 2, **{"write.data.path": str(tmp_path / "wh" / "aside")})
+    with pytest.raises(InvalidRequestError, match=r"aside.* is not below the source prefix"):
+        rewrite(table, tmp_path / "copy")
+    done = table.maintenance().rewrite_table_path(
+        source_prefix=str(tmp_path / "wh"), target_prefix=str(tmp_path / "copy")
+    )
+    carry_out(done)
+    inside = Path(table.location).relative_to(tmp_path / "wh")
+    (tmp_path / "wh").rename(tmp_path / "gone")
+    copy = registered(catalog, "db.copy", tmp_path / "copy" / inside, done)
+    assert [r["id"] for r in rows(copy, 2)] == [2, 3, 4, 6]
+    assert copy.properties["write.data.path"] == str(tmp_path / "copy" / "aside")
+
+
+def test_steps_out_of_the_prefix_are_refused(catalog: TableCatalog, tmp_path: Path) -> None:
+    """The list would have somebody write over a file beside the copy."""
+    table = a_table(catalog, 2)
+    path = f"{table.location}/../x/deletes.parquet"
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(paths_of(table)[0], path)
+    delete_keys(table, "id", [6])
+    entry = next(iter(table.metadata_table("delete_files").to_arrow().to_pylist()))
+    list_positions(
+        table,
+        pa.table({"file_path": [path], "pos": [0]}),
+        {},
+        record_count=1,
+        partition=tuple(entry.get("partition") or ()),
+    )
+    with pytest.raises(InvalidRequestError, match=r"\.\./x/deletes.* is not below"):
+        rewrite(table, tmp_path / "copy")
+
+
+def test_wrong_requests(catalog: TableCatalog, tmp_path: Path) -> None:
+    table = a_table(catalog, 2)
+    versions = [e.metadata_file.rpartition("/")[2] for e in table.metadata.metadata_log]
+    latest = table.loaded.metadata_location.rpartition("/")[2]
+    for more, message in (
+        ({"start_version": "no"}, "start_version no is not among the metadata files up to"),
+        ({"end_version": "no"}, "end_version no is not among"),
+        ({"start_version": latest}, "is the start and the end version"),
+        ({"start_version": versions[2], "end_version": versions[1]}, "is not among"),
+    ):
+        with pytest.raises(InvalidRequestError, match=message):
+            rewrite(table, tmp_path / "copy", **more)
+    maintenance = table.maintenance()
+    for source, target, message in (
+        (" ", "/x", "source_prefix must not be empty"),
+        ("/x", "", "target_prefix must not be empty"),
+        ("/x/", "/x", "are both /x"),
+        (table.location + "/data", "/x", "is not below the source prefix"),
+        ("file:" + table.location, "/x", "is not below the source prefix"),
+    ):
+        with pytest.raises(InvalidRequestError, match=message):
+            maintenance.rewrite_table_path(source_prefix=source, target_prefix=target)
+    assert not list(Path(table.location).rglob("copy-table-staging-*"))
+
+
+def test_an_unknown_key_with_a_path_is_refused(catalog: TableCatalog, tmp_path: Path) -> None:
+    table = a_table(catalog, 2)
+    file = Path(table.loaded.metadata_location)
+    content = json.loads(file.read_bytes())
+    content["more"] = {"kept": "as it is"}
+    file.write_text(json.dumps(content))
+    done = rewrite(table, tmp_path / "copy")
+    staged = {target: source for source, target in copies_of(done)}
+    latest = f"{tmp_path}/copy/metadata/{done.latest_version}"
+    assert json.loads(Path(staged[latest]).read_bytes())["more"] == {"kept": "as it is"}
+    content["more"] = {"index": [f"{table.location}/metadata/index"]}
+    file.write_text(json.dumps(content))
+    with pytest.raises(UnsupportedFeatureError, match=r"more .*holds a path"):
+        rewrite(table, tmp_path / "copy")
