@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.changelog.reading import (
+    FORMAT,
+    ReadChanges,
+    changes_of_catalog,
+    changes_of_source,
+)
+from iceberg_pyspark.spark.changelog.view import Changelog, view_name
 from iceberg_pyspark.spark.row_level.assignments import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.delete import Delete
 from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes
@@ -41,12 +49,17 @@ class SparkTable(Table):
         *,
         name: str,
         read: Callable[[], DataFrame],
+        read_changes: ReadChanges,
         session: RowLevelSession | None,
     ) -> None:
-        """`read` makes the DataFrame of `to_df`; `session` None: rows cannot be changed in it."""
+        """`read` makes the DataFrame of `to_df`, `read_changes` that of its changes.
+
+        `session` None: rows cannot be changed in it.
+        """
         super().__init__(catalog, catalog.load_table(identifier))
         self._name = name
         self._read = read
+        self._read_changes = read_changes
         self._session = session
 
     @property
@@ -62,6 +75,30 @@ class SparkTable(Table):
     def to_df(self) -> DataFrame:
         """Its rows as they are now; the DataFrame stays at that snapshot."""
         return self._read()
+
+    def create_changelog_view(
+        self,
+        changelog_view: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        compute_updates: bool | None = None,
+        identifier_columns: Sequence[str] | None = None,
+        net_changes: bool = False,
+    ) -> DataFrame:
+        """Make a temporary view of how rows changed between snapshots, and return its rows.
+
+        As the procedure of that name, by its arguments: the columns of the table, `_change_type`
+        (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER), `_change_ordinal` and `_commit_snapshot_id`.
+        """
+        self.refresh()
+        name = view_name(changelog_view, self.identifier.name)
+        changelog = Changelog(
+            options=options or {},
+            compute_updates=compute_updates,
+            identifier_columns=identifier_columns,
+            net_changes=net_changes,
+        ).of(self.name, self.metadata, self._read_changes)
+        changelog.createOrReplaceTempView(name)
+        return changelog
 
     def delete(  # type: ignore[override]  # rows, where `Table` knows whole files only
         self,
@@ -183,12 +220,16 @@ def spark_table(
     the data source `iceberg-py` finds it. `open_catalog` None: Spark itself knows none of them,
     and the data source reads.
     """
-    reader = spark.read.format("iceberg-py")
     catalog_table = None if is_path(name) else catalog_and_levels(spark, name)
     if catalog_table is None:
         catalog, identifier = resolve_table(name)
         return SparkTable(
-            catalog, identifier, name=name, read=lambda: reader.load(name), session=session
+            catalog,
+            identifier,
+            name=name,
+            read=lambda: spark.read.format(FORMAT).load(name),
+            read_changes=changes_of_source(spark, name, {}),
+            session=session,
         )
     catalog_name, levels = catalog_table
     identifier = TableIdentifier(namespace=levels[:-1], name=levels[-1])
@@ -196,11 +237,15 @@ def spark_table(
     if open_catalog is None:
         options = catalog_options(spark, catalog_name)
         catalog = load_catalog(catalog_name, **options)
-        reader = reader.option("catalog", catalog_name)
-        reader = reader.options(**{f"catalog.{k}": v for k, v in options.items()})
+        settings = {"catalog": catalog_name, **{f"catalog.{k}": v for k, v in options.items()}}
         text = quoted_name(levels)
         return SparkTable(
-            catalog, identifier, name=full_name, read=lambda: reader.load(text), session=session
+            catalog,
+            identifier,
+            name=full_name,
+            read=lambda: spark.read.format(FORMAT).options(**settings).load(text),
+            read_changes=changes_of_source(spark, text, settings),
+            session=session,
         )
     text = quoted_name((catalog_name, *levels))
     return SparkTable(
@@ -208,6 +253,7 @@ def spark_table(
         identifier,
         name=full_name,
         read=lambda: spark.table(text),
+        read_changes=changes_of_catalog(spark, (catalog_name, *levels)),
         session=session,
     )
 

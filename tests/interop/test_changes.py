@@ -1,4 +1,4 @@
-"""The metadata table `changes`, beside Java's where Java reads it, and by the rows where not."""
+"""The metadata table `changes` and views of it: as Java's, or by the rows where Java reads none."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.support.readings import our_frame, table_path
 from tests.support.rows import PlainRow, spark_rows
 
 WHOLE_FILES = ("changed.v2", "changed.v3")
+CATALOGS = ("lake", "java_hadoop")
 WITH_DELETES = ("changed.positions", "changed.vectors")
 
 
@@ -109,3 +110,55 @@ def test_changes_lead_from_each_snapshot_to_the_next(lake: Oracle, table: str) -
         number += is_change
         before = after
     assert number < len(history(lake, table))
+
+
+def view(lake: Oracle, catalog: str, table: str, arguments: str) -> list[PlainRow]:
+    call = f"call {catalog}.system.create_changelog_view(table => '{table}'{arguments})"
+    result = lake.sql(call)
+    assert result.schema.simpleString() == "struct<changelog_view:string>"
+    [(name,)] = result.collect()
+    rows = lake.sql(f"select * from {name}")
+    assert rows.columns[-3:] == ["_change_type", "_change_ordinal", "_commit_snapshot_id"]
+    return spark_rows(rows.collect())
+
+
+@pytest.mark.parametrize("table", WHOLE_FILES)
+def test_the_same_views(lake: Oracle, table: str) -> None:
+    ids = [snapshot_id for snapshot_id, _ in history(lake, table)]
+    of_range = f", options => map('start-snapshot-id', '{ids[1]}', 'end-snapshot-id', '{ids[5]}')"
+    seen = set()
+    for arguments in (
+        "",
+        of_range,
+        f", options => map('end-snapshot-id', '{ids[3]}')",
+        ", net_changes => true",
+        of_range + ", net_changes => true",
+        ", identifier_columns => array('id')",
+        of_range + ", identifier_columns => array('id'), changelog_view => 'named'",
+        ", identifier_columns => array('id'), compute_updates => false",
+    ):
+        ours, javas = (view(lake, catalog, table, arguments) for catalog in CATALOGS)
+        assert ours == javas, arguments
+        assert ours
+        seen |= {row[-3] for row in ours}
+    assert seen == {"INSERT", "DELETE", "UPDATE_BEFORE", "UPDATE_AFTER"}
+
+
+@pytest.mark.parametrize("table", [*WHOLE_FILES, *WITH_DELETES])
+@pytest.mark.parametrize("arguments", ["", ", identifier_columns => array('id')"])
+def test_changes_are_the_difference(lake: Oracle, table: str, arguments: str) -> None:
+    found = view(lake, "lake", table, arguments)
+    net = view(lake, "lake", table, ", net_changes => true")
+    before = Counter[PlainRow]()
+    for snapshot_id, _ in history(lake, table):
+        java = lake.spark.read.option("versionAsOf", snapshot_id).table(f"java_hadoop.{table}")
+        after = Counter((*row, None)[:3] for row in spark_rows(java.collect()))
+        of_snapshot = [row for row in found if row[-1] == snapshot_id]
+        for types, expected in (
+            (("INSERT", "UPDATE_AFTER"), after - before),
+            (("DELETE", "UPDATE_BEFORE"), before - after),
+        ):
+            assert Counter(r[:3] for r in of_snapshot if r[-3] in types) == expected
+        before = after
+    assert Counter(row[:3] for row in net if row[-3] == "INSERT") == before
+    assert {row[-3] for row in net} == {"INSERT"}

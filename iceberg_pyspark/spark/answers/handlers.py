@@ -36,6 +36,7 @@ from iceberg_pyspark.spark.bridge.protocol.operations import (
     answer_text,
     question_in,
 )
+from iceberg_pyspark.spark.bridge.protocol.procedures import ProcedureCall, ProcedureRows
 from iceberg_pyspark.spark.bridge.protocol.sources import ReadStatement, StatementRead
 from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts, TableRename, TableSelect
 from iceberg_pyspark.spark.bridge.protocol.views import ViewChange
@@ -109,6 +110,11 @@ def _table_select(sessions: AskingSessions, q: TableSelect) -> TableFacts:
     return sessions.of_table(q.handle).table_select(q)
 
 
+def _procedure_call(sessions: AskingSessions, q: ProcedureCall) -> ProcedureRows:
+    spark = sessions.of_handle(q.session).spark
+    return sessions.of_catalog(q.catalog).procedure_call(spark, q)
+
+
 def _statement_read(_sessions: AskingSessions, q: StatementRead) -> ReadStatement:
     return statement_read(q)
 
@@ -144,7 +150,7 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.view_change, _of_catalogs(CatalogCallbacks.view_change)),
         _row(Operations.procedures_list, _of_catalogs(CatalogCallbacks.procedures_list)),
         _row(Operations.procedure_load, _of_catalogs(CatalogCallbacks.procedure_load)),
-        _row(Operations.procedure_call, _of_catalogs(CatalogCallbacks.procedure_call)),
+        _row(Operations.procedure_call, _procedure_call),
         _row(Operations.table_select, _table_select),
         _row(Operations.table_create, _of_catalogs(CatalogCallbacks.table_create)),
         _row(Operations.table_stage, _of_catalogs(CatalogCallbacks.table_stage)),

@@ -51,7 +51,7 @@ class MetadataTableReadJob:
         """A reader; with a user-given schema, of just its columns."""
         table = self._open()
         if to_spark_schema(table.schema) != schema:
-            table = table.select(project_like(table.schema, schema))
+            table = table.select(project_like(_all_columns(table), schema))
         return MetadataTableSourceReader(table)
 
     def _open(self) -> MetadataTable:
@@ -76,7 +76,7 @@ def _with_columns(table: MetadataTable, options: ReadOptions) -> Schema:
     for name in options.columns or ():
         fields = [
             f
-            for f in table.schema.fields
+            for f in _all_columns(table).fields
             if f.name == name or (not options.case_sensitive and f.name.lower() == name.lower())
         ]
         if not fields:
@@ -133,11 +133,15 @@ class ReadTasks:
             yield to_spark(batch)
 
 
+def _all_columns(table: MetadataTable) -> Schema:
+    return Schema(fields=(*table.schema.fields, *table.hidden.fields))
+
+
 def metadata_table_frame(
     bridge: Bridge, table: MetadataTable, required_schema: StructType
 ) -> DataFrame:
     """The required columns of a metadata table as a DataFrame; any one where none is required."""
-    projection = project_like(table.schema, required_schema)
+    projection = project_like(_all_columns(table), required_schema)
     if not projection.fields:
         # rows without a column could not be counted
         projection = replace(projection, fields=table.schema.fields[:1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace
@@ -16,6 +17,7 @@ from iceberg_pyspark.spark.bridge.protocol.procedures import (
     ProcedureRows,
 )
 from iceberg_pyspark.spark.procedures import (
+    changelog,
     clean_up,
     register,
     rewrite_data_files,
@@ -35,6 +37,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         snapshots.ANCESTORS_OF,
         snapshots.CHERRYPICK_SNAPSHOT,
         statistics.COMPUTE_TABLE_STATS,
+        changelog.CREATE_CHANGELOG_VIEW,
         clean_up.EXPIRE_SNAPSHOTS,
         snapshots.FAST_FORWARD,
         snapshots.PUBLISH_CHANGES,
@@ -88,6 +91,7 @@ def _parameters(types: Mapping[str, str], *, is_required: bool) -> tuple[Procedu
 
 
 def call_procedure(
+    spark: SparkSession,
     catalog: Catalog,
     name: str,
     arguments: Mapping[str, Argument],
@@ -100,7 +104,8 @@ def call_procedure(
     for parameter, value in values.items():
         if types[parameter] == "timestamp" and value is not None:
             values[parameter] = value // 1000
-    return ProcedureRows(rows=procedure.run(ProcedureRun(name, catalog, values, current_namespace)))
+    run = ProcedureRun(name, spark, catalog, values, current_namespace)
+    return ProcedureRows(rows=procedure.run(run))
 
 
 def _is_system(namespace: Namespace) -> bool:

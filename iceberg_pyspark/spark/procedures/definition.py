@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from pyspark.sql import SparkSession
+
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.sql_text.names import parse_levels
@@ -20,6 +22,7 @@ class ProcedureRun:
     """One CALL: the values of the parameters, by name; a time is its milliseconds from 1970."""
 
     procedure: str
+    spark: SparkSession
     catalog: Catalog
     arguments: Mapping[str, Any]
     current_namespace: Namespace

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
+from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
@@ -224,9 +225,10 @@ class CatalogCallbacks:
         """What a procedure takes and gives."""
         return procedure_definition(q.namespace, q.name)
 
-    def procedure_call(self, q: ProcedureCall) -> ProcedureRows:
-        """CALL."""
-        return call_procedure(self.catalog(q.catalog), q.name, q.arguments, q.current_namespace)
+    def procedure_call(self, spark: SparkSession, q: ProcedureCall) -> ProcedureRows:
+        """CALL in a session."""
+        catalog = self.catalog(q.catalog)
+        return call_procedure(spark, catalog, q.name, q.arguments, q.current_namespace)
 
     def views_list(self, q: ViewsList) -> ViewNames:
         """The views in a namespace; none in a catalog without views."""

@@ -40,6 +40,7 @@ def table_facts(handle: str, catalog: str, state: TableState) -> TableFacts:
         handle=handle,
         name=f"{catalog}.{rows.name}",
         schema=to_spark_schema(rows.schema).json(),
+        metadata_columns=to_spark_schema(rows.hidden).json(),
         properties={"provider": "iceberg", "location": loaded_table.metadata.location},
         partitioning=_partitioning_of_metadata_table(name, loaded_table.metadata),
         size_in_bytes=_UNKNOWN_SIZE if name == "changes" else 2**20,

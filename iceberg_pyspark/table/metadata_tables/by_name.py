@@ -20,6 +20,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.changes import (
     ChangeRows,
     changes_schema,
+    hidden_of_changes,
     plan_changes,
 )
 from iceberg_pyspark.table.metadata_tables.files import (
@@ -145,7 +146,10 @@ def metadata_table(
         snapshot = select_snapshot(metadata, selector or SnapshotSelector()).snapshot
         snapshots = () if snapshot is None else (snapshot,)
     schema, reader, plan = _parts(metadata_name, loaded_table, io, snapshots)
-    return MetadataTable(name=full_name, schema=schema, reader=reader, io=io, plan=plan)
+    hidden = hidden_of_changes(metadata) if metadata_name == _CHANGES else Schema(fields=())
+    return MetadataTable(
+        name=full_name, schema=schema, reader=reader, io=io, plan=plan, hidden=hidden
+    )
 
 
 _Parts: TypeAlias = tuple[Schema, MetadataTableReader, Callable[[], Sequence[Any]]]

@@ -30,7 +30,10 @@ from iceberg_pyspark.spec.metadata_columns import (
     CHANGE_ORDINAL,
     CHANGE_TYPE,
     COMMIT_SNAPSHOT_ID,
+    FILE,
+    LINEAGE,
     POS,
+    SPEC_ID,
 )
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
@@ -40,6 +43,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.metadata_tables.rows import batch_of
+from iceberg_pyspark.table.reading.scan import partition_of
 
 ChangeType: TypeAlias = Literal["INSERT", "DELETE"]
 
@@ -69,6 +73,14 @@ def changes_schema(metadata: TableMetadata) -> Schema:
             f"({', '.join(taken)}); rename them to read its changes"
         )
     return Schema(fields=(*metadata.current_schema.fields, *CHANGE_COLUMNS))
+
+
+def hidden_of_changes(metadata: TableMetadata) -> Schema:
+    """Where a changed row was or is, and from version 3 which row it is."""
+    partition = partition_of(metadata)
+    lineage = LINEAGE if metadata.format_version >= 3 else ()
+    partitions = () if partition is None else (partition,)
+    return Schema(fields=(SPEC_ID, FILE, POS, *lineage, *partitions))
 
 
 def plan_changes(
@@ -193,10 +205,11 @@ class ChangeRows:
         fields = tuple(f for f in projection.fields if f.field_id not in facts)
         place = {f.field_id: i for i, f in enumerate(fields)}
         kept = None if task.kept is None else self._positions(io, task.kept)
-        if kept is not None:
+        if kept is not None and POS.field_id not in place:
+            place[POS.field_id] = len(fields)
             fields = (*fields, POS)
         for batch in read_task(self._of(fields), task.task, io):
-            rows = batch if kept is None else _without(batch, kept)
+            rows = batch if kept is None else _without(batch, place[POS.field_id], kept)
 
             def column(f: NestedField, rows: pa.RecordBatch = rows) -> pa.Array:
                 if f.field_id in facts:
@@ -218,6 +231,6 @@ class ChangeRows:
         return positions
 
 
-def _without(batch: pa.RecordBatch, positions: BitMap64) -> pa.RecordBatch:
-    of_rows = batch.column(batch.num_columns - 1).to_pylist()
+def _without(batch: pa.RecordBatch, column: int, positions: BitMap64) -> pa.RecordBatch:
+    of_rows = batch.column(column).to_pylist()
     return batch.filter(pa.array(np.fromiter((p not in positions for p in of_rows), np.bool_)))

@@ -48,6 +48,9 @@ class MetadataTable:
     plan: Callable[[], Sequence[Any]] = field(repr=False)
     """Works the tasks out, which may read manifest lists."""
 
+    hidden: Schema = field(default=Schema(fields=()))
+    """Columns that are there too, for who names them."""
+
     def select(self, projection: Schema) -> MetadataTable:
         """The table with only some of the fields."""
         return replace(self, schema=projection)

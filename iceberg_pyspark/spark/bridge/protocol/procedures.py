@@ -51,6 +51,9 @@ class ProcedureDefinition(Answer, frozen=True, kw_only=True):
 class ProcedureCall(CatalogQuestion, frozen=True, kw_only=True):
     """Run a procedure."""
 
+    session: str
+    """The one that calls; another may have opened the catalog."""
+
     name: str
     arguments: Mapping[str, Argument]
     current_namespace: tuple[str, ...]

@@ -122,10 +122,10 @@ class IcebergPyQuestions {
             new Object[] {"catalog", catalog, "namespace", namespace, "name", name})));
   }
   static IcebergPyProcedureRows procedureCall(
-      String catalog, String name, Map arguments, List currentNamespace) {
+      String catalog, String session, String name, Map arguments, List currentNamespace) {
     return new IcebergPyProcedureRows(IcebergPyBridge.ask("procedure.call",
-        IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "name", name, "arguments",
-            arguments, "current_namespace", currentNamespace})));
+        IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "session", session, "name",
+            name, "arguments", arguments, "current_namespace", currentNamespace})));
   }
   static IcebergPyPlannedScan scanPlan(Map scan) {
     return new IcebergPyPlannedScan(

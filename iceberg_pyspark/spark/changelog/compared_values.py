@@ -1,0 +1,98 @@
+"""By what Spark tells values apart that it cannot order, or takes for one though they are two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    DoubleType,
+    FloatType,
+    MapType,
+    NullType,
+    StructField,
+    StructType,
+)
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.sql_text.names import quoted
+
+_UNORDERED = ("variant", "geometry", "geography")
+"""Types of which Spark's window functions can tell no two values apart, by their first word."""
+
+
+def compared_by(fields: Sequence[StructField]) -> list[Column]:
+    """What is equal exactly where all of these top-level columns are, null being equal to null.
+
+    Maps are equal whatever the order of their entries; 0.0 and -0.0 are two values, all NaN are
+    one. Raises `UnsupportedFeatureError` for a type that Spark cannot compare.
+    """
+    return [key for f in fields for key in _keys(F.col(quoted(f.name)), f.dataType, f.name)]
+
+
+def _keys(column: Column, type_: DataType, name: str) -> list[Column]:
+    if isinstance(type_, FloatType | DoubleType):
+        # Spark takes -0.0 for 0.0 where it groups
+        is_negative_zero = F.when(column == 0, column.cast("string").startswith("-"))
+        return [column, is_negative_zero]
+    return [_key(column, type_, name)]
+
+
+def _key(column: Column, type_: DataType, name: str) -> Column:
+    if _is_plain(type_, name):
+        return column
+    match type_:
+        case StructType():
+            keys = [
+                key
+                for f in type_.fields
+                for key in _keys(column.getField(f.name), f.dataType, f"{name}.{f.name}")
+            ]
+            return F.when(column.isNotNull(), _struct(keys))
+        case ArrayType():
+            return F.transform(column, lambda e: _element(e, type_.elementType, name))
+        case MapType():
+            entries = F.transform(
+                F.map_entries(column),
+                lambda e: _struct(
+                    [
+                        _element(e.getField("key"), type_.keyType, name),
+                        _element(e.getField("value"), type_.valueType, name),
+                    ]
+                ),
+            )
+            return F.array_sort(entries)
+    raise AssertionError(f"{type_} is plain")
+
+
+def _element(element: Column, type_: DataType, name: str) -> Column:
+    keys = _keys(element, type_, name)
+    return keys[0] if len(keys) == 1 else _struct(keys)
+
+
+def _struct(keys: Sequence[Column]) -> Column:
+    return F.struct(*(key.alias(f"_{i}") for i, key in enumerate(keys)))
+
+
+def _is_plain(type_: DataType, name: str) -> bool:
+    """Whether Spark compares values of the type as they are."""
+    match type_:
+        case StructType():
+            return all(_is_plain(f.dataType, f"{name}.{f.name}") for f in type_.fields)
+        case ArrayType():
+            return _is_plain(type_.elementType, name)
+        case MapType() | FloatType() | DoubleType():
+            return False
+    if isinstance(type_, NullType) or (
+        isinstance(type_, AtomicType) and not type_.simpleString().startswith(_UNORDERED)
+    ):
+        return True
+    raise UnsupportedFeatureError(
+        f"column {name} is of type {type_.simpleString()}, whose values Spark cannot compare, so "
+        "that rows which were only written anew cannot be told from changed ones; read the "
+        "metadata table changes, which shows both"
+    )

@@ -1,0 +1,122 @@
+"""What rows of the metadata table `changes` amount to, by window functions of Spark.
+
+A carry-over is a row that a snapshot deleted and added again as it was: copy-on-write does so with
+the rows of a file that it keeps. Nothing here collects rows: Spark sorts them, and spills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from iceberg_pyspark.spark.changelog.compared_values import compared_by
+from iceberg_pyspark.spec.metadata_columns import (
+    CHANGE_COLUMNS,
+    CHANGE_ORDINAL,
+    CHANGE_TYPE,
+    COMMIT_SNAPSHOT_ID,
+)
+
+_TYPE = CHANGE_TYPE.name
+_ORDINAL = CHANGE_ORDINAL.name
+_SAID = frozenset(f.name for f in CHANGE_COLUMNS)
+
+
+def without_carry_overs(changes: DataFrame) -> DataFrame:
+    """The changes without rows that one snapshot deleted and added again, as often as it did.
+
+    Rows are equal in all columns but those that are said of the change.
+    """
+    in_order = Window.partitionBy(*_row_key(changes), _ORDINAL).orderBy(_TYPE)
+    deletes, inserts = (F.count(kind).over(_whole(in_order)) for kind in (_deleted(), _inserted()))
+    # deletes come first, by the alphabet
+    place = F.row_number().over(in_order) - F.when(F.col(_TYPE) == "INSERT", deletes).otherwise(0)
+    helper = _helper(changes)
+    paired = changes.withColumn(helper, place <= F.least(deletes, inserts))
+    return paired.where(~F.col(helper)).drop(helper)
+
+
+def with_update_images(
+    changes: DataFrame, identifiers: Sequence[Column], identified_by: str
+) -> DataFrame:
+    """The changes without carry-overs, with what a snapshot deleted and added of one key as images.
+
+    Spark raises an error where a snapshot has deleted and
+    added rows of a key and not one of each; `identified_by` says there by what rows are told apart.
+    """
+    # so that Spark moves rows once: those that are equal have one key
+    changes = without_carry_overs(changes.repartition(*identifiers, F.col(_ORDINAL)))
+    of_key = Window.partitionBy(*identifiers, _ORDINAL)
+    deletes, inserts = (F.count(kind).over(of_key) for kind in (_deleted(), _inserted()))
+    helper = _helper(changes)
+    counted = changes.withColumn(
+        helper, F.struct(deletes.alias("deletes"), inserts.alias("inserts"))
+    )
+    deletes, inserts = (F.col(helper).getField(name) for name in ("deletes", "inserts"))
+    ambiguous = F.concat(
+        F.lit("create_changelog_view: snapshot "),
+        F.col(COMMIT_SNAPSHOT_ID.name).cast("string"),
+        F.lit(
+            f" deleted and added several rows with the same {identified_by}, so that updates "
+            "cannot be told; give identifier_columns whose values are unique, or leave updates out"
+        ),
+    )
+    image = (
+        F.when((deletes == 0) | (inserts == 0), F.col(_TYPE))
+        .when((deletes > 1) | (inserts > 1), F.raise_error(ambiguous).cast("string"))
+        .when(F.col(_TYPE) == "DELETE", "UPDATE_BEFORE")
+        .otherwise("UPDATE_AFTER")
+    )
+    return counted.withColumn(_TYPE, image).drop(helper)
+
+
+def net_changes(changes: DataFrame) -> DataFrame:
+    """What all the snapshots together have added and deleted, each row as often as remains.
+
+    A row that was added and deleted again, or deleted and added again, is left out. Of equal rows
+    that were added by several snapshots a later delete takes the newest.
+    """
+    key = _row_key(changes)
+    in_order = Window.partitionBy(*key).orderBy(_ORDINAL, _TYPE)
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    sign = F.when(F.col(_TYPE) == "INSERT", 1).otherwise(-1)
+    helper = _helper(changes)
+    counted = changes.withColumn(
+        helper,
+        F.struct(
+            F.sum(sign).over(so_far).alias("count"),
+            F.sum(sign).over(_whole(in_order)).alias("total"),
+            F.row_number().over(in_order).alias("place"),
+        ),
+    )
+    count, total, place = (F.col(helper).getField(n) for n in ("count", "total", "place"))
+    # a change remains that was the last to bring the count to a number on the way to the total
+    counted = counted.where((sign * count).between(1, sign * total))
+    last = helper + "_last"
+    counted = counted.withColumn(last, F.max(place).over(Window.partitionBy(*key, count)))
+    return counted.where(place == F.col(last)).drop(helper, last)
+
+
+def _inserted() -> Column:
+    """Not null for what was added."""
+    return F.when(F.col(_TYPE) == "INSERT", 1)
+
+
+def _deleted() -> Column:
+    return F.when(F.col(_TYPE) == "DELETE", 1)
+
+
+def _whole(window: WindowSpec) -> WindowSpec:
+    """The whole partition as each row's frame, in the same order, so that one sort serves both."""
+    return window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+
+
+def _row_key(changes: DataFrame) -> list[Column]:
+    return compared_by([f for f in changes.schema.fields if f.name not in _SAID])
+
+
+def _helper(changes: DataFrame) -> str:
+    """A name that no column has."""
+    return "_" * max(len(name) + 1 for name in changes.columns)

@@ -1,0 +1,192 @@
+"""`create_changelog_view`: a temporary view of what changed, by the JVM connector's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from iceberg_pyspark.commits.ref_changes import ancestors_of
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.changelog.reading import ReadChanges
+from iceberg_pyspark.spark.changelog.row_changes import (
+    net_changes,
+    with_update_images,
+    without_carry_overs,
+)
+from iceberg_pyspark.spark.snapshot_options import BETWEEN_SNAPSHOTS, snapshot_bounds
+from iceberg_pyspark.spec.metadata_columns import ROW_ID
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.sql_text.names import parse_levels, quoted
+from iceberg_pyspark.table.reading.snapshot_selection import (
+    SnapshotSelector,
+    select_snapshot,
+    snapshots_between,
+)
+
+PROCEDURE = "create_changelog_view"
+_BRANCH = "branch"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changelog:
+    """What is asked of a changelog.
+
+    `compute_updates` None: where identifier columns are given. Without them those of the table's
+    schema tell rows apart, and else row lineage.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """`start-snapshot-id` and so on, and `branch`."""
+
+    compute_updates: bool | None = None
+    identifier_columns: Sequence[str] | None = None
+    net_changes: bool = False
+
+    def of(self, table: str, metadata: TableMetadata, read: ReadChanges) -> DataFrame:
+        """The rows of the changelog of a table as it is now; later snapshots do not show.
+
+        Raises `InvalidRequestError` for what does not go together, and as reads between snapshots
+        do.
+        """
+        with_images = self._with_images()
+        snapshots = _snapshots(metadata, self.options)
+        identifiers = self._identifiers(metadata) if with_images else ()
+        by_lineage = with_images and not identifiers
+        if by_lineage:
+            _check_lineage(table, metadata, snapshots)
+        changes = read(_bounds(snapshots), by_lineage)
+        if not snapshots:
+            changes = changes.limit(0)
+        one_sided = {"append", "delete", "replace"}
+        if self.net_changes:
+            changes = net_changes(changes)
+        elif not {s.operation for s in snapshots} <= one_sided:
+            if by_lineage:
+                changes = with_update_images(changes, [F.col(ROW_ID.name)], ROW_ID.name)
+            elif with_images:
+                names = ", ".join(map(".".join, identifiers))
+                changes = with_update_images(changes, [_column(i) for i in identifiers], names)
+            else:
+                changes = without_carry_overs(changes)
+        return changes.drop(ROW_ID.name) if by_lineage else changes
+
+    def _with_images(self) -> bool:
+        with_images = self.compute_updates
+        if with_images is None:
+            with_images = self.identifier_columns is not None
+        if with_images and self.net_changes:
+            raise InvalidRequestError(
+                f"{PROCEDURE}: net_changes shows what all snapshots together changed, and updates "
+                "are those of one snapshot; leave net_changes, or compute_updates and "
+                "identifier_columns, out"
+            )
+        return with_images
+
+    def _identifiers(self, metadata: TableMetadata) -> tuple[tuple[str, ...], ...]:
+        """The paths of the columns that tell rows apart."""
+        schema = metadata.current_schema
+        if not self.identifier_columns:
+            return tuple(_path(metadata, i) for i in schema.identifier_field_ids)
+        paths = []
+        for name in self.identifier_columns:
+            found = [f.name for f in schema.fields if f.name == name]
+            found = found or [f.name for f in schema.fields if f.name.lower() == name.lower()]
+            if len(found) != 1:
+                raise InvalidRequestError(
+                    f"{PROCEDURE}: table {metadata.location} has no identifier column '{name}'; "
+                    f"its columns are {', '.join(f.name for f in schema.fields)}"
+                )
+            paths.append((found[0],))
+        return tuple(paths)
+
+
+def view_name(given: str | None, table: str) -> str:
+    """The name of the view as SQL writes it; that of Java's where none is given."""
+    if given is None:
+        return quoted(f"{table}_changes")
+    if len(parse_levels(given)) != 1:
+        raise InvalidRequestError(
+            f"{PROCEDURE}: changelog_view {given} is a temporary view, whose name has one level; "
+            "leave catalog and namespace out"
+        )
+    return given
+
+
+def _snapshots(metadata: TableMetadata, options: Mapping[str, Any]) -> Sequence[Snapshot]:
+    """The snapshots of a range, newest first."""
+    values = {name.lower(): str(value) for name, value in options.items()}
+    unknown = sorted(values.keys() - BETWEEN_SNAPSHOTS - {_BRANCH})
+    if unknown:
+        raise InvalidRequestError(
+            f"{PROCEDURE}: unknown option '{unknown[0]}'; there are "
+            f"{', '.join(sorted(BETWEEN_SNAPSHOTS | {_BRANCH}))}"
+        )
+    bounds, branch = snapshot_bounds(values), values.get(_BRANCH)
+    if bounds and not any(name.startswith("start") for name in bounds):
+        bounds |= _from_the_beginning(metadata, bounds.get("end_snapshot_id"), branch)
+    return snapshots_between(metadata, SnapshotSelector(branch=branch, **bounds))
+
+
+def _from_the_beginning(
+    metadata: TableMetadata, end_id: int | None, branch: str | None
+) -> dict[str, int]:
+    """The start of all that is known."""
+    if end_id is None:
+        end = select_snapshot(metadata, SnapshotSelector(branch=branch)).snapshot
+    else:
+        end = metadata.snapshot(end_id)
+    lineage = list(ancestors_of(metadata, end))
+    start_id = lineage[-1].parent_snapshot_id if lineage else None
+    if start_id is None:
+        return {"start_timestamp_ms": 0}
+    return {"start_snapshot_id": start_id}
+
+
+def _bounds(snapshots: Sequence[Snapshot]) -> dict[str, int]:
+    """Options that read just these, whatever is committed later."""
+    if not snapshots:
+        return {}
+    start_id = snapshots[-1].parent_snapshot_id
+    start = {"start-timestamp": 0} if start_id is None else {"start-snapshot-id": start_id}
+    return {**start, "end-snapshot-id": snapshots[0].snapshot_id}
+
+
+def _check_lineage(table: str, metadata: TableMetadata, snapshots: Sequence[Snapshot]) -> None:
+    """Refuse updates by row lineage where rows have none."""
+    if metadata.format_version < 3:
+        raise InvalidRequestError(
+            f"{PROCEDURE}: table {table} has no identifier columns by which updates could be told; "
+            "give identifier_columns, set identifier fields of the table, or upgrade it to "
+            "format version 3, which has row lineage"
+        )
+    for snapshot in snapshots:
+        parent = metadata.snapshot_by_id.get(snapshot.parent_snapshot_id or -1)
+        if snapshot.operation in ("append", "replace") or parent is None:
+            continue
+        if snapshot.first_row_id is None or parent.first_row_id is None:
+            raise InvalidRequestError(
+                f"{PROCEDURE}: snapshot {snapshot.snapshot_id} changed rows of table {table} that "
+                "had no row lineage yet, so that updates cannot be told; give identifier_columns, "
+                f"or start-snapshot-id {snapshot.snapshot_id} or a later one"
+            )
+
+
+def _path(metadata: TableMetadata, field_id: int) -> tuple[str, ...]:
+    schema = metadata.current_schema
+    names = [schema.field_by_id[field_id].name]
+    while (parent := schema.parent_by_id.get(field_id)) is not None:
+        names.insert(0, schema.field_by_id[parent].name)
+        field_id = parent
+    return tuple(names)
+
+
+def _column(path: Sequence[str]) -> Column:
+    column = F.col(quoted(path[0]))
+    for name in path[1:]:
+        column = column.getField(name)
+    return column

@@ -1,0 +1,34 @@
+"""What shows how the rows of a table changed."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.spark.changelog.reading import changes_of_catalog
+from iceberg_pyspark.spark.changelog.view import PROCEDURE, Changelog, view_name
+from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+
+
+def _create_changelog_view(run: ProcedureRun) -> tuple[Row, ...]:
+    given = dict(run.given)
+    name = view_name(given.pop("changelog_view", None), run.identifier.name)
+    identifier = run.identifier
+    levels = (run.catalog.name, *identifier.namespace, identifier.name)
+    read = changes_of_catalog(run.spark, levels)
+    changelog = Changelog(**given).of(str(identifier), run.table.metadata, read)
+    changelog.createOrReplaceTempView(name)
+    return ((name,),)
+
+
+CREATE_CHANGELOG_VIEW = Procedure(
+    name=PROCEDURE,
+    description="Makes a temporary view of how rows changed between snapshots",
+    required={"table": "string"},
+    optional={
+        "changelog_view": "string",
+        "options": "map<string,string>",
+        "compute_updates": "boolean",
+        "identifier_columns": "array<string>",
+        "net_changes": "boolean",
+    },
+    columns={"changelog_view": Column(type="string")},
+    run=_create_changelog_view,
+)
