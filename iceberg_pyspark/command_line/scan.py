@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
 _BETWEEN_COMMAS = re.compile(r"(?:`[^`]*`|[^,`])+")
+# as the read options of these names take them
+_MILLISECONDS = re.compile(r"[0-9]{1,19}")
+_Bound = Annotated[
+    str | None, typer.Option(help="The same by a time, or by milliseconds from 1970.")
+]
 
 
 def scan(
@@ -43,6 +48,14 @@ def scan(
     as_of: Annotated[
         str | None, typer.Option(help="A time: 2026-01-31, 2026-01-31T12:00:00+01:00.")
     ] = None,
+    start_snapshot_id: Annotated[
+        int | None, typer.Option(help="Only what later snapshots have appended, or changed.")
+    ] = None,
+    end_snapshot_id: Annotated[
+        int | None, typer.Option(help="The last of these; else the newest, of --ref if given.")
+    ] = None,
+    start_timestamp: _Bound = None,
+    end_timestamp: _Bound = None,
     limit: Limit = 20,
     count: Annotated[bool, typer.Option("--count", help="Only how many rows there are.")] = False,
 ) -> None:
@@ -53,7 +66,15 @@ def scan(
     selection = _rows(
         invocation,
         table,
-        _selector(snapshot_id, ref, as_of),
+        _selector(
+            snapshot_id,
+            ref,
+            as_of,
+            start_snapshot_id,
+            end_snapshot_id,
+            start_timestamp,
+            end_timestamp,
+        ),
         None if columns is None else [c.strip() for c in _BETWEEN_COMMAS.findall(columns)],
         filter_,
     )
@@ -75,16 +96,35 @@ class _Rows:
     count: Callable[[], int]
 
 
-def _selector(snapshot_id: int | None, ref: str | None, as_of: str | None) -> SnapshotSelector:
+def _selector(
+    snapshot_id: int | None,
+    ref: str | None,
+    as_of: str | None,
+    start_id: int | None,
+    end_id: int | None,
+    start: str | None,
+    end: str | None,
+) -> SnapshotSelector:
     from iceberg_pyspark.table.reading.snapshot_selection import (  # noqa: PLC0415 - as above
         SnapshotSelector,
         timestamp_ms_of,
     )
 
+    def milliseconds(text: str | None) -> int | None:
+        if text is None:
+            return None
+        return int(text) if _MILLISECONDS.fullmatch(text) else timestamp_ms_of(text)
+
+    is_range = any(bound is not None for bound in (start_id, end_id, start, end))
     return SnapshotSelector(
         snapshot_id=snapshot_id,
-        version=ref,
+        version=None if is_range else ref,
+        branch=ref if is_range else None,
         as_of_timestamp_ms=None if as_of is None else timestamp_ms_of(as_of),
+        start_snapshot_id=start_id,
+        end_snapshot_id=end_id,
+        start_timestamp_ms=milliseconds(start),
+        end_timestamp_ms=milliseconds(end),
     )
 
 

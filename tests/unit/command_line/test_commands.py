@@ -94,6 +94,25 @@ def test_rows_are_scanned(run: Run, table: ice.Table) -> None:
     assert run("scan", f"{Path.cwd()}/w/db/t", "--count", warehouse=None).lines == ["3"]
 
 
+def test_what_was_appended_or_changed_is_scanned(run: Run, table: ice.Table) -> None:
+    first, last = table.snapshots[0], table.snapshots[-1]
+    added = str(last.summary["added-records"])
+    start = ("--start-snapshot-id", str(first.snapshot_id))
+    assert len(table.snapshots) == 2
+    assert run("scan", "db.t", *start, "--count").lines == [added]
+    assert run("scan", "db.t", *start, "--ref", "main", "--count").lines == [added]
+    end = ("--end-snapshot-id", str(first.snapshot_id))
+    assert run("scan", "db.t", *start, *end, "--count").lines == ["0"]
+    since = ("--start-timestamp", str(first.timestamp_ms))
+    assert run("scan", "db.t", *since, "--count").lines == [added]
+    every = ("--start-timestamp", "2000-01-01", "--end-timestamp", str(first.timestamp_ms))
+    assert run("scan", "db.t", *every, "--count").lines == ["2"]
+    changed = run("scan", "db.t.changes", *start, "--columns", "_change_type")
+    assert changed.lines == ["_change_type", *["INSERT"] * int(added)]
+    assert "without a start" in run("scan", "db.t", *end).errors
+    assert run("scan", "db.t", *start, "--as-of", "2000-01-01").code == 1
+
+
 def test_metadata_tables_are_scanned(run: Run, table: ice.Table) -> None:
     assert run("scan", "db.t.partitions", "--count").lines == ["3"]
     assert run("scan", "w/db/t#files", "--columns", "record_count", warehouse=None).lines == [
