@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from iceberg_pyspark.command_line.arguments import TableName
 from iceberg_pyspark.command_line.invocation import invocation_of
 from iceberg_pyspark.command_line.output import Output
+from iceberg_pyspark.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from iceberg_pyspark.table.health.report import TableHealth
@@ -21,14 +23,34 @@ def health(
     list_storage: Annotated[
         bool, typer.Option("--list-storage", help="Look for orphan files, which takes a listing.")
     ] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page with plots to this file instead.")
+    ] = None,
 ) -> None:
     """Tell what state a table is in, what maintenance would gain, and what to type for it."""
     invocation = invocation_of(context)
     report = invocation.table(table).health(top=top, lists_storage=list_storage)
+    if html is not None:
+        _write_page(html, report)
     if invocation.output.as_json:
         invocation.output.document(report.to_dict())
+    elif html is not None:
+        invocation.output.done(f"wrote {html}")
     else:
         _print(invocation.output, report)
+
+
+def _write_page(path: Path, report: TableHealth) -> None:
+    from iceberg_pyspark.command_line.health_page import health_page  # noqa: PLC0415 - needs pyarrow
+
+    page = health_page(report)
+    try:
+        path.write_text(page, encoding="utf-8", errors="backslashreplace")
+    except OSError as e:
+        raise InvalidRequestError(
+            f"the page cannot be written to {path} ({e.strerror}); give a file in a folder that is "
+            "there and can be written"
+        ) from e
 
 
 def _print(output: Output, report: TableHealth) -> None:
