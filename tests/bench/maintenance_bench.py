@@ -25,6 +25,7 @@ from tests.support.tpch import tpch
 
 _RUNS = 3
 _FILES = 1000
+_TOGETHER = 50
 _ORPHANS = 100_000
 _LIMIT = 0.8
 _TARGET = "'target-file-size-bytes', '67108864'"
@@ -38,7 +39,8 @@ class MaintenanceBench:
         self.spark = oracle.spark
         self.warehouse = warehouse
         self.runs = runs
-        self.made = 0
+        self.files = round(_FILES * min(scale, 1))
+        self.orphaned = round(_ORPHANS * min(scale, 1))
         oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.bench")
         self.spark.read.parquet(str(tpch(scale)["lineitem"])).createOrReplaceTempView("lineitem")
 
@@ -64,10 +66,10 @@ class MaintenanceBench:
             self.sql(
                 f"CREATE TABLE java_hadoop.bench.lineitem_{who} USING iceberg TBLPROPERTIES "
                 "('write.distribution-mode' = 'none') AS "
-                f"SELECT /*+ REPARTITION({_FILES}) */ * FROM lineitem"
+                f"SELECT /*+ REPARTITION({self.files}) */ * FROM lineitem"
             )
         for name, order in (
-            (f"binpack of {_FILES:,} small files of lineitem", ""),
+            (f"binpack of {self.files:,} small files of lineitem", ""),
             ("sort of lineitem", "sort_order => 'l_shipdate, l_partkey', "),
             ("z-order of lineitem", "sort_order => 'zorder(l_shipdate, l_partkey)', "),
         ):
@@ -93,8 +95,10 @@ class MaintenanceBench:
         catalog = load_catalog("bench", type="hadoop", warehouse=str(self.warehouse))
         table = catalog.load_table(f"bench.{name}_{who}")
         day = self.sql("SELECT id, DATE'2026-01-01' AS day FROM range(1)").toArrow()
-        for _ in range(_FILES):
-            table.append(day)
+        for _ in range(self.files // _TOGETHER):
+            with table.refresh().transaction() as transaction:
+                for _ in range(_TOGETHER):
+                    transaction.append(day)
         self.spark.catalog.refreshTable(f"java_hadoop.bench.{name}_{who}")
 
     def manifests(self) -> Iterator[Line]:
@@ -111,7 +115,7 @@ class MaintenanceBench:
             self.sql(f"CALL java_hadoop.system.rollback_to_snapshot('{name}', {last[0]})")
 
         yield race(
-            f"rewrite of {_FILES:,} manifests",
+            f"rewrite of {self.files:,} manifests",
             {
                 who: partial(
                     self.call, "rewrite_manifests", who, "manifests", "use_caching => false"
@@ -122,22 +126,23 @@ class MaintenanceBench:
             limit=_LIMIT,
             after={who: partial(back, who) for who in CATALOGS},
         )
-        tables = {who: [f"expired{run}" for run in range(self.runs + 1)] for who in CATALOGS}
-        for who, names in tables.items():
-            for name in names:
-                self._with_snapshots(who, name)
+        for who in CATALOGS:
+            self._with_snapshots(who, "expired")
+        # once: nothing brings them back
         yield race(
-            f"expiry of {_FILES:,} snapshots",
+            f"expiry of {self.files:,} snapshots",
             {
-                who: lambda who=who: self.call(  # type: ignore[misc]
+                who: partial(
+                    self.call,
                     "expire_snapshots",
                     who,
-                    tables[who].pop(),
+                    "expired",
                     "older_than => TIMESTAMP'2100-01-01', retain_last => 1",
                 )
                 for who in CATALOGS
             },
-            runs=self.runs,
+            runs=1,
+            warm_ups=0,
             limit=_LIMIT,
         )
 
@@ -150,7 +155,7 @@ class MaintenanceBench:
             )
             self._litter(who)
         yield race(
-            f"removal of {_ORPHANS:,} orphans",
+            f"removal of {self.orphaned:,} orphans",
             {
                 who: partial(
                     self.call,
@@ -169,7 +174,7 @@ class MaintenanceBench:
     def _litter(self, who: str) -> None:
         long_ago = time.mktime((2020, 1, 1, 0, 0, 0, 0, 0, 0))
         folder = self.warehouse / "bench" / f"orphans_{who}" / "data"
-        for number in range(_ORPHANS):
+        for number in range(self.orphaned):
             path = folder / f"day={number % 100}" / f"{number}.parquet"
             if number < 100:
                 path.parent.mkdir(exist_ok=True)
