@@ -75,6 +75,19 @@ def compute_table_stats(
 
 
 @maintain_app.command()
+def compute_partition_stats(
+    context: typer.Context,
+    table: TableName,
+    snapshot_id: Annotated[int | None, typer.Option(help="Else the current snapshot.")] = None,
+    plan: Plan = False,
+) -> None:
+    """Count rows, files and deletes of each partition."""
+    invocation, maintenance = _of(context, table)
+    done = maintenance.compute_partition_stats(snapshot_id=snapshot_id, dry_run=plan)
+    _print(invocation, done)
+
+
+@maintain_app.command()
 def remove_orphan_files(
     context: typer.Context,
     table: TableName,

@@ -34,6 +34,10 @@ from iceberg_pyspark.table.rewrites.rewrite_deletes import (
 )
 from iceberg_pyspark.table.rewrites.rewrite_manifests import ManifestRewrite, RewrittenManifests
 from iceberg_pyspark.table.rewrites.rewrite_table_path import RewrittenTablePath, TablePathRewrite
+from iceberg_pyspark.table.statistics.partition_statistics import (
+    ComputedPartitionStatistics,
+    PartitionStatisticsComputation,
+)
 from iceberg_pyspark.table.statistics.table_statistics import (
     ComputedTableStatistics,
     TableStatisticsComputation,
@@ -335,6 +339,29 @@ class TableMaintenance:
             self._io,
             snapshot_id=snapshot_id,
             columns=columns,
+            clock=self._clock,
+        ).run(dry_run=dry_run)
+        self._committed(table)
+        return result
+
+    def compute_partition_stats(
+        self, *, snapshot_id: int | None = None, dry_run: bool = False
+    ) -> ComputedPartitionStatistics:
+        """Count rows, files and deletes of each partition, in a new partition statistics file.
+
+        Specification, "Partition Statistics". Of the current snapshot, or of `snapshot_id`. Where
+        an ancestor has such a file, only what was committed since is counted; a snapshot that has
+        one keeps it. The file is in the table's format (`write.format.default`), and
+        `Table.partition_statistics` reads it.
+
+        `dry_run` counts, and writes nothing. Raises `NoSuchSnapshotError`, `InvalidRequestError`
+        for a table that is not partitioned, and what `compute_table_stats` does.
+        """
+        table, result = PartitionStatisticsComputation(
+            self._catalog,
+            self._table,
+            self._io,
+            snapshot_id=snapshot_id,
             clock=self._clock,
         ).run(dry_run=dry_run)
         self._committed(table)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, check_same_table
 from iceberg_pyspark.commits.file_filter import compile_file_match
 from iceberg_pyspark.commits.manifest_changes import RemoveWhere
@@ -40,6 +42,7 @@ from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
 from iceberg_pyspark.table.metadata_tables.rows import MetadataTable
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics
 from iceberg_pyspark.table.table_storage import table_io
 
 
@@ -192,6 +195,15 @@ class Table(EditableTable):
             report=self._loaded.report_scan,
             planner=self._loaded.plan_scan,
         )
+
+    def partition_statistics(self, *, snapshot_id: int | None = None) -> pa.Table | None:
+        """What a statistics file says of the partitions of a snapshot; None where there is none.
+
+        A row per partition, with the columns of the specification ("Partition Statistics File"):
+        sizes in bytes, `last_updated_at` in milliseconds from 1970. Files are written by
+        `maintenance().compute_partition_stats()`.
+        """
+        return read_partition_statistics(self.io, str(self.identifier), self.metadata, snapshot_id)
 
     def metadata_table(
         self, name: str, *, selector: SnapshotSelector | None = None

@@ -36,6 +36,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         register.ADD_FILES,
         snapshots.ANCESTORS_OF,
         snapshots.CHERRYPICK_SNAPSHOT,
+        statistics.COMPUTE_PARTITION_STATS,
         statistics.COMPUTE_TABLE_STATS,
         changelog.CREATE_CHANGELOG_VIEW,
         clean_up.EXPIRE_SNAPSHOTS,

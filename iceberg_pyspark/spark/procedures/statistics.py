@@ -10,6 +10,12 @@ def _compute_table_stats(run: ProcedureRun) -> tuple[Row, ...]:
     return () if done.statistics_file is None else ((done.statistics_file,),)
 
 
+def _compute_partition_stats(run: ProcedureRun) -> tuple[Row, ...]:
+    done = run.table.maintenance().compute_partition_stats(**run.given)
+    file = done.partition_statistics_file
+    return () if file is None else ((file,),)
+
+
 COMPUTE_TABLE_STATS = Procedure(
     name="compute_table_stats",
     description="Counts the distinct values of columns, for plans of joins",
@@ -17,4 +23,13 @@ COMPUTE_TABLE_STATS = Procedure(
     optional={"snapshot_id": "bigint", "columns": "array<string>"},
     columns={"statistics_file": Column(type="string", is_nullable=True)},
     run=_compute_table_stats,
+)
+
+COMPUTE_PARTITION_STATS = Procedure(
+    name="compute_partition_stats",
+    description="Counts rows, files and deletes of each partition",
+    required={"table": "string"},
+    optional={"snapshot_id": "bigint"},
+    columns={"partition_statistics_file": Column(type="string", is_nullable=True)},
+    run=_compute_partition_stats,
 )

@@ -203,6 +203,8 @@ def test_a_table_is_maintained(run: Run, table: ice.Table) -> None:
     counted = ("maintain", "compute-table-stats", "db.t", "--column", "id", "--json")
     assert list(run(*counted, "--plan").json["distinct_counts"]) == ["id"]
     assert run(*counted).json["statistics_file"].endswith(".stats")
+    partitions = run("maintain", "compute-partition-stats", "db.t", "--json").json
+    assert partitions["partition_statistics_file"].endswith(".parquet")
     expired = ("maintain", "expire-snapshots", "db.t", "--older-than", "2099-01-01")
     assert run(*expired, "--plan", "--json").json["expired_snapshots_count"] == 3
     assert len(table.refresh().snapshots) == 4

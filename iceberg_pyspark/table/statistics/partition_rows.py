@@ -1,0 +1,219 @@
+"""The rows of a partition statistics file: what is counted of each partition, added up and sorted.
+
+Specification, "Partition Statistics File". `total_record_count` is left null, as Java leaves it:
+its updates of a file would keep a number that is written there, though rows have come since.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestFile
+from iceberg_pyspark.spec.partitioning import (
+    PartitionKey,
+    partition_key,
+    partition_type,
+    unified_partition_type,
+)
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import untyped_text
+from iceberg_pyspark.spec.types import (
+    IntegerType,
+    LongType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+)
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.table.metadata_tables.values import (
+    partition_of_values,
+    partition_tuples,
+    partition_values,
+)
+
+_COUNTS: tuple[tuple[int, str, PrimitiveType], ...] = (
+    (3, "data_record_count", LongType()),
+    (4, "data_file_count", IntegerType()),
+    (5, "total_data_file_size_in_bytes", LongType()),
+    (6, "position_delete_record_count", LongType()),
+    (7, "position_delete_file_count", IntegerType()),
+    (8, "equality_delete_record_count", LongType()),
+    (9, "equality_delete_file_count", IntegerType()),
+    (13, "dv_count", IntegerType()),
+)
+_NAMES = tuple(name for _, name, _ in _COUNTS)
+_DATA = (0, 1, 2)
+_POSITION, _EQUALITY, _VECTORS = (3, 4), (5, 6), (3, 7)
+"""Where records and files of each content are counted."""
+
+_FIRST_OPTIONAL = 6
+"""In version 2 counts of deletes are optional, from this field id on."""
+
+_ENTRY = ("status", "snapshot_id", "content", "file_format", "record_count", "file_size_in_bytes")
+
+
+def partition_statistics_schema(metadata: TableMetadata, *, for_reading: bool = False) -> Schema:
+    """The columns of a partition statistics file of the table, by its format version.
+
+    `for_reading`: all counts are optional, since a file may be of an older version.
+    """
+    version = metadata.format_version
+    counts = [
+        NestedField(
+            field_id=field_id,
+            name=name,
+            type=type_,
+            required=not for_reading and (version >= 3 or field_id < _FIRST_OPTIONAL),
+        )
+        for field_id, name, type_ in _COUNTS
+    ]
+    *counts, vectors = counts
+    return Schema(
+        fields=(
+            NestedField(
+                field_id=1, name="partition", type=_partition_type(metadata), required=True
+            ),
+            NestedField(field_id=2, name="spec_id", type=IntegerType(), required=True),
+            *counts,
+            NestedField(field_id=10, name="total_record_count", type=LongType()),
+            NestedField(field_id=11, name="last_updated_at", type=LongType()),
+            NestedField(field_id=12, name="last_updated_snapshot_id", type=LongType()),
+            *([vectors] if version >= 3 or for_reading else []),
+        )
+    )
+
+
+def _partition_type(metadata: TableMetadata) -> StructType:
+    return unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Partition:
+    spec_id: int
+    values: tuple[Any, ...]
+    counts: list[int]
+    updated_at_ms: int | None = None
+    updated_by: int | None = None
+
+    def add(self, places: Sequence[int], numbers: Sequence[int], sign: int) -> None:
+        for place, number in zip(places, numbers, strict=True):
+            self.counts[place] += sign * number
+
+    def touch(self, snapshot_id: int | None, committed_at_ms: int | None) -> None:
+        if committed_at_ms is None:
+            return  # of an expired snapshot nothing is known
+        if self.updated_at_ms is None or self.updated_at_ms < committed_at_ms:
+            self.updated_at_ms, self.updated_by = committed_at_ms, snapshot_id
+
+
+class PartitionCounts:
+    """What is counted so far; memory is bounded by the number of partitions."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self._metadata = metadata
+        self._type = _partition_type(metadata)
+        self._partitions: dict[tuple[int, PartitionKey], _Partition] = {}
+        self._committed: Mapping[int, int] = {
+            s.snapshot_id: s.timestamp_ms for s in metadata.snapshots
+        }
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def add_manifest(self, io: FileIO, manifest: ManifestFile, *, only_changes: bool) -> None:
+        """Count the files of a manifest.
+
+        Of a manifest of the snapshot itself all live ones; `only_changes`: those that its own
+        snapshot added, and those that it removed are taken away.
+        """
+        spec = self._metadata.spec_by_id[manifest.partition_spec_id]
+        own = partition_type(spec, self._metadata.schemas_newest_first)
+        place = {f.field_id: i for i, f in enumerate(own.fields)}
+        places = [place.get(f.field_id) for f in self._type.fields]
+        for batch in read_entries(io, manifest, own, drop_deleted=False).to_batches():
+            columns = (batch.column(c).to_pylist() for c in _ENTRY)
+            rows = zip(partition_tuples(batch), zip(*columns, strict=True), strict=True)
+            for own_values, entry in rows:
+                values = [None if i is None else own_values[i] for i in places]
+                self._add_entry(self._of(spec.spec_id, values), entry, only_changes)
+
+    def _add_entry(self, partition: _Partition, entry: Sequence[Any], only_changes: bool) -> None:
+        status, snapshot_id, content, file_format, records, size = entry
+        if only_changes and status == EntryStatus.EXISTING:
+            return
+        partition.touch(snapshot_id, self._committed.get(snapshot_id))
+        sign = 1
+        if status == EntryStatus.DELETED:
+            if not only_changes:
+                return
+            sign = -1
+        match content:
+            case FileContent.DATA:
+                partition.add(_DATA, (records, 1, size), sign)
+            case FileContent.POSITION_DELETES:
+                places = _VECTORS if file_format.lower() == "puffin" else _POSITION
+                partition.add(places, (records, 1), sign)
+            case _:
+                partition.add(_EQUALITY, (records, 1), sign)
+
+    def _of(self, spec_id: int, values: Sequence[Any]) -> _Partition:
+        # what an unknown transform gave is shown as a text, and files have it so
+        values = tuple(
+            untyped_text(v) if v is not None and isinstance(f.type, StringType) else v
+            for f, v in zip(self._type.fields, values, strict=True)
+        )
+        key = (spec_id, partition_key(values))
+        partition = self._partitions.get(key)
+        if partition is None:
+            partition = _Partition(spec_id=spec_id, values=values, counts=[0] * len(_COUNTS))
+            self._partitions[key] = partition
+        return partition
+
+    def add_row(self, spec_id: int, values: Sequence[Any], row: Mapping[str, Any]) -> None:
+        """A row of an older file: physical partition values of the type of today, and counts."""
+        partition = self._of(spec_id, values)
+        partition.add(range(len(_NAMES)), [row.get(name) or 0 for name in _NAMES], 1)
+        partition.touch(row["last_updated_snapshot_id"], row["last_updated_at"])
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as they are written: sorted by partition, nulls first."""
+        partitions = sorted(
+            self._partitions.values(), key=lambda p: (list(_ordered(p.values)), p.spec_id)
+        )
+        tuples = partition_of_values(self._type, [p.values for p in partitions])
+        columns: dict[str, Any] = {
+            "partition": partition_values(tuples, self._type),
+            "spec_id": [p.spec_id for p in partitions],
+            "total_record_count": [None] * len(partitions),
+            "last_updated_at": [p.updated_at_ms for p in partitions],
+            "last_updated_snapshot_id": [p.updated_by for p in partitions],
+        }
+        for i, name in enumerate(_NAMES):
+            columns[name] = [p.counts[i] for p in partitions]
+        schema = to_arrow_schema(partition_statistics_schema(self._metadata))
+        arrays = [
+            columns[f.name] if f.name == "partition" else pa.array(columns[f.name], f.type)
+            for f in schema
+        ]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _ordered(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    for value in values:
+        if value is None:
+            yield (0,)
+        elif isinstance(value, float):
+            is_nan = math.isnan(value)
+            # -0.0 before 0.0, NaN last
+            yield (1, is_nan, 0.0 if is_nan else value, math.copysign(1.0, value))
+        else:
+            yield (1, value)

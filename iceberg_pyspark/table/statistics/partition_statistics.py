@@ -1,0 +1,258 @@
+"""Computing partition statistics, and reading them: a file for one snapshot.
+
+Specification, "Partition Statistics". Where an ancestor of the snapshot has such a file, only what
+was committed since is counted, from the manifests of these snapshots; else all manifests of the
+snapshot are. No data file is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from iceberg_pyspark.arrow.formats.file_writers import file_writers
+from iceberg_pyspark.arrow.read.read_task import read_task
+from iceberg_pyspark.arrow.scalars import value_of
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.spec.manifests import FileFormat
+from iceberg_pyspark.spec.partitioning import PartitionSpec, unified_partition_type
+from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.statistics import PartitionStatisticsFile
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.locations import location_provider, partition_statistics_file_name
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.changes.new_data import data_format
+from iceberg_pyspark.table.statistics.commit_statistics import commit_statistics, remove_unfinished
+from iceberg_pyspark.table.statistics.partition_rows import (
+    PartitionCounts,
+    partition_statistics_schema,
+)
+
+_log = logging.getLogger(__name__)
+
+_FORMATS: tuple[FileFormat, ...] = ("parquet", "orc", "avro")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedPartitionStatistics:
+    """Where the statistics are, and of how many partitions.
+
+    `partition_statistics_file` is None where the table has no snapshot or no file, and with
+    `dry_run`.
+    """
+
+    partition_statistics_file: str | None = None
+    partition_count: int = 0
+
+
+class PartitionStatisticsComputation:
+    """One computation of the partition statistics of one snapshot."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        table: LoadedTable,
+        io: FileIO,
+        *,
+        snapshot_id: int | None,
+        clock: Clock,
+    ) -> None:
+        self._catalog = catalog
+        self._io = io
+        self._clock = clock
+        self._table = check_same_table(table, catalog.load_table(table.identifier))
+        metadata = self._metadata = self._table.metadata
+        self._snapshot = (
+            metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
+        )
+        self._name = str(table.identifier)
+
+    def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, ComputedPartitionStatistics]:
+        """The table as committed, and what was counted."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return self._table, ComputedPartitionStatistics()
+        if not _partition_type(self._metadata).fields:
+            raise InvalidRequestError(
+                f"table {self._name} is not partitioned, and has no partition statistics"
+            )
+        counts, is_there = self._counts(snapshot)
+        result = ComputedPartitionStatistics(partition_count=len(counts))
+        if is_there is not None and not dry_run:
+            return self._table, replace(result, partition_statistics_file=is_there)
+        if dry_run or not len(counts):
+            return self._table, result
+        file = self._write(snapshot, counts.to_arrow())
+        table = commit_statistics(self._catalog, self._table, self._io, file, clock=self._clock)
+        return table, replace(result, partition_statistics_file=file.statistics_path)
+
+    def _counts(self, snapshot: Snapshot) -> tuple[PartitionCounts, str | None]:
+        """What is counted, and the file that says it already."""
+        file, since = _newest_file(self._metadata, snapshot)
+        if file is not None:
+            try:
+                counts = self._counts_since(file, since)
+            except IcebergError as e:
+                # statistics are informational: a damaged file must not stand in the way
+                _log.warning(
+                    "table %s: the partition statistics %s cannot be built on (%s); all manifests "
+                    "are read instead",
+                    self._name,
+                    file.statistics_path,
+                    e,
+                )
+            else:
+                return counts, None if since else file.statistics_path
+        counts = PartitionCounts(self._metadata)
+        for manifest in read_snapshot_manifests(self._io, snapshot):
+            counts.add_manifest(self._io, manifest, only_changes=False)
+        return counts, None
+
+    def _counts_since(
+        self, file: PartitionStatisticsFile, since: Sequence[Snapshot]
+    ) -> PartitionCounts:
+        counts = PartitionCounts(self._metadata)
+        _add_rows(counts, self._io, self._name, self._metadata, file)
+        for snapshot in since:
+            for manifest in read_snapshot_manifests(self._io, snapshot):
+                if manifest.added_snapshot_id is None:
+                    raise InvalidMetadataError(
+                        f"{manifest.manifest_path}: the manifest list does not say which snapshot "
+                        "added it"
+                    )
+                if manifest.added_snapshot_id == snapshot.snapshot_id:
+                    counts.add_manifest(self._io, manifest, only_changes=True)
+        return counts
+
+    def _write(self, snapshot: Snapshot, rows: pa.Table) -> PartitionStatisticsFile:
+        metadata = self._metadata
+        file_format = data_format(metadata.properties)
+        provider = location_provider(metadata.location, metadata.properties)
+        location = provider.new_metadata_location(
+            partition_statistics_file_name(snapshot.snapshot_id, str(uuid.uuid4()), file_format)
+        )
+        # the table's properties are about its columns, of which this file has none
+        writers = file_writers(
+            file_format,
+            partition_statistics_schema(metadata),
+            {},
+            target_file_size_in_bytes=TARGET_FILE_SIZE.default,
+        )
+        try:
+            file = writers.create(self._io, location)
+            try:
+                file.write(rows)
+                size = file.close().file_size_in_bytes
+            except BaseException:
+                file.abort()
+                raise
+        except BaseException:
+            remove_unfinished(self._io, location)
+            raise
+        return PartitionStatisticsFile(
+            snapshot_id=snapshot.snapshot_id,
+            statistics_path=location,
+            file_size_in_bytes=size,
+        )
+
+
+def read_partition_statistics(
+    io: FileIO, table: str, metadata: TableMetadata, snapshot_id: int | None
+) -> pa.Table | None:
+    """The partition statistics of a snapshot, else of the current one; None where it has none.
+
+    A row per partition, with the columns of the specification, those that the file lacks null.
+    """
+    snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
+    for file in metadata.partition_statistics:
+        if snapshot is not None and file.snapshot_id == snapshot.snapshot_id:
+            return _read(io, table, metadata, file)
+    return None
+
+
+def _newest_file(
+    metadata: TableMetadata, snapshot: Snapshot
+) -> tuple[PartitionStatisticsFile | None, list[Snapshot]]:
+    """The file of the snapshot or its nearest ancestor, and the snapshots since, oldest first."""
+    files = {f.snapshot_id: f for f in metadata.partition_statistics}
+    since: list[Snapshot] = []
+    current: Snapshot | None = snapshot
+    while current is not None and len(since) <= len(metadata.snapshots):
+        if current.snapshot_id in files:
+            return files[current.snapshot_id], since[::-1]
+        since.append(current)
+        parent = current.parent_snapshot_id
+        current = None if parent is None else metadata.snapshot_by_id.get(parent)
+    return None, []
+
+
+def _read(
+    io: FileIO, table: str, metadata: TableMetadata, file: PartitionStatisticsFile
+) -> pa.Table:
+    schema = partition_statistics_schema(metadata, for_reading=True)
+    path = file.statistics_path
+    formats = [f for f in _FORMATS if path.lower().endswith(f".{f}")]
+    if not formats:
+        raise InvalidMetadataError(
+            f"table {table}: the partition statistics {path} are in a format that their name does "
+            f"not say; those that are read end in {', '.join(f'.{f}' for f in _FORMATS)}"
+        )
+    context = ScanContext(
+        table=table,
+        table_location=metadata.location,
+        projection=schema,
+        schemas=(schema,),
+        specs={0: PartitionSpec(spec_id=0, fields=())},
+    )
+    task = ScanTask(
+        file_path=path,
+        file_format=formats[0],
+        file_size_in_bytes=io.size(path),
+        record_count=-1,
+        start=0,
+        length=io.size(path),
+        spec_id=0,
+        partition=(),
+        data_sequence_number=0,
+    )
+    batches = list(read_task(context, task, io))
+    if not batches:
+        raise InvalidMetadataError(f"table {table}: the partition statistics {path} have no rows")
+    return pa.Table.from_batches(batches)
+
+
+def _add_rows(
+    counts: PartitionCounts,
+    io: FileIO,
+    table: str,
+    metadata: TableMetadata,
+    file: PartitionStatisticsFile,
+) -> None:
+    type_ = _partition_type(metadata)
+    rows = _read(io, table, metadata, file)
+    partitions = rows["partition"]
+    for partition, row in zip(partitions, rows.drop(["partition"]).to_pylist(), strict=True):
+        if not partition.is_valid or row["spec_id"] is None:
+            raise InvalidMetadataError(f"{file.statistics_path}: a row names no partition")
+        values = value_of(type_, partition)
+        physical = [_physical(values[f.field_id]) for f in type_.fields]
+        counts.add_row(row["spec_id"], physical, row)
+
+
+def _physical(value: Any) -> Any:
+    return value.bytes if isinstance(value, uuid.UUID) else value
+
+
+def _partition_type(metadata: TableMetadata) -> StructType:
+    return unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
