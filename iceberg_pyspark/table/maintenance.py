@@ -40,7 +40,9 @@ from iceberg_pyspark.table.statistics.partition_statistics import (
 )
 from iceberg_pyspark.table.statistics.table_statistics import (
     ComputedTableStatistics,
+    SketchScan,
     TableStatisticsComputation,
+    sketches_of_scan,
 )
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -320,6 +322,7 @@ class TableMaintenance:
         snapshot_id: int | None = None,
         columns: Sequence[str] | None = None,
         dry_run: bool = False,
+        sketch_scan: SketchScan = sketches_of_scan,
     ) -> ComputedTableStatistics:
         """Count the distinct values of columns, for plans of joins, in a new statistics file.
 
@@ -329,9 +332,10 @@ class TableMaintenance:
         4,096 values are estimates, off by 1.6 % (one standard deviation); empty texts are not
         counted, as Java does not. Rows are read a batch at a time, and deleted ones not counted.
 
-        `dry_run` counts, and writes nothing. Raises `NoSuchSnapshotError`, `InvalidRequestError`
-        for a column that is not there or has no values to count, `ConcurrentChangeError` where the
-        snapshot expired meanwhile, `CommitConflictError`, `CommitStateUnknownError`.
+        `dry_run` counts, and writes nothing; `sketch_scan` is who reads the rows, this process or
+        Spark's executors. Raises `NoSuchSnapshotError`, `InvalidRequestError` for a column that is
+        not there or has no values to count, `ConcurrentChangeError` where the snapshot expired
+        meanwhile, `CommitConflictError`, `CommitStateUnknownError`.
         """
         table, result = TableStatisticsComputation(
             self._catalog,
@@ -340,6 +344,7 @@ class TableMaintenance:
             snapshot_id=snapshot_id,
             columns=columns,
             clock=self._clock,
+            sketch_scan=sketch_scan,
         ).run(dry_run=dry_run)
         self._committed(table)
         return result

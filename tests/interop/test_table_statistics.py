@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.procedures.executor_sketches import sketches_by_executors
 from iceberg_pyspark.storage.puffin import read_puffin_blob, read_puffin_footer
 from iceberg_pyspark.storage.theta_sketches import THETA_SKETCH, ThetaSketch
 from tests.support.native_lake import native_lake
@@ -91,6 +93,12 @@ def test_the_same_sketches(lake: Oracle) -> None:
     ours = sketches(lake, table)
     for field_id, sketch in ours.items():
         assert sketch.to_bytes() == java_sketches[field_id].to_bytes(), field_id
+    # executors come to the same, however the rows are shared out
+    done = our_table(lake, table).maintenance()
+    done.compute_table_stats(sketch_scan=partial(sketches_by_executors, lake.spark.sparkContext))
+    assert counts_in_metadata(lake, table) == java
+    by_executors = sketches(lake, table)
+    assert [by_executors[i].to_bytes() for i in ours] == [s.to_bytes() for s in ours.values()]
     # chosen columns
     for catalog in ("java_hadoop", "lake"):
         count(lake, catalog, "same", ", columns => array('id', 's')")

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from pyspark import SparkContext
+
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.executor_sketches import (
+    has_executors,
+    sketches_by_executors,
+)
+from iceberg_pyspark.table.statistics.table_statistics import sketches_of_scan
 
 
 def _compute_table_stats(run: ProcedureRun) -> tuple[Row, ...]:
-    done = run.table.maintenance().compute_table_stats(**run.given)
+    context = SparkContext.getOrCreate()
+    sketch = partial(sketches_by_executors, context) if has_executors(context) else sketches_of_scan
+    done = run.table.maintenance().compute_table_stats(**run.given, sketch_scan=sketch)
     return () if done.statistics_file is None else ((done.statistics_file,),)
 
 

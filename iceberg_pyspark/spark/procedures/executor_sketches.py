@@ -1,0 +1,80 @@
+"""Distinct values counted by Spark's executors: a sketch of each column comes back from each task.
+
+A sketch holds the least hashes whatever the order of values, so that those of tasks, united, are
+what one process would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from iceberg_pyspark import errors
+from iceberg_pyspark.errors import IcebergError, StorageError
+from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.rows.worker_steps import worker_step
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.theta_sketches import ThetaSketch
+from iceberg_pyspark.table.reading.scan import TableScan
+from iceberg_pyspark.table.statistics.table_statistics import (
+    SketchedColumn,
+    Sketches,
+    sketches_of_task,
+    unite_sketches,
+)
+
+_TASKS_PER_CORE = 4
+
+
+def has_executors(context: SparkContext) -> bool:
+    """Whether there are other processes than this one and its workers."""
+    return not str(context.master).startswith("local[") and context.master != "local"
+
+
+def sketches_by_executors(
+    context: SparkContext, scan: TableScan, columns: Sequence[SketchedColumn]
+) -> Sketches:
+    """The sketches of all rows of a scan; raises what a task raised."""
+    scan, plan = scan.planned()
+    tasks = list(plan.tasks(scan.split))
+    total = {c.field.field_id: ThetaSketch() for c in columns}
+    if not tasks:
+        return total
+    context.setJobDescription(f"compute_table_stats {scan.context.table}: {len(tasks)} tasks")
+    try:
+        parts = min(len(tasks), _TASKS_PER_CORE * context.defaultParallelism)
+        sketch = partial(_sketches, scan.context, columns, scan.io)
+        found = context.parallelize(tasks, parts).mapPartitions(sketch).collect()
+    except (PySparkException, Py4JError) as e:
+        raise _error_of(e, scan.context.table) from e
+    finally:
+        context.setJobDescription(None)  # type: ignore[arg-type]
+    for sketches in found:
+        more = {i: ThetaSketch.from_bytes(data, "a task") for i, data in sketches.items()}
+        unite_sketches(total, more)
+    return total
+
+
+def _sketches(
+    context: ScanContext, columns: Sequence[SketchedColumn], io: FileIO, tasks: Iterable[ScanTask]
+) -> Iterator[dict[int, bytes]]:
+    total = {c.field.field_id: ThetaSketch() for c in columns}
+    with worker_step():
+        for task in tasks:
+            unite_sketches(total, sketches_of_task(context, columns, io, task))
+    yield {field_id: sketch.to_bytes() for field_id, sketch in total.items()}
+
+
+def _error_of(failure: Exception, table: str) -> IcebergError:
+    """What a task raised, if an error of ours ended the job."""
+    name, message = iceberg_error_in(str(failure)) or (
+        StorageError.__name__,
+        f"compute_table_stats of {table}: Spark's job failed: {failure}",
+    )
+    error: IcebergError = getattr(errors, name)(message)
+    return error
