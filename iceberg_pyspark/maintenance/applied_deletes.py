@@ -35,6 +35,11 @@ class AppliedDeletes:
     tasks: Mapping[str, ScanTask]
     paths: Mapping[DeleteFileId, frozenset[str]]
 
+    @property
+    def dangling(self) -> frozenset[DeleteFileId]:
+        """The delete files that apply to no data file."""
+        return frozenset(self.files.keys() - self.paths.keys())
+
     def paths_of(self, delete_file: DeleteFileId) -> frozenset[str]:
         """The data files to which a delete file applies."""
         return self.paths.get(delete_file, frozenset())

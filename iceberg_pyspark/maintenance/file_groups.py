@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from iceberg_pyspark.commits.manifest_changes import DeleteFileId
-from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.maintenance.rewrite_options import (
     REWRITE_ALL,
     SHARED_OPTIONS,
@@ -74,6 +73,7 @@ class RewriteOptions:
     output_spec_id: int | None
     job_order: str
     max_files: int
+    removes_dangling_deletes: bool
 
     @staticmethod
     def of(
@@ -83,11 +83,6 @@ class RewriteOptions:
     ) -> RewriteOptions:
         """From a rewrite's options and the table's properties; raises `InvalidRequestError`."""
         check_options(_PROCEDURE, options, _OPTIONS, without_effect)
-        if _REMOVE_DANGLING.of(options):
-            raise UnsupportedFeatureError(
-                "rewrite_data_files: remove-dangling-deletes is not supported yet; leave it out: "
-                "the deletes of one data file go with it, those of several stay"
-            )
         commits = _MAX_COMMITS.of(options)
         return RewriteOptions(
             sizes=WantedSizes.of(_PROCEDURE, options, TARGET_FILE_SIZE.of(properties)),
@@ -105,6 +100,7 @@ class RewriteOptions:
             output_spec_id=_OUTPUT_SPEC.of(options) if _OUTPUT_SPEC.name in options else None,
             job_order=_JOB_ORDER.of(options),
             max_files=_MOST_FILES.of(options),
+            removes_dangling_deletes=_REMOVE_DANGLING.of(options),
         )
 
 

@@ -8,6 +8,7 @@ refuses it, so that no row comes back.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import os
@@ -24,6 +25,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_ta
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
 from iceberg_pyspark.commits.manifest_changes import DeleteFileId
+from iceberg_pyspark.commits.outcomes import after_commit
 from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
 from iceberg_pyspark.errors import (
     CommitConflictError,
@@ -49,6 +51,7 @@ from iceberg_pyspark.table.changes.new_data import write_context_of
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.rewrites.dangling_deletes import remove_dangling_deletes
 from iceberg_pyspark.table.rewrites.group_writer import GroupRunner, GroupWriter
 
 _log = logging.getLogger(__name__)
@@ -61,8 +64,9 @@ class RewrittenDataFiles:
 
     `failed_data_files_count`: files of groups that could not be read or written, or that other
     commits were in the way of, with `partial-progress.enabled`. `removed_delete_files_count`:
-    deletes of one data file, which went with it. `file_group_count`: how many groups of files were
-    chosen.
+    deletes of one data file, which went with it, and with `remove-dangling-deletes` those that
+    apply to no data file any more; a `dry_run` counts of these those that are there already.
+    `file_group_count`: how many groups of files were chosen.
     """
 
     rewritten_data_files_count: int = 0
@@ -138,7 +142,7 @@ class DataFileRewrite:
         groups = self.plan()
         result = RewrittenDataFiles(file_group_count=len(groups))
         if dry_run:
-            return self._table, _with(result, groups, added=0)
+            return self._table, self._without_dangling(_with(result, groups, added=0), dry_run=True)
         at_once = len(groups)
         if self._options.partial_progress:
             at_once = math.ceil(len(groups) / self._options.max_commits)
@@ -169,7 +173,27 @@ class DataFileRewrite:
                     )
                 else:
                     result = _with(result, done, added=len(files))
-        return self._table, result
+        return self._table, self._without_dangling(result)
+
+    def _without_dangling(
+        self, result: RewrittenDataFiles, *, dry_run: bool = False
+    ) -> RewrittenDataFiles:
+        """The result with the deletes that apply to no file any more, which go where asked for."""
+        if not self._options.removes_dangling_deletes:
+            return result
+        count = 0
+        is_done = result.rewritten_data_files_count > 0 and not dry_run
+        what = "removing deletes that apply to no data file; the next rewrite removes them"
+        with after_commit(what) if is_done else contextlib.nullcontext():
+            self._table, count = remove_dangling_deletes(
+                self._catalog,
+                self._table,
+                self._io,
+                branch=self._branch,
+                clock=self._clock,
+                dry_run=dry_run,
+            )
+        return replace(result, removed_delete_files_count=result.removed_delete_files_count + count)
 
     def _scan_of(self, where: str | Predicate | None) -> TableScan:
         """Whole rows of the files that may have rows which match."""
