@@ -7,7 +7,7 @@ made by `load_table`, or from what a catalog returns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -291,6 +291,7 @@ class Table(EditableTable):
         *,
         file_format: DataFileFormat = "parquet",
         partition_filter: Mapping[str, str] | None = None,
+        partitions: Collection[Mapping[str, str | None]] | None = None,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> AddedFiles:
@@ -298,9 +299,10 @@ class Table(EditableTable):
 
         `source` is a folder, with all files below it, or one file. Folders such as `day=2026-01-01`
         name the partition, for which the table needs a partition spec of these very values;
-        `partition_filter` chooses partitions. Columns without field ids are found by name. Raises
-        `InvalidRequestError` for a file that does not fit or that the table has already, and
-        nothing is added then. The table owns the files from then on: expiry may delete those in its
+        `partition_filter` chooses partitions by some values; `partitions` says which there are,
+        maybe none. Columns without field ids are found by name. Raises `InvalidRequestError` for a
+        file that does not fit or that the table has already, and nothing is added then. The table
+        owns the files from then on: expiry may delete those in its
         own folder.
         """
         self._loaded, added = FileImport(
@@ -312,6 +314,8 @@ class Table(EditableTable):
             options=_options(branch, snapshot_properties, None),
             clock=self._clock,
             partition_filter=partition_filter or {},
+            partitions=partitions,
+            may_be_empty=partitions is not None,
         ).run()
         return added
 

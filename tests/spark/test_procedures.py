@@ -216,3 +216,84 @@ def test_what_a_health_report_says_to_call_runs(spark: SparkSession, folder: Pat
         for call in calls:
             assert call is not None
             spark.sql(call).collect()
+
+
+@pytest.fixture
+def plain(spark: SparkSession, folder: Path) -> Iterator[str]:
+    """A namespace of Spark's own catalog, with a table of two partitions and a third folder."""
+    spark.sql(f"CREATE NAMESPACE plain LOCATION '{folder}/pl ain'")
+    try:
+        spark.sql(
+            "CREATE TABLE plain.p (id BIGINT COMMENT 'a number', v STRING, day DATE, n INT) "
+            "USING parquet PARTITIONED BY (day, n) TBLPROPERTIES ('a' = 'b')"
+        )
+        spark.sql(
+            "INSERT INTO plain.p VALUES (1, 'x', DATE'2026-01-01', 1), (2, 'y', NULL, 2), "
+            "(3, 'z', DATE'2026-01-03', 3)"
+        )
+        # the files stay, and are no part of the table any more
+        files = list((folder / "pl ain").rglob("n=3/*.parquet"))
+        kept = [(file, file.read_bytes()) for file in files]
+        spark.sql("ALTER TABLE plain.p DROP PARTITION (day = DATE'2026-01-03', n = 3)")
+        for file, data in kept:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        yield "plain"
+    finally:
+        spark.sql("DROP NAMESPACE plain CASCADE")
+
+
+@pytest.mark.release
+def test_files_of_sparks_own_tables(spark: SparkSession, folder: Path, plain: str) -> None:
+    rows = sorted(map(str, spark.table("plain.p").collect()))
+    assert len(rows) == 2
+    spark.sql(
+        "CREATE TABLE kept.db.added (id BIGINT, v STRING, day DATE, n INT) PARTITIONED BY (day, n)"
+    )
+    assert call(spark, "add_files('db.added', 'plain.p', map('n', '2'))") == [(1, 1)]
+    assert spark.table("kept.db.added").select("id").collect() == [(2,)]
+    with pytest.raises(PySparkException, match="twice"):
+        call(spark, "add_files('db.added', 'spark_catalog.plain.p')")
+    assert call(spark, "snapshot('plain.p', 'db.snapped', properties => map('x', 'y'))") == [(2,)]
+    assert sorted(map(str, spark.table("kept.db.snapped").collect())) == rows
+    properties = {r[0]: r[1] for r in spark.sql("SHOW TBLPROPERTIES kept.db.snapped").collect()}
+    assert (properties["gc.enabled"], properties["snapshot"]) == ("false", "true")
+    assert (properties["a"], properties["x"]) == ("b", "y")
+    # the snapshot goes its own way
+    spark.sql("DELETE FROM kept.db.snapped WHERE id = 1")
+    spark.sql("INSERT INTO kept.db.snapped VALUES (9, 'w', NULL, 9)")
+    assert sorted(map(str, spark.table("plain.p").collect())) == rows
+    with pytest.raises(PySparkException, match=r"gc\.enabled"):
+        spark.sql("DROP TABLE kept.db.snapped PURGE")
+    spark.sql("CREATE TABLE plain.e (id BIGINT) USING orc")
+    assert call(spark, "snapshot('plain.e', 'db.empty')") == [(0,)]
+    assert spark.table("kept.db.empty").columns == ["id"]
+    spark.sql("INSERT INTO plain.e VALUES (7)")
+    assert call(spark, "add_files('db.empty', 'plain.e')") == [(1, 1)]
+    assert spark.table("kept.db.empty").collect() == [(7,)]
+
+
+def test_sources_that_are_refused(spark: SparkSession, folder: Path, plain: str) -> None:
+    spark.sql("CREATE TABLE plain.c (id BIGINT) USING csv")
+    spark.sql("CREATE TABLE plain.b (id BIGINT) USING parquet CLUSTERED BY (id) INTO 2 BUCKETS")
+    spark.sql("CREATE TABLE plain.i (id INTERVAL DAY) USING parquet")
+    spark.sql("CREATE VIEW plain.v AS SELECT * FROM plain.p")
+    spark.sql("CREATE TABLE plain.far (id BIGINT, n INT) USING parquet PARTITIONED BY (n)")
+    spark.sql(f"ALTER TABLE plain.far ADD PARTITION (n = 1) LOCATION '{folder}/far'")
+    inside = next((folder / "pl ain").rglob("p")) / "inside"
+    for text, message in (
+        ("snapshot('plain.no', 'db.x')", "there is no table spark_catalog.plain.no"),
+        ("snapshot('a.b.c', 'db.x')", "Spark's own catalog"),
+        ("snapshot('plain.c', 'db.x')", "of the format csv"),
+        ("snapshot('plain.b', 'db.x')", "is bucketed"),
+        ("snapshot('plain.i', 'db.x')", "column 'id': Spark type interval day"),
+        ("snapshot('plain.v', 'db.x')", "is a view"),
+        ("snapshot('plain.far', 'db.x')", "not in the folder below"),
+        (f"snapshot('plain.p', 'db.x', '{inside}')", "give a location apart from it"),
+        ("snapshot('plain.p', 'db.x', properties => map('gc.enabled', 'true'))", "is false"),
+        ("add_files('db.x', 'plain.p')", "db.x"),
+    ):
+        with pytest.raises(PySparkException, match=message):
+            call(spark, text)
+    assert "x" not in {row[1] for row in spark.sql("SHOW TABLES IN kept.db").collect()}
+    assert len(spark.table("plain.p").collect()) == 2

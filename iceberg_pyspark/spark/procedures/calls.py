@@ -24,6 +24,7 @@ from iceberg_pyspark.spark.procedures import (
     rewrite_deletes,
     rewrite_manifests,
     rewrite_table_path,
+    snapshot_table,
     snapshots,
     statistics,
 )
@@ -52,6 +53,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         snapshots.ROLLBACK_TO_SNAPSHOT,
         snapshots.ROLLBACK_TO_TIMESTAMP,
         snapshots.SET_CURRENT_SNAPSHOT,
+        snapshot_table.SNAPSHOT,
     )
 }
 """By name."""

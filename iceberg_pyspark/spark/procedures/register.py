@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast, get_args
-
-from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
-from iceberg_pyspark.spec.manifests import DataFileFormat
+from iceberg_pyspark.spark.procedures.source_tables import folder_source, table_source
 from iceberg_pyspark.sql_text.names import parse_levels
 
 _COUNT = Column(type="long", is_nullable=True)
@@ -23,19 +20,15 @@ def _register_table(run: ProcedureRun) -> tuple[Row, ...]:
 
 
 def _add_files(run: ProcedureRun) -> tuple[Row, ...]:
-    source = run.required("source_table")
-    file_format, *path = parse_levels(source)
-    if file_format.lower() not in get_args(DataFileFormat) or len(path) != 1:
-        raise InvalidRequestError(
-            f"add_files: source_table {source} names no files; write `parquet`.`/folder`, with one "
-            f"of the formats {', '.join(get_args(DataFileFormat))}"
-        )
+    levels = parse_levels(run.required("source_table"))
+    source = folder_source(levels) or table_source(run.spark, levels)[1]
     # the kernel looks for files that the table has already, whatever check_duplicate_files says,
     # and parallelism is its matter
     added = run.table.add_files(
-        path[0],
-        file_format=cast("DataFileFormat", file_format.lower()),
+        source.location,
+        file_format=source.file_format,
         partition_filter=run.given.get("partition_filter"),
+        partitions=source.partitions,
     )
     return ((added.added_files_count, added.changed_partition_count),)
 

@@ -8,8 +8,8 @@ commit if it has none (specification, "Column Projection").
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from iceberg_pyspark.arrow.write.imported_files import imported_file
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
@@ -36,6 +36,8 @@ from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 from iceberg_pyspark.table.changes.commit import Clock, MetadataStep
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
+from iceberg_pyspark.table.changes.create_table import create_table_with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,8 @@ class FileImport:
     """One import of the files of a folder, or of one file.
 
     `partition_filter`: only files in partitions with these values, by column and as the folders
-    spell them.
+    spell them. `partitions`: only files in one of these, whose values are of all columns; None in
+    all that there are. A source that `may_be_empty` may have no files.
     """
 
     catalog: Catalog
@@ -62,6 +65,8 @@ class FileImport:
     options: CommitOptions
     clock: Clock
     partition_filter: Mapping[str, str]
+    partitions: Collection[Mapping[str, str | None]] | None = None
+    may_be_empty: bool = False
 
     def run(self) -> tuple[LoadedTable, AddedFiles]:
         """The table with the files; raises `InvalidRequestError` where one cannot be its part."""
@@ -77,10 +82,35 @@ class FileImport:
             before=[MetadataStep(self._name_mapping_changes().changes)],
             clock=self.clock,
         )
-        partitions = {partition_key(f.partition) for f in files}
-        return loaded_table, AddedFiles(
-            added_files_count=len(files), changed_partition_count=len(partitions)
+        return loaded_table, _added(files)
+
+    def create(self) -> tuple[LoadedTable, AddedFiles]:
+        """The planned table, which is not there yet, created with the files in one commit."""
+        files = self._data_files()
+        metadata = replace(
+            self.table.metadata,
+            properties={
+                **self.table.metadata.properties,
+                NAME_MAPPING: name_mapping_to_text(self._default_mapping),
+            },
         )
+        steps = [
+            SnapshotStep(
+                AppendFiles(data_files=tuple(files)),
+                self.io,
+                self.options,
+                table_uuid=metadata.table_uuid,
+                clock=self.clock,
+            )
+        ]
+        created = create_table_with(
+            self.catalog,
+            self.table.identifier,
+            metadata,
+            steps if files else [],
+            clock=self.clock,
+        )
+        return created, _added(files)
 
     def _name_mapping_changes(self) -> PropertyChanges:
         changes = PropertyChanges()
@@ -94,6 +124,8 @@ class FileImport:
         text = metadata.properties.get(NAME_MAPPING)
         mapping = self._default_mapping if text is None else name_mapping_from_text(text)
         found = [(file, partition_texts(file.location, self.source)) for file in self._files()]
+        if not found and self.may_be_empty:
+            return []
         if not found:
             raise InvalidRequestError(
                 f"{self.source}: there are no files; name the folder that has them, or one file"
@@ -125,6 +157,9 @@ class FileImport:
             for file, texts in found
             if all(texts[name] == value for name, value in self.partition_filter.items())
         ]
+        if self.partitions is not None:
+            known = {frozenset(values.items()) for values in self.partitions}
+            chosen = [(file, texts) for file, texts in chosen if frozenset(texts.items()) in known]
         return list(threaded_map(entry, chosen))
 
     @property
@@ -141,3 +176,8 @@ class FileImport:
         if is_empty and self.io.exists(self.source):
             size = self.io.size(self.source)
             yield FileInfo(location=self.source, size=size, modified_ms=None)
+
+
+def _added(files: Sequence[DataFile]) -> AddedFiles:
+    partitions = {partition_key(f.partition) for f in files}
+    return AddedFiles(added_files_count=len(files), changed_partition_count=len(partitions))

@@ -182,3 +182,16 @@ def test_what_does_not_fit_is_refused(table: Table, tmp_path: Path) -> None:
     assert table.refresh().current_snapshot is None
     assert good.exists()
     assert "schema.name-mapping.default" not in table.properties
+
+
+def test_only_partitions_that_a_catalog_knows(tmp_path: Path) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT, day DATE", partitioned_by=["day"])
+    source = tmp_path / "source"
+    for number, folder in enumerate(("2026-01-01", "2026-01-02", "__HIVE_DEFAULT_PARTITION__")):
+        (source / f"day={folder}").mkdir(parents=True)
+        pq.write_table(pa.table({"id": [number]}), source / f"day={folder}" / "a.parquet")
+    added = table.add_files(str(source), partitions=[{"day": "2026-01-02"}, {"day": None}])
+    assert (added.added_files_count, added.changed_partition_count) == (2, 2)
+    assert ids(table) == [1, 2]
+    assert table.add_files(str(source), partitions=[]).added_files_count == 0
+    assert table.add_files(str(tmp_path / "nothing"), partitions=[]).added_files_count == 0

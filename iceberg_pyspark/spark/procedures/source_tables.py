@@ -1,0 +1,59 @@
+"""Files that a procedure brings in: those of a folder, or of a table of Spark's own catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast, get_args
+
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.maintenance.partition_folders import partition_texts
+from iceberg_pyspark.spark.bridge.session_tables import SessionTable, session_table
+from iceberg_pyspark.spec.manifests import DataFileFormat
+
+_FORMATS = get_args(DataFileFormat)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFiles:
+    """Where files are, of which format, and in which partitions; None: in all there are."""
+
+    location: str
+    file_format: DataFileFormat
+    partitions: Sequence[Mapping[str, str | None]] | None = None
+    is_table: bool = False
+
+
+def folder_source(levels: Sequence[str]) -> SourceFiles | None:
+    """The files that a name such as `` `parquet`.`/folder` `` means; None for other names."""
+    if len(levels) != 2 or levels[0].lower() not in _FORMATS:
+        return None
+    return SourceFiles(location=levels[1], file_format=cast("DataFileFormat", levels[0].lower()))
+
+
+def table_source(spark: SparkSession, levels: Sequence[str]) -> tuple[SessionTable, SourceFiles]:
+    """A table of Spark's own catalog, and its files; raises `UnsupportedFeatureError`."""
+    table = session_table(spark, levels)
+    if table.type == "VIEW" or table.provider not in _FORMATS:
+        kind = "a view" if table.type == "VIEW" else f"of the format {table.provider}"
+        raise UnsupportedFeatureError(
+            f"{table} is {kind}, and files come from tables of the formats {', '.join(_FORMATS)}; "
+            "write its rows to an Iceberg table with CREATE TABLE ... USING iceberg AS SELECT"
+        )
+    for partition in table.partitions or ():
+        # a file's values come from its folders: they must say what the catalog says
+        if partition_texts(f"{partition.location}/x", table.location) != dict(partition.values):
+            raise UnsupportedFeatureError(
+                f"{table}: its partition {dict(partition.values)} lies at {partition.location}, "
+                f"not in the folder below {table.location} that its values name; add such folders "
+                f"by `{table.provider}`.`{partition.location}` with add_files, or copy the rows "
+                "with INSERT"
+            )
+    return table, SourceFiles(
+        location=table.location,
+        file_format=cast("DataFileFormat", table.provider),
+        partitions=None if table.partitions is None else [p.values for p in table.partitions],
+        is_table=True,
+    )

@@ -1,0 +1,119 @@
+"""Iceberg tables of the files of Spark's own tables, made by us and by Java: the same tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.native_lake import native_lake
+from tests.support.oracle import Oracle
+from tests.support.readings import our_table
+
+COLUMNS = (
+    "b TINYINT, s SMALLINT COMMENT 'small', c CHAR(3), l ARRAY<INT>, r STRUCT<x: INT, y: STRING>, "
+    "m MAP<STRING, INT>, at TIMESTAMP, local TIMESTAMP_NTZ, price DECIMAL(10, 2), raw BINARY, "
+    "day DATE, n INT"
+)
+
+
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    with native_lake(oracle) as found:
+        oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.snapped")
+        oracle.sql("CREATE NAMESPACE plain")
+        yield found
+        oracle.sql("DROP NAMESPACE plain CASCADE")
+
+
+def make(lake: Oracle, name: str, file_format: str, partitioned: bool) -> None:
+    lake.sql(
+        f"CREATE TABLE plain.{name} ({COLUMNS}) USING {file_format} "
+        + ("PARTITIONED BY (day, n) " if partitioned else "")
+        + "TBLPROPERTIES ('owned.by' = 'us')"
+    )
+    lake.sql(
+        f"INSERT INTO plain.{name} VALUES "
+        "(1, 2, 'abc', array(1, null), struct(1, 'y'), map('k', 1), TIMESTAMP'2026-01-01', "
+        "TIMESTAMP_NTZ'2026-01-01', 1.5, X'01', DATE'2026-01-01', 1), "
+        "(2, null, 'd', null, null, null, null, null, null, null, null, 2), "
+        "(3, 4, 'é', array(), struct(null, null), map(), TIMESTAMP'1900-01-01', "
+        "TIMESTAMP_NTZ'1900-01-01', -1, X'', DATE'1999-12-31', null)"
+    )
+
+
+def facts(lake: Oracle, name: str) -> dict[str, Any]:
+    """What the two tables must have in common."""
+    table = our_table(lake, f"java_hadoop.snapped.{name}")
+    properties = dict(table.properties)
+    mapping = json.loads(properties.pop("schema.name-mapping.default"))
+    for key in ("owner", "write.parquet.compression-codec"):
+        properties.pop(key, None)
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    return {
+        "schema": table.schema,
+        "spec": table.metadata.default_spec,
+        "properties": properties,
+        "mapping": mapping,
+        "counts": {
+            k: snapshot.summary[k] for k in ("operation", "added-data-files", "total-records")
+        },
+        "files": sorted(t.file_path.removeprefix("file:") for t in table.scan().plan_files()),
+    }
+
+
+@pytest.mark.parametrize("file_format", ["parquet"])
+@pytest.mark.parametrize("partitioned", [True, False])
+def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
+    source = f"{file_format}_{partitioned}".lower()
+    make(lake, source, file_format, partitioned)
+    results = [
+        lake.sql(
+            f"CALL {catalog}.system.snapshot(source_table => 'plain.{source}', "
+            f"table => '{prefix}snapped.{source}_{name}', properties => map('p', 'q'), "
+            "parallelism => 2)"
+        )
+        for catalog, prefix, name in (
+            ("java_hadoop", "java_hadoop.", "java"),
+            ("lake", "", "ours"),
+        )
+    ]
+    assert results[0].schema == results[1].schema
+    assert results[0].collect() == results[1].collect()
+    rows = sorted(map(str, lake.sql(f"TABLE plain.{source}").collect()))
+    assert len(rows) == 3
+    for name in ("java", "ours"):
+        for reader in ("java_hadoop", "lake"):
+            found = lake.sql(f"TABLE {reader}.snapped.{source}_{name}").collect()
+            assert sorted(map(str, found)) == rows, (name, reader)
+    theirs, ours = (facts(lake, f"{source}_{name}") for name in ("java", "ours"))
+    assert ours == theirs
+    lake.sql(f"INSERT INTO java_hadoop.snapped.{source}_ours TABLE plain.{source}")
+    lake.sql(f"DELETE FROM java_hadoop.snapped.{source}_ours WHERE b = 1")
+    assert sorted(map(str, lake.sql(f"TABLE plain.{source}").collect())) == rows
+
+
+def test_files_of_a_table(lake: Oracle) -> None:
+    """Each side adds them to a table of its own."""
+    make(lake, "added", "parquet", partitioned=True)
+    found = []
+    for catalog, name in (("java_hadoop", "added_by_java"), ("lake", "added_by_us")):
+        lake.sql(
+            f"CREATE TABLE java_hadoop.snapped.{name} ({COLUMNS.replace('CHAR(3)', 'STRING')}) "
+            "USING iceberg PARTITIONED BY (day, n)"
+        )
+        steps = []
+        for source in ("'plain.added', map('n', '1')", "'plain.added', map('n', '2')"):
+            lake.sql(f"REFRESH TABLE lake.snapped.{name}")
+            [row] = lake.sql(
+                f"CALL {catalog}.system.add_files('snapped.{name}', {source})"
+            ).collect()
+            lake.sql(f"REFRESH TABLE java_hadoop.snapped.{name}")
+            rows = lake.sql(f"TABLE java_hadoop.snapped.{name}").collect()
+            steps.append((row[0], sorted(map(str, rows))))
+        found.append(steps)
+    assert found[0] == found[1]
+    assert [count for count, _ in found[0]] == [1, 1]
