@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_read_alike, our_rows, rows_selected
+from tests.support.readings import assert_read_alike, our_rows, our_table, rows_selected
 
 SEED, STEPS = os.environ.get("ICEBERG_RANDOM_CHANGES", "1:6").split(":")
 
@@ -61,7 +61,7 @@ class Changes:
         return [
             *[self.insert, self.delete, self.update, self.merge] * 3,
             *[self.equality_delete, self.partitioning] * 2,
-            *[self.column, self.modes, self.rewrite, self.file_format],
+            *[self.column, self.modes, self.rewrite, self.our_rewrite, self.file_format],
         ]
 
     def condition(self) -> str:
@@ -136,6 +136,28 @@ class Changes:
             ]
         )
         return self.sql(f"CALL {catalog}.system.{call}")
+
+    def our_rewrite(self) -> str:
+        """Maintenance by us, of what Java has written; no row changes."""
+        maintenance = our_table(self._oracle, self._name).maintenance()
+        all_files: dict[str, object] = {"rewrite-all": True}
+        order = self._choose.choice([None, "d DESC, s", "zorder(id, ts)", "hilbert(id, p, d)"])
+        before = our_rows(self._oracle, self._name)
+        rewrites: dict[str, Callable[[], object]] = {
+            f"rewrite_data_files by {order}": lambda: maintenance.rewrite_data_files(
+                sort_order=order, options=all_files
+            ),
+            "rewrite_manifests": maintenance.rewrite_manifests,
+            "rewrite_position_delete_files": lambda: maintenance.rewrite_position_delete_files(
+                options=all_files
+            ),
+            "rewrite_equality_deletes": maintenance.rewrite_equality_deletes,
+        }
+        what = self._choose.choice(list(rewrites))
+        rewrites[what]()
+        self.sql(f"REFRESH TABLE {self._name}")
+        assert our_rows(self._oracle, self._name) == before, what
+        return f"our {what}"
 
     def file_format(self) -> str:
         file_format = self._choose.choice(["parquet", "parquet", "avro", "orc"])
