@@ -25,7 +25,7 @@ from iceberg_pyspark.planning.bound_values import Numbers
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex, equality_field_ids
 from iceberg_pyspark.planning.entry_filter import Mask, matching_metrics, matching_partitions
 from iceberg_pyspark.planning.manifest_pruning import SpecFilter, SpecFilters, prune_manifests
-from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
+from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, RowChange, ScanTask
 from iceberg_pyspark.planning.split_pack import (
     DEFAULT_SPLIT,
     MAX_RANGES_OF_A_FILE,
@@ -80,6 +80,9 @@ class PlannedFiles:
     filter_satisfied: Mask
     residuals: Mapping[int, Predicate] = field(default_factory=dict)
     """What rows must fulfil besides the predicate of the scan, by row, as `ScanTask.residual`."""
+
+    change: RowChange | None = None
+    """What a snapshot did with all rows of the files, where a changelog is planned."""
 
     def least_live_rows(self) -> Numbers:
         """How many rows each file has at least after its deletes."""
@@ -323,6 +326,7 @@ def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> l
             "deletes": map(deletes.get, rows, repeat(())) if deletes else repeat(()),
             "filter_satisfied": satisfied.tolist(),
             "residual": map(residuals.get, rows) if residuals else repeat(None),
+            "change": repeat(planned_files.change),
         },
     )
 

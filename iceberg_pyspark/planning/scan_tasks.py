@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat
@@ -47,6 +47,15 @@ class DeleteFileRef:
         return self.content is FileContent.POSITION_DELETES and self.file_format == "puffin"
 
 
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """What a snapshot did with rows, as a changelog says it; `ordinal` counts snapshots from 0."""
+
+    type: Literal["INSERT", "DELETE"]
+    ordinal: int
+    snapshot_id: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTask:
     """Rows of one data file in the byte range [start, start + length).
@@ -55,7 +64,8 @@ class ScanTask:
     under spec `spec_id`. `first_row_id` None means row ids are null. `filter_satisfied` says that
     the partition values alone prove the scan's predicate for every row, so no row filter is
     needed. `residual` is a bound predicate that rows must fulfil besides the scan's, where a
-    catalog's server asks for more than the scan did.
+    catalog's server asks for more than the scan did. `change` is what the columns of a changelog
+    say of the rows.
     """
 
     file_path: str
@@ -71,6 +81,7 @@ class ScanTask:
     deletes: tuple[DeleteFileRef, ...] = ()
     filter_satisfied: bool = False
     residual: Predicate | None = None
+    change: RowChange | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

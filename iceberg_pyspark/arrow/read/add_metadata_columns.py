@@ -21,6 +21,9 @@ from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spec.metadata_columns import (
+    CHANGE_ORDINAL,
+    CHANGE_TYPE,
+    COMMIT_SNAPSHOT_ID,
     DELETED,
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
@@ -60,6 +63,14 @@ class MetadataColumns:
             FILE.field_id: scalar_of(FILE.type, task.file_path),
             SPEC_ID.field_id: scalar_of(SPEC_ID.type, task.spec_id),
         }
+        if task.change is not None:
+            self._constants |= {
+                CHANGE_TYPE.field_id: scalar_of(CHANGE_TYPE.type, task.change.type),
+                CHANGE_ORDINAL.field_id: scalar_of(CHANGE_ORDINAL.type, task.change.ordinal),
+                COMMIT_SNAPSHOT_ID.field_id: scalar_of(
+                    COMMIT_SNAPSHOT_ID.type, task.change.snapshot_id
+                ),
+            }
         for field in context.projection.fields:
             if field.field_id == PARTITION_ID:
                 self._constants[PARTITION_ID] = _partition_scalar(field, context, task)

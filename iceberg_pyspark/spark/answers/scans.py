@@ -39,6 +39,7 @@ from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_fra
 from iceberg_pyspark.spark.data_source.read_job import ReadJob
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.native_read.aggregates import answer_aggregate
+from iceberg_pyspark.spark.native_read.changes import changes_parts
 from iceberg_pyspark.spark.native_read.column_statistics import spark_column_statistics
 from iceberg_pyspark.spark.native_read.filters import is_exact
 from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
@@ -48,7 +49,14 @@ from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRe
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden
 from iceberg_pyspark.spark.table_states import TableState
-from iceberg_pyspark.table.metadata_tables.by_name import metadata_table
+from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.table.metadata_tables.by_name import (
+    CHANGES,
+    metadata_table,
+    plan_of_changes,
+)
+from iceberg_pyspark.table.metadata_tables.changes import changes_schema
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 
 T = TypeVar("T")
@@ -99,6 +107,8 @@ def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> Remai
             scan, loaded_table = job.scan_of(nothing), job.loaded_table
         else:
             state = sessions.state(q.scan.table.handle)
+            if state.metadata_table is not None:
+                return _ALL
             scan = _whole_scan(session, state, nothing, q.scan.table.locations)
             loaded_table = state.loaded_table
         location = NativeStorage(session.bridge.has_file_system, loaded_table.config).location
@@ -123,6 +133,8 @@ def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatist
 
 def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> PlannedScan:
     struct = _struct(q.schema)
+    if state.metadata_table == CHANGES:
+        return _plan_changes(session, state, struct, q)
     if state.metadata_table is not None:
         rows = metadata_table(
             state.loaded_table,
@@ -144,6 +156,32 @@ def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> P
         request=_request(q, scan),
     )
     return _planned_scan(session, native.parts(), sorted(native.proven))
+
+
+def _plan_changes(
+    session: AskingSession, state: TableState, struct: spark_types.StructType, q: ScanQuestion
+) -> PlannedScan:
+    loaded_table, io = state.loaded_table, session.io_of(state, q.table.locations)
+    metadata, condition = loaded_table.metadata, _all_of(q)
+    columns = changes_schema(metadata)
+    scan = _prune(
+        scan_table(
+            str(loaded_table.identifier),
+            metadata,
+            io,
+            projection=lambda _: project_with_hidden(columns, struct, metadata),
+        ),
+        condition,
+    )
+    plan = plan_of_changes(
+        loaded_table,
+        io,
+        selector=state.selector,
+        predicate=scan.context.predicate,
+        of_changes=inclusive_predicate_of(condition, Schema(fields=CHANGE_COLUMNS)),
+    )
+    parts = changes_parts(session.spark, session.bridge, scan, plan, _key(q), loaded_table.config)
+    return _planned_scan(session, parts, ())
 
 
 def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:

@@ -34,6 +34,7 @@ from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.metadata_columns import (
+    CHANGE_COLUMNS,
     DELETED,
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
@@ -52,6 +53,9 @@ CONSTANT_FILE = "__ice_file"
 CONSTANT_SPEC_ID = "__ice_spec_id"
 CONSTANT_FIRST_ROW_ID = "__ice_first_row_id"
 CONSTANT_SEQUENCE = "__ice_seq"
+CONSTANTS_OF_CHANGE = {f.field_id: f"__ice{f.name}" for f in CHANGE_COLUMNS}
+"""By the ids of the columns that say of rows what a snapshot did with them."""
+
 STORED_ROW_ID = "__ice_row_id"
 STORED_SEQUENCE = "__ice_last_seq"
 ROW_INDEX = "_tmp_metadata_row_index"
@@ -159,6 +163,9 @@ def native_columns(
             case SPEC_ID.field_id:
                 file_constants.append(CONSTANT_SPEC_ID)
                 column = CONSTANT_SPEC_ID
+            case field_id if field_id in CONSTANTS_OF_CHANGE:
+                column = CONSTANTS_OF_CHANGE[field_id]
+                file_constants.append(column)
             case DELETED.field_id:
                 # files with deletes are read portably, with deleted rows marked
                 expression = "false"
@@ -243,7 +250,8 @@ def _stored_field(name: str, field_id: int) -> spark_types.StructField:
 
 
 _METADATA_IDS = {
-    f.field_id for f in (DELETED, FILE, SPEC_ID, POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+    f.field_id
+    for f in (DELETED, FILE, SPEC_ID, POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER, *CHANGE_COLUMNS)
 }
 
 

@@ -18,10 +18,16 @@ from iceberg_pyspark.spark.native_read.columns import (
     CONSTANT_FIRST_ROW_ID,
     CONSTANT_SEQUENCE,
     CONSTANT_SPEC_ID,
+    CONSTANTS_OF_CHANGE,
     ConstantColumn,
 )
 from iceberg_pyspark.spark.native_read.constants import constant_values
 from iceberg_pyspark.spark.native_read.equality_deletes import PARTITION_ORDINAL, PartitionOrdinals
+from iceberg_pyspark.spec.metadata_columns import (
+    CHANGE_ORDINAL,
+    CHANGE_TYPE,
+    COMMIT_SNAPSHOT_ID,
+)
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 
 LOCATION = "location"
@@ -63,6 +69,18 @@ _CONSTANTS: Mapping[str, tuple[pa.DataType, _Values]] = {
     CONSTANT_FIRST_ROW_ID: (pa.int64(), lambda _, tasks: [t.first_row_id for t in tasks]),
     CONSTANT_SEQUENCE: (pa.int64(), lambda _, tasks: [t.data_sequence_number for t in tasks]),
     PARTITION_ORDINAL: (pa.int32(), lambda scopes, tasks: [scopes.of(t) for t in tasks]),
+    CONSTANTS_OF_CHANGE[CHANGE_TYPE.field_id]: (
+        pa.string(),
+        lambda _, tasks: [t.change and t.change.type for t in tasks],
+    ),
+    CONSTANTS_OF_CHANGE[CHANGE_ORDINAL.field_id]: (
+        pa.int32(),
+        lambda _, tasks: [t.change and t.change.ordinal for t in tasks],
+    ),
+    CONSTANTS_OF_CHANGE[COMMIT_SNAPSHOT_ID.field_id]: (
+        pa.int64(),
+        lambda _, tasks: [t.change and t.change.snapshot_id for t in tasks],
+    ),
 }
 
 

@@ -13,15 +13,16 @@ from typing import Any, TypeAlias
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.path_tables import path_identifier
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.changes import (
+    ChangePlan,
     ChangeRows,
     changes_schema,
     hidden_of_changes,
-    plan_changes,
 )
 from iceberg_pyspark.table.metadata_tables.files import (
     EntryRows,
@@ -79,8 +80,8 @@ _OF_ALL_SNAPSHOTS = (
     "refs",
     "snapshots",
 )
-_CHANGES = "changes"
-METADATA_TABLES = (*_OF_ONE_SNAPSHOT, *_OF_ALL_SNAPSHOTS, _CHANGES)
+CHANGES = "changes"
+METADATA_TABLES = (*_OF_ONE_SNAPSHOT, *_OF_ALL_SNAPSHOTS, CHANGES)
 """The names, in lower case; a name is accepted in any case."""
 
 _CONTENT_OF_FILES = {
@@ -129,14 +130,8 @@ def metadata_table(
                 f"leave it out, or read one of {', '.join(_OF_ONE_SNAPSHOT)}"
             )
         snapshots = tuple(metadata.snapshots)
-    elif metadata_name == _CHANGES:
-        if loaded_table.plan_scan is not None:
-            raise UnsupportedFeatureError(
-                f"{full_name}: the catalog's server plans scans of the table, and may leave out "
-                "rows that its files have; have the server, or the catalog's own property, say "
-                "scan-planning-mode = client to read changes"
-            )
-        snapshots = snapshots_between(metadata, selector or SnapshotSelector())
+    elif metadata_name == CHANGES:
+        snapshots = _changing(loaded_table, selector)
     else:
         if selector is not None and selector.is_incremental:
             raise InvalidRequestError(
@@ -146,10 +141,40 @@ def metadata_table(
         snapshot = select_snapshot(metadata, selector or SnapshotSelector()).snapshot
         snapshots = () if snapshot is None else (snapshot,)
     schema, reader, plan = _parts(metadata_name, loaded_table, io, snapshots)
-    hidden = hidden_of_changes(metadata) if metadata_name == _CHANGES else Schema(fields=())
+    hidden = hidden_of_changes(metadata) if metadata_name == CHANGES else Schema(fields=())
     return MetadataTable(
         name=full_name, schema=schema, reader=reader, io=io, plan=plan, hidden=hidden
     )
+
+
+def plan_of_changes(
+    loaded_table: LoadedTable,
+    io: FileIO,
+    *,
+    selector: SnapshotSelector | None = None,
+    predicate: Predicate,
+    of_changes: Predicate,
+) -> ChangePlan:
+    """The plan of the metadata table `changes`, by predicates as `ChangePlan` takes them."""
+    return ChangePlan(
+        io,
+        loaded_table.metadata,
+        str(loaded_table.identifier),
+        _changing(loaded_table, selector),
+        predicate=predicate,
+        of_changes=of_changes,
+    )
+
+
+def _changing(loaded_table: LoadedTable, selector: SnapshotSelector | None) -> tuple[Snapshot, ...]:
+    """The snapshots whose changes are read."""
+    if loaded_table.plan_scan is not None:
+        raise UnsupportedFeatureError(
+            f"{loaded_table.identifier}.{CHANGES}: the catalog's server plans scans of the table, "
+            "and may leave out rows that its files have; have the server, or the catalog's own "
+            "property, say scan-planning-mode = client to read changes"
+        )
+    return snapshots_between(loaded_table.metadata, selector or SnapshotSelector())
 
 
 _Parts: TypeAlias = tuple[Schema, MetadataTableReader, Callable[[], Sequence[Any]]]
@@ -200,7 +225,11 @@ def _parts(
             table = str(loaded_table.identifier)
             schema = changes_schema(metadata)
             change_rows = ChangeRows(context=scan_table(table, metadata, io).context)
-            return schema, change_rows, partial(plan_changes, io, metadata, table, snapshots)
+
+            def plan_changes() -> Sequence[Any]:
+                return ChangePlan(io, metadata, table, snapshots).change_tasks()
+
+            return schema, change_rows, plan_changes
         case "snapshots":
             return _known_rows(SNAPSHOTS, snapshot_rows(metadata))
         case "history":

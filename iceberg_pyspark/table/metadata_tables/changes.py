@@ -9,21 +9,21 @@ no row by definition (specification, "Snapshots") and are passed over. Columns a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.read_task import read_task
-from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
-from iceberg_pyspark.expressions.predicates import AlwaysTrue
-from iceberg_pyspark.planning.scan_plan import ScanPlan
-from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.expressions.partition_values import evaluate
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.planning.scan_plan import PlannedFiles, PlanStatistics, ScanPlan, tasks_of
+from iceberg_pyspark.planning.scan_tasks import RowChange, ScanContext, ScanTask
+from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, Splitter
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     CHANGE_COLUMNS,
@@ -45,20 +45,17 @@ from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.metadata_tables.rows import batch_of
 from iceberg_pyspark.table.reading.scan import partition_of
 
-ChangeType: TypeAlias = Literal["INSERT", "DELETE"]
+_EVERY_ROW = AlwaysTrue()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTask:
-    """The rows of a data file that one snapshot added or deleted.
+    """Rows of a data file that one snapshot added or deleted, as `task.change` says.
 
     They are the live rows of `task` without those of `kept`, which is the same file with the
     deletes of the other side of the snapshot; None: all of them.
     """
 
-    type: ChangeType
-    ordinal: int
-    snapshot_id: int
     task: ScanTask
     kept: ScanTask | None = None
 
@@ -83,110 +80,170 @@ def hidden_of_changes(metadata: TableMetadata) -> Schema:
     return Schema(fields=(SPEC_ID, FILE, POS, *lineage, *partitions))
 
 
-def plan_changes(
-    io: FileIO, metadata: TableMetadata, table: str, snapshots: Sequence[Snapshot]
-) -> list[ChangeTask]:
-    """The changes that snapshots of one lineage made, the newest of which comes first.
+class ChangePlan:
+    """The plan of the changes that snapshots of one lineage made, the newest of which comes first.
 
-    Raises `NoSuchSnapshotError` where what was before a snapshot has expired, unless it has only
-    appended rows.
+    Where the predicates are not met neither files nor snapshots need to be read. Planning raises
+    `NoSuchSnapshotError` where what was before a snapshot has expired, unless it has only appended
+    rows.
     """
-    changes: list[ChangeTask] = []
-    changing = [s for s in reversed(snapshots) if s.operation != "replace"]
-    for ordinal, snapshot in enumerate(changing):
-        compared = _Compared(io, metadata, table, snapshot)
-        for type_, task, kept in compared.changes():
-            changes.append(
-                ChangeTask(
-                    type=type_,
-                    ordinal=ordinal,
-                    snapshot_id=snapshot.snapshot_id,
-                    task=task,
-                    kept=kept,
-                )
-            )
-    return changes
 
-
-_Change: TypeAlias = tuple[ChangeType, ScanTask, ScanTask | None]
-
-
-class _Compared:
-    """A snapshot beside its parent."""
-
-    def __init__(self, io: FileIO, metadata: TableMetadata, table: str, snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        io: FileIO,
+        metadata: TableMetadata,
+        table: str,
+        snapshots: Sequence[Snapshot],
+        *,
+        predicate: Predicate = _EVERY_ROW,
+        of_changes: Predicate = _EVERY_ROW,
+    ) -> None:
+        """`predicate` is bound to the table's schema, `of_changes` to the columns of a change."""
         self._io = io
         self._metadata = metadata
         self._table = table
-        self._snapshot = snapshot
+        changing = [s for s in reversed(snapshots) if s.operation != "replace"]
+        self._changing = list(enumerate(changing))
+        self._predicate = predicate
+        self._of_changes = of_changes
+        self.metrics: Collection[int] = ()
+        """The columns whose metrics the entries of files have, besides those of the predicate."""
 
-    def changes(self) -> Iterator[_Change]:
-        """Files with the rows that it added or deleted."""
-        after = read_snapshot_manifests(self._io, self._snapshot)
-        parent_id = self._snapshot.parent_snapshot_id
+        self.statistics = PlanStatistics()
+        self.in_part: list[ChangeTask] = []
+        """What is not all rows of a file: complete once the files are exhausted."""
+
+    def files(self) -> Iterator[PlannedFiles]:
+        """The files of which all rows were added or deleted, those of one snapshot in a group."""
+        for ordinal, snapshot in self._changing:
+            inserts, deletes = (
+                RowChange(type_, ordinal, snapshot.snapshot_id) for type_ in ("INSERT", "DELETE")
+            )
+            wanted = [change for change in (inserts, deletes) if self._is_wanted(change)]
+            if not wanted:
+                continue
+            compared = _Compared(self._sides_of(snapshot), inserts=inserts, deletes=deletes)
+            yield from (f for f in compared.whole_files() if f.change in wanted)
+            self.in_part += (t for t in compared.in_part() if t.task.change in wanted)
+
+    def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
+        """The files as tasks."""
+        splitter = None if split is None else Splitter(split.target_size)
+        for planned in self.files():
+            yield from tasks_of(planned, splitter)
+
+    def change_tasks(self) -> list[ChangeTask]:
+        """All that there is to read."""
+        return [*(ChangeTask(task=t) for t in self.tasks(split=None)), *self.in_part]
+
+    def _is_wanted(self, change: RowChange) -> bool:
+        said = {
+            CHANGE_TYPE.field_id: change.type,
+            CHANGE_ORDINAL.field_id: change.ordinal,
+            COMMIT_SNAPSHOT_ID.field_id: change.snapshot_id,
+        }
+        return bool(evaluate(self._of_changes, said))
+
+    def _sides_of(self, snapshot: Snapshot) -> tuple[_Side, _Side]:
+        """What a snapshot had before it and has after it, but for what cannot have changed."""
+        after = read_snapshot_manifests(self._io, snapshot)
+        parent_id = snapshot.parent_snapshot_id
         parent = None if parent_id is None else self._metadata.snapshot_by_id.get(parent_id)
         if parent is None and parent_id is not None:
-            yield from self._without_parent(after)
-            return
+            return _Side([]), self._without_parent(snapshot, after)
         before = [] if parent is None else read_snapshot_manifests(self._io, parent)
         # where deletes are the same, files of manifests that are in both have not changed
         deletes = [{m.manifest_path for m in each if not _has_data(m)} for each in (before, after)]
         same = set()
         if deletes[0] == deletes[1]:
             same = {m.manifest_path for m in before} & {m.manifest_path for m in after}
-        files = [
-            self._files([m for m in each if not (_has_data(m) and m.manifest_path in same)])
+        sides = [
+            self._side([m for m in each if not (_has_data(m) and m.manifest_path in same)])
             for each in (before, after)
         ]
-        yield from _changed_files(*files)
+        return sides[0], sides[1]
 
-    def _without_parent(self, after: Sequence[ManifestFile]) -> Iterator[_Change]:
+    def _without_parent(self, snapshot: Snapshot, after: Sequence[ManifestFile]) -> _Side:
         """Of a snapshot whose parent has expired what it appended is known, and nothing else."""
-        if self._snapshot.operation != "append":
+        if snapshot.operation != "append":
             raise NoSuchSnapshotError(
-                f"table {self._table}: what snapshot {self._snapshot.snapshot_id} changed is not "
-                f"known, because snapshot {self._snapshot.parent_snapshot_id} before it has "
-                f"expired; read the changes with start-snapshot-id {self._snapshot.snapshot_id} "
+                f"table {self._table}: what snapshot {snapshot.snapshot_id} changed is not "
+                f"known, because snapshot {snapshot.parent_snapshot_id} before it has "
+                f"expired; read the changes with start-snapshot-id {snapshot.snapshot_id} "
                 "or a later start"
             )
-        for task in self._files(after, only_added=True).values():
-            yield "INSERT", task, None
+        return self._side(after, only_added_by=[snapshot.snapshot_id])
 
-    def _files(
-        self, manifests: Sequence[ManifestFile], *, only_added: bool = False
-    ) -> dict[str, ScanTask]:
+    def _side(
+        self, manifests: Sequence[ManifestFile], only_added_by: Sequence[int] | None = None
+    ) -> _Side:
         plan = ScanPlan(
             metadata=self._metadata,
             manifests=manifests,
-            predicate=AlwaysTrue(),
+            predicate=self._predicate,
             read_entries=partial(read_entries, self._io),
-            only_added_by=[self._snapshot.snapshot_id] if only_added else None,
+            only_added_by=only_added_by,
+            metrics=self.metrics,
         )
-        return {task.file_path: task for task in plan.tasks(split=None)}
+        return _Side(list(plan.files()))
+
+
+class _Side:
+    """The files of one side of a snapshot."""
+
+    def __init__(self, planned: Sequence[PlannedFiles]) -> None:
+        self.groups = [(files, tasks_of(files)) for files in planned]
+        self.tasks = {task.file_path: task for _, tasks in self.groups for task in tasks}
+
+
+class _Compared:
+    """The two sides of a snapshot, and what is said of the rows that it added or deleted."""
+
+    def __init__(
+        self, sides: tuple[_Side, _Side], *, inserts: RowChange, deletes: RowChange
+    ) -> None:
+        self._before, self._after = sides
+        self._inserts = inserts
+        self._deletes = deletes
+
+    def whole_files(self) -> Iterator[PlannedFiles]:
+        """Files that are on one side alone and have no deletes there."""
+        for side, other, change in self._directions():
+            for files, tasks in side.groups:
+                rows = [
+                    i
+                    for i, task in enumerate(tasks)
+                    if task.file_path not in other.tasks and not task.deletes
+                ]
+                if rows:
+                    yield replace(
+                        files,
+                        entries=files.entries.take(pa.array(rows, pa.int64())),
+                        deletes={},
+                        filter_satisfied=files.filter_satisfied[rows],
+                        change=change,
+                    )
+
+    def in_part(self) -> Iterator[ChangeTask]:
+        """Files that have deletes, on one side or other ones on each."""
+        for side, other, change in self._directions():
+            for path, task in side.tasks.items():
+                on_other = other.tasks.get(path)
+                if on_other is None and task.deletes:
+                    yield ChangeTask(task=replace(task, change=change))
+                elif on_other is not None and set(on_other.deletes) - set(task.deletes):
+                    # added again most often by a deletion vector that has the same rows and more
+                    yield ChangeTask(task=replace(task, change=change), kept=on_other)
+
+    def _directions(self) -> tuple[tuple[_Side, _Side, RowChange], ...]:
+        return (
+            (self._before, self._after, self._deletes),
+            (self._after, self._before, self._inserts),
+        )
 
 
 def _has_data(manifest: ManifestFile) -> bool:
     return manifest.content is ManifestContent.DATA
-
-
-def _changed_files(
-    before: Mapping[str, ScanTask], after: Mapping[str, ScanTask]
-) -> Iterator[_Change]:
-    for path, old in before.items():
-        if path not in after:
-            yield "DELETE", old, None
-    for path, new in after.items():
-        file_before = before.get(path)
-        if file_before is None:
-            yield "INSERT", new, None
-            continue
-        added = set(new.deletes) - set(file_before.deletes)
-        removed = set(file_before.deletes) - set(new.deletes)
-        if added:
-            yield "DELETE", file_before, new
-        if removed:
-            # most often by a deletion vector that has the same rows and more
-            yield "INSERT", new, file_before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,25 +254,18 @@ class ChangeRows:
 
     def read(self, io: FileIO, task: ChangeTask, projection: Schema) -> Iterator[pa.RecordBatch]:
         """The rows, with what is said of the change."""
-        facts = {
-            CHANGE_TYPE.field_id: task.type,
-            CHANGE_ORDINAL.field_id: task.ordinal,
-            COMMIT_SNAPSHOT_ID.field_id: task.snapshot_id,
-        }
-        fields = tuple(f for f in projection.fields if f.field_id not in facts)
-        place = {f.field_id: i for i, f in enumerate(fields)}
-        kept = None if task.kept is None else self._positions(io, task.kept)
-        if kept is not None and POS.field_id not in place:
-            place[POS.field_id] = len(fields)
-            fields = (*fields, POS)
-        for batch in read_task(self._of(fields), task.task, io):
-            rows = batch if kept is None else _without(batch, place[POS.field_id], kept)
+        if task.kept is None:
+            yield from read_task(self._of(projection.fields), task.task, io)
+            return
+        kept = self._positions(io, task.kept)
+        at = {f.field_id: i for i, f in enumerate(projection.fields)}
+        extra = () if POS.field_id in at else (POS,)
+        at.setdefault(POS.field_id, len(at))
+        for batch in read_task(self._of((*projection.fields, *extra)), task.task, io):
+            rows = _without(batch, at[POS.field_id], kept)
 
             def column(f: NestedField, rows: pa.RecordBatch = rows) -> pa.Array:
-                if f.field_id in facts:
-                    value = pa.scalar(facts[f.field_id], arrow_type(f.type))
-                    return pa.repeat(value, rows.num_rows)
-                return rows.column(place[f.field_id])
+                return rows.column(at[f.field_id])
 
             if rows.num_rows:
                 yield batch_of(projection, rows.num_rows, column)

@@ -21,9 +21,13 @@ from iceberg_pyspark.errors import (
     NoSuchSnapshotError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.metadata_tables.by_name import plan_of_changes
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table
@@ -165,3 +169,38 @@ def test_changes_are_what_distinguishes_a_snapshot_from_the_one_before(
             assert counted(c for c in of_snapshot if c["_change_type"] == type_) == expected
         before = after
     assert len(made.moments) == len(table.snapshots)
+
+
+def test_what_is_filtered_out_is_not_planned() -> None:
+    table = users(commit_table(partitioned=True))
+    table.append(rows(1, 2))
+    table.append(rows(3))
+    table.delete("part = 'a'")
+    ids = [s.snapshot_id for s in table.snapshots]
+
+    def planned(filter: str = "true", of_changes: str = "true") -> list[tuple[int, str]]:
+        plan = plan_of_changes(
+            table.loaded,
+            table.io,
+            predicate=bind(as_predicate(filter), table.schema),
+            of_changes=bind(as_predicate(of_changes), Schema(fields=CHANGE_COLUMNS)),
+        )
+        said = [t.task.change for t in plan.change_tasks()]
+        return sorted((c.ordinal, c.type) for c in said if c is not None)
+
+    every = [(0, "INSERT"), (0, "INSERT"), (1, "INSERT"), (2, "DELETE")]
+    assert planned() == every
+    assert planned("part = 'a'") == [(0, "INSERT"), (2, "DELETE")]
+    assert planned("id = 3 and part = 'b'") == [(1, "INSERT")]
+    assert planned("part = 'c'") == []
+    assert planned(of_changes="_change_type = 'DELETE'") == every[3:]
+    assert planned("part = 'b'", "_change_ordinal < 2") == [(0, "INSERT"), (1, "INSERT")]
+    assert planned(of_changes=f"_commit_snapshot_id in ({ids[0]}, {ids[2]})") == [
+        *every[:2],
+        *every[3:],
+    ]
+    # what need not be known may have expired
+    table.maintenance().expire_snapshots(older_than=LATER, retain_last=1)
+    assert planned(of_changes="_change_type = 'no'") == []
+    with pytest.raises(NoSuchSnapshotError):
+        planned()

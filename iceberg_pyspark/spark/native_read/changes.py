@@ -1,0 +1,75 @@
+"""The metadata table `changes` as plans of Spark: its readers read files that changed as a whole.
+
+What a snapshot did with a file's rows are constants of the file. Files with deletes, of which rows
+must be compared with those of the snapshot before, are read by Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.spark.native_read.relations import row_count
+from iceberg_pyspark.spark.native_read.scan import NativeScan, Part
+from iceberg_pyspark.spark.rows.batches import compile_to_spark
+from iceberg_pyspark.spark.rows.python_tasks import python_tasks
+from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.metadata_tables.changes import ChangePlan, ChangeRows, ChangeTask
+from iceberg_pyspark.table.reading.scan import TableScan
+
+if TYPE_CHECKING:
+    # executors import this module, and have no bridge
+    from iceberg_pyspark.spark.bridge.jvm import Bridge
+
+
+def changes_parts(
+    spark: SparkSession,
+    bridge: Bridge,
+    scan: TableScan,
+    plan: ChangePlan,
+    key: str,
+    storage: Mapping[str, str],
+) -> list[Part]:
+    """The parts of a scan of changes; `scan` says which columns of which table are read."""
+    planned = {f.name: getattr(scan, f.name) for f in fields(scan)}
+    native = NativeScan(spark, bridge, _ChangesScan(**planned, changes=plan), key, storage=storage)
+    parts = native.parts()
+    if plan.in_part:
+        projection = scan.context.projection
+        rows = _ChangedRows(ChangeRows(context=scan.context), scan.io, projection)
+        frame = python_tasks(bridge, plan.in_part, rows, to_spark_schema(projection))
+        count = row_count([t.task for t in plan.in_part])
+        parts.append(Part(plan=bridge.scans.with_statistics(bridge.analyse(frame), count)))
+    return parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ChangesScan(TableScan):
+    """A scan of the files whose rows all were added or deleted."""
+
+    changes: ChangePlan = field(repr=False)
+
+    def planned(self, metrics: Collection[int] = ()) -> tuple[TableScan, ChangePlan]:
+        self.changes.metrics = metrics
+        return self, self.changes
+
+
+@dataclass(frozen=True)
+class _ChangedRows:
+    """The rows of a change as Spark wants them, read on an executor."""
+
+    reader: ChangeRows
+    io: FileIO
+    projection: Schema
+
+    def __call__(self, task: Any) -> Iterator[pa.RecordBatch]:
+        assert isinstance(task, ChangeTask)
+        to_spark = compile_to_spark(self.projection)
+        for batch in self.reader.read(self.io, task, self.projection):
+            yield to_spark(batch)

@@ -1,0 +1,158 @@
+"""The metadata table `changes` through a catalog: read by Spark, and only what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.rows import spark_rows
+
+MODES = ("copy-on-write", "merge-on-read")
+FORMATS = ("orc", "avro")
+ONCE = pytest.mark.once("4.1 is asked for all rows, and the conditions are Python's")
+
+
+@pytest.fixture(scope="module")
+def session(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[IcebergSession]:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("changing"), "changing") as lake:
+        for mode in (*MODES, *FORMATS):
+            make(lake, mode)
+            portably(lake, mode).cache().createOrReplaceTempView(f"portable_{short(mode)}")
+        yield lake
+
+
+def make(session: IcebergSession, mode: str) -> None:
+    """Snapshots: 0 and 1 append, 2 updates, 3 deletes, 4 appends again; of a mode or a format."""
+    table, sql = named(mode), session.spark.sql
+    kind = mode if mode in MODES else "copy-on-write"
+    modes = ", ".join(f"'write.{op}.mode'='{kind}'" for op in ("delete", "update", "merge"))
+    if mode in FORMATS:
+        modes += f", 'write.format.default'='{mode}'"
+    sql(
+        f"create table {table} (id bigint, g int, s struct<a: int, b: string>) using iceberg "
+        f"partitioned by (g) tblproperties ('format-version'='3', {modes})"
+    )
+    for start in (0, 10):
+        rows = f"range({start}, {start + 10})"
+        sql(f"insert into {table} select id, id % 2, named_struct('a', 1, 'b', 'x') from {rows}")
+    sql(f"update {table} set s = named_struct('a', 2, 'b', 'y') where id in (1, 12)")
+    sql(f"delete from {table} where id in (2, 3, 12)")
+    sql(f"alter table {table} add column v int")
+    sql(f"insert into {table} values (30, 1, null, 7)")
+
+
+def named(mode: str) -> str:
+    return f"changing.db.{short(mode)}"
+
+
+def short(mode: str) -> str:
+    return mode.replace("-", "_")
+
+
+def portably(session: IcebergSession, mode: str) -> DataFrame:
+    location = session.table(named(mode)).location
+    return session.spark.read.format("iceberg-py").load(f"{location}#changes")
+
+
+BOTH = pytest.mark.parametrize("mode", MODES)
+
+
+@pytest.mark.release("Spark's readers read what a changelog is of")
+@pytest.mark.parametrize("mode", [*MODES, *(pytest.param(f, marks=ONCE) for f in FORMATS)])
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        ["true"],
+        pytest.param(
+            [
+                "_change_type = 'DELETE'",
+                "_change_ordinal in (0, 3)",
+                "_change_ordinal > 1 and g = 1",
+                "id > 11 or _change_ordinal = 0",
+                "not (_change_type = 'INSERT') and id < 5",
+                "v is not null",
+                "s.a = 2",
+                "_change_type = 'no'",
+            ],
+            marks=ONCE,
+        ),
+    ],
+)
+def test_rows_as_the_portable_reader_has_them(
+    session: IcebergSession, mode: str, conditions: list[str]
+) -> None:
+    columns = ["_commit_snapshot_id", "g", "_change_type"]
+    for condition in conditions:
+        ours = session.spark.table(f"{named(mode)}.changes").where(condition)
+        rows = session.spark.table(f"portable_{short(mode)}").where(condition).collect()
+        assert spark_rows(ours.collect()) == spark_rows(rows), condition
+        assert ours.count() == len(rows)
+        narrow = [tuple(row[name] for name in columns) for row in rows]
+        assert spark_rows(ours.select(columns).collect()) == spark_rows(narrow), condition
+
+
+@BOTH
+def test_spark_reads_whole_files(session: IcebergSession, mode: str) -> None:
+    appended = session.spark.table(f"{named(mode)}.changes").where("_change_ordinal < 2")
+    assert "MapInArrow" not in plan_of(appended)
+    assert "IcebergPyParquetScan" in plan_of(appended)
+    groups = appended.groupBy("_change_ordinal", "_change_type").count()
+    assert sorted(map(tuple, groups.collect())) == [(0, "INSERT", 10), (1, "INSERT", 10)]
+    if mode == "copy-on-write":
+        whole = session.spark.table(f"{named(mode)}.changes")
+        assert "MapInArrow" not in plan_of(whole)
+
+
+@BOTH
+def test_hidden_columns_say_which_row(session: IcebergSession, mode: str) -> None:
+    hidden = [
+        "_file",
+        "_pos",
+        "_spec_id",
+        "_row_id",
+        "_partition.g",
+        "_last_updated_sequence_number",
+    ]
+    changes = session.spark.table(f"{named(mode)}.changes")
+    rows = changes.where("id = 12").select("_change_ordinal", "_change_type", *hidden).collect()
+    updated = [r for r in rows if r["_change_ordinal"] == 2]
+    assert sorted(r["_change_type"] for r in updated) == ["DELETE", "INSERT"]
+    assert len({r["_row_id"] for r in rows}) == 1
+    assert {r["g"] for r in rows} == {0}
+    assert len({(r["_file"], r["_pos"]) for r in updated}) == 2
+    numbers = {r["_change_type"]: r["_last_updated_sequence_number"] for r in updated}
+    assert numbers["DELETE"] < numbers["INSERT"]
+
+
+@BOTH
+def test_files_that_cannot_matter_are_not_read(
+    session: IcebergSession, mode: str, tmp_path: Path
+) -> None:
+    table = named(mode)
+    ids = [s.snapshot_id for s in session.table(table).snapshots]
+    changes = session.spark.table(f"{table}.changes")
+    files = {r["_file"] for r in changes.where("_change_ordinal = 0").select("_file").collect()}
+    moved = [(Path(file), tmp_path / Path(file).name) for file in files]
+    for file, elsewhere in moved:
+        file.rename(elsewhere)
+    try:
+        for condition, count in (
+            (f"_commit_snapshot_id = {ids[1]}", 10),
+            ("_change_ordinal = 1 and _change_type = 'INSERT'", 10),
+            ("id >= 15 and _change_ordinal < 2", 5),
+            ("id = 30", 1),
+        ):
+            assert changes.where(condition).select("id").count() == count, condition
+    finally:
+        for file, elsewhere in moved:
+            elsewhere.rename(file)
+    some = session.spark.sql("select 1 g, 'x' name union all select 7, 'y'").where("name = 'x'")
+    joined = changes.join(some, "g")
+    assert joined.count() == portably(session, mode).where("g = 1").count()
