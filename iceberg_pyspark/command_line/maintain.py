@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from iceberg_pyspark.command_line.arguments import TableName
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of, parse_property
@@ -46,15 +49,15 @@ def expire_snapshots(
     plan: Plan = False,
 ) -> None:
     """Remove old snapshots, and the files that only they need."""
-    invocation, maintenance = _of(context, table)
-    done = maintenance.expire_snapshots(
-        older_than=_milliseconds(older_than),
-        retain_last=retain_last,
-        snapshot_ids=snapshot_id or (),
-        clean_expired_metadata=clean_expired_metadata,
-        max_concurrent_deletes=max_concurrent_deletes,
-        dry_run=plan,
-    )
+    with _with_progress(context, table) as (invocation, maintenance):
+        done = maintenance.expire_snapshots(
+            older_than=_milliseconds(older_than),
+            retain_last=retain_last,
+            snapshot_ids=snapshot_id or (),
+            clean_expired_metadata=clean_expired_metadata,
+            max_concurrent_deletes=max_concurrent_deletes,
+            dry_run=plan,
+        )
     _print(invocation, done)
 
 
@@ -97,13 +100,13 @@ def remove_orphan_files(
     plan: Plan = False,
 ) -> None:
     """Delete old files of the table's folder that the table does not need."""
-    invocation, maintenance = _of(context, table)
-    done = maintenance.remove_orphan_files(
-        older_than=_milliseconds(older_than),
-        location=location,
-        max_concurrent_deletes=max_concurrent_deletes,
-        dry_run=plan,
-    )
+    with _with_progress(context, table) as (invocation, maintenance):
+        done = maintenance.remove_orphan_files(
+            older_than=_milliseconds(older_than),
+            location=location,
+            max_concurrent_deletes=max_concurrent_deletes,
+            dry_run=plan,
+        )
     invocation.output.rows(
         ["orphan_file_location"], ([location] for location in done.orphan_file_locations)
     )
@@ -148,8 +151,8 @@ def rewrite_manifests(
     plan: Plan = False,
 ) -> None:
     """Write manifests anew, each with the files of few partitions."""
-    invocation, maintenance = _of(context, table)
-    done = maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or (), dry_run=plan)
+    with _with_progress(context, table) as (invocation, maintenance):
+        done = maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or (), dry_run=plan)
     _print(invocation, done)
 
 
@@ -208,6 +211,20 @@ def _of(context: typer.Context, table: str) -> tuple[Invocation, TableMaintenanc
     invocation = invocation_of(context)
     catalog, name = invocation.locate(table)
     return invocation, catalog.load_table(name).maintenance()
+
+
+@contextmanager
+def _with_progress(
+    context: typer.Context, table: str
+) -> Iterator[tuple[Invocation, TableMaintenance]]:
+    """Show on standard error how far a procedure is: a bar, or lines of the log."""
+    from iceberg_pyspark.command_line.progress import shown_progress  # noqa: PLC0415 - as below
+
+    invocation = invocation_of(context)
+    catalog, name = invocation.locate(table)
+    loaded = catalog.load_table(name)
+    with shown_progress(Console(stderr=True)) as progress:
+        yield invocation, loaded.maintenance(progress=progress)
 
 
 def _milliseconds(time: str | None) -> int | None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.planning.partition_codes import PartitionCodes
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.entry_columns import ENTRY_COLUMNS
@@ -48,8 +49,10 @@ class ClusteredEntries:
         manifests: Sequence[ManifestFile],
         partition_type: StructType,
         sort_field_ids: Sequence[int],
+        progress: Progress = no_progress,
     ) -> None:
         """Read the manifests, and order their entries by partition fields, all if none is named."""
+        self._progress = progress
         self._folder = tempfile.TemporaryDirectory(prefix="iceberg-entries-")
         try:
             self._read(io, manifests, partition_type, sort_field_ids)
@@ -113,9 +116,10 @@ class ClusteredEntries:
                 firsts.append(firsts[-1] + table.num_rows)
                 waiting.clear()
 
-            for table in threaded_map(
+            read = threaded_map(
                 lambda m: read_entries(io, m, partition_type, metrics="all"), manifests
-            ):
+            )
+            for table in with_progress(self._progress, "manifests read", read, len(manifests)):
                 counts.append(table.num_rows)
                 if not table.num_rows:
                     continue

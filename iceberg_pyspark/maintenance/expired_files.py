@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
+from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.snapshots import Snapshot
@@ -51,6 +52,7 @@ def add_expired_files(
     io: FileIO,
     before: TableMetadata,
     after: TableMetadata,
+    progress: Progress = no_progress,
 ) -> None:
     """Find the files that snapshots of `before` need and no snapshot of `after`.
 
@@ -63,7 +65,7 @@ def add_expired_files(
         # of those that stay, what is read with them; a list may hold as many as there are files
         staying = _manifests_of(io, list(after.snapshots), strict=True)
         expired = [m for path, m in manifests.items() if path not in staying]
-        for content, paths in _content_of(io, expired):
+        for content, paths in _content_of(io, expired, progress):
             candidates.add(paths, _CONTENT[content])
         kinds = candidates.counts()
         contents = set()
@@ -77,7 +79,9 @@ def add_expired_files(
         )
         candidates.need(staying)
         candidates.need(s.manifest_list for s in after.snapshots if s.manifest_list is not None)
-        for paths in live_paths(io, [m for m in staying.values() if m.content in contents]):
+        needed = [m for m in staying.values() if m.content in contents]
+        live = live_paths(io, needed)
+        for paths in with_progress(progress, "manifests that stay", live, len(needed)):
             candidates.need(paths)
     candidates.add(statistics_paths(before), FileKind.STATISTICS)
     candidates.need(statistics_paths(after))
@@ -121,8 +125,11 @@ def _read_list(io: FileIO, strict: bool, snapshot: Snapshot) -> list[ManifestFil
         return []
 
 
-def _content_of(io: FileIO, manifests: Sequence[ManifestFile]) -> Iterator[tuple[int, list[str]]]:
-    for entries in threaded_map(partial(_live_entries_if_readable, io), manifests):
+def _content_of(
+    io: FileIO, manifests: Sequence[ManifestFile], progress: Progress
+) -> Iterator[tuple[int, list[str]]]:
+    read = threaded_map(partial(_live_entries_if_readable, io), manifests)
+    for entries in with_progress(progress, "manifests that expire", read, len(manifests)):
         if entries is None:
             continue
         for content in pc.unique(entries["content"]).to_pylist():

@@ -15,6 +15,7 @@ from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths
 from iceberg_pyspark.maintenance.orphan_files import StoreNames
+from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
@@ -62,13 +63,15 @@ class TableMaintenance:
         *,
         clock: Clock,
         committed: Callable[[LoadedTable], None],
+        progress: Progress = no_progress,
     ) -> None:
-        """`committed` is told the table after each commit."""
+        """`committed` is told the table after each commit, `progress` how far a procedure is."""
         self._catalog = catalog
         self._table = table
         self._io = io
         self._clock = clock
         self._committed = committed
+        self._progress = progress
 
     def expire_snapshots(
         self,
@@ -106,6 +109,7 @@ class TableMaintenance:
             clean_expired_metadata=clean_expired_metadata,
             threads=deleting_threads(max_concurrent_deletes),
             clock=self._clock,
+            progress=self._progress,
         )
         if dry_run:
             return expiry.plan()
@@ -201,6 +205,7 @@ class TableMaintenance:
             prefix_mismatch_mode=prefix_mismatch_mode,
             threads=deleting_threads(max_concurrent_deletes),
             is_forced=force,
+            progress=self._progress,
         ).run(dry_run=dry_run)
 
     def rewrite_manifests(
@@ -230,6 +235,7 @@ class TableMaintenance:
             spec_id=spec_id,
             sort_by=sort_by,
             clock=self._clock,
+            progress=self._progress,
         )
         table, result = rewrite.run(dry_run=dry_run)
         if not dry_run:

@@ -17,6 +17,7 @@ from iceberg_pyspark.commits.manifest_changes import RemoveWhere
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, SnapshotAction
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.display import html_table, printable, transform_text
 from iceberg_pyspark.spec.manifests import DataFileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -323,10 +324,19 @@ class Table(EditableTable):
         """Several changes, one commit; `refresh()` this table afterwards."""
         return Transaction(self._catalog, self._loaded, self.io, clock=self._clock)
 
-    def maintenance(self) -> TableMaintenance:
-        """Expire snapshots, remove orphan files."""
+    def maintenance(self, *, progress: Progress = no_progress) -> TableMaintenance:
+        """Expire snapshots, remove orphan files, write files and manifests anew.
+
+        `progress(what, done, total)` is called while a procedure runs: how many steps of `total`
+        are done, None where that is not known. It must not raise.
+        """
         return TableMaintenance(
-            self._catalog, self._loaded, self.io, clock=self._clock, committed=self._is_now
+            self._catalog,
+            self._loaded,
+            self.io,
+            clock=self._clock,
+            committed=self._is_now,
+            progress=progress,
         )
 
     def health(self, *, top: int = DEFAULT_TOP, lists_storage: bool = False) -> TableHealth:

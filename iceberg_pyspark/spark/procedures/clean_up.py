@@ -17,7 +17,7 @@ _COUNTS = (
 
 
 def _expire_snapshots(run: ProcedureRun) -> tuple[Row, ...]:
-    done = run.table.maintenance().expire_snapshots(**run.given)
+    done = run.maintenance.expire_snapshots(**run.given)
     return (tuple(getattr(done, name) for name in _COUNTS),)
 
 
@@ -33,7 +33,7 @@ def _remove_orphan_files(run: ProcedureRun) -> tuple[Row, ...]:
         given.pop(name, None)
     if "prefix_mismatch_mode" in given:
         given["prefix_mismatch_mode"] = str(given["prefix_mismatch_mode"]).lower()
-    done = run.table.maintenance().remove_orphan_files(**given)
+    done = run.maintenance.remove_orphan_files(**given)
     return tuple((location,) for location in done.orphan_file_locations)
 
 

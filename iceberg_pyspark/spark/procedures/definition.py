@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.sql_text.names import parse_levels
+from iceberg_pyspark.table.maintenance import TableMaintenance
 from iceberg_pyspark.table.table import Table, load_table
 
 Row: TypeAlias = tuple[int | str | None, ...]
@@ -27,6 +29,12 @@ class ProcedureRun:
     arguments: Mapping[str, Any]
     current_namespace: Namespace
     """Where a table of one name is."""
+    progress: Progress = no_progress
+
+    @property
+    def maintenance(self) -> TableMaintenance:
+        """What keeps the table healthy; raises `NoSuchTableError`."""
+        return self.table.maintenance(progress=self.progress)
 
     @cached_property
     def given(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ _COUNTS = ("rewritten_manifests_count", "added_manifests_count")
 
 
 def _rewrite_manifests(run: ProcedureRun) -> tuple[Row, ...]:
-    done = run.table.maintenance().rewrite_manifests(**run.given)
+    done = run.maintenance.rewrite_manifests(**run.given)
     return (tuple(getattr(done, name) for name in _COUNTS),)
 
 

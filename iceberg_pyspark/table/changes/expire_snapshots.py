@@ -25,6 +25,7 @@ from iceberg_pyspark.commits.snapshot_retention import (
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
 from iceberg_pyspark.maintenance.expired_files import FileKind, add_expired_files, manifests_of
+from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -79,6 +80,7 @@ class SnapshotExpiry:
         clean_expired_metadata: bool,
         threads: int,
         clock: Clock,
+        progress: Progress = no_progress,
     ) -> None:
         self._catalog = catalog
         self._table = table
@@ -87,6 +89,7 @@ class SnapshotExpiry:
         self._clean = clean_expired_metadata
         self._threads = threads
         self._clock = clock
+        self._progress = progress
         self._now_ms = clock.now_ms()
         # what the last attempt was based on
         self._before = table.metadata
@@ -99,7 +102,7 @@ class SnapshotExpiry:
         own = own_folders(self._catalog, current)
         counts: Counter[str] = Counter()
         with CandidateFiles() as files:
-            add_expired_files(files, self._io, current.metadata, after)
+            add_expired_files(files, self._io, current.metadata, after, self._progress)
             for kind, locations in files.batches():
                 owned = sum(map(own.owns, locations))
                 counts[_COUNTS[FileKind(kind)]] += owned
@@ -155,14 +158,16 @@ class SnapshotExpiry:
             check_may_delete(self._table, newest.metadata, "delete files of expired snapshots")
             with CandidateFiles() as files:
                 try:
-                    add_expired_files(files, self._io, self._before, newest.metadata)
+                    add_expired_files(
+                        files, self._io, self._before, newest.metadata, self._progress
+                    )
                 except IcebergError:
                     # another expiry may have deleted what was to be read
                     earlier, newest = newest, self._newest()
                     if newest.metadata_location == earlier.metadata_location:
                         raise
                     continue
-                _delete(self._io, own, files, self._threads, counts)
+                _delete(self._io, own, files, self._threads, counts, self._progress)
                 break
         if counts["outside_files_count"] or counts["failed_files_count"]:
             _log.warning(
@@ -197,11 +202,20 @@ def _has_files_less(before: TableMetadata, after: TableMetadata) -> bool:
 
 
 def _delete(
-    io: FileIO, own: OwnFolders, files: CandidateFiles, threads: int, counts: Counter[str]
+    io: FileIO,
+    own: OwnFolders,
+    files: CandidateFiles,
+    threads: int,
+    counts: Counter[str],
+    progress: Progress,
 ) -> None:
+    total, gone = files.counts().total(), 0
     with FileDeletion(io, own, threads) as deletion:
         for kind, locations in files.batches():
+            progress("files deleted", gone, total)
             done: Counter[DeletedFile] = deletion.delete(locations)
             counts[_COUNTS[FileKind(kind)]] += done["deleted"]
             counts["outside_files_count"] += done["outside"]
             counts["failed_files_count"] += done["failed"]
+            gone += len(locations)
+            progress("files deleted", gone, total)

@@ -18,6 +18,7 @@ from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
 from iceberg_pyspark.maintenance.orphan_files import FolderListing, StoreNames, referenced_files
+from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.places import is_below
@@ -60,6 +61,7 @@ class OrphanRemoval:
     prefix_mismatch_mode: PrefixMismatchMode = "error"
     threads: int
     is_forced: bool = False
+    progress: Progress = no_progress
 
     def run(self, *, dry_run: bool) -> OrphanFiles:
         """Find the files, and delete them unless it is a dry run."""
@@ -71,11 +73,15 @@ class OrphanRemoval:
         for folder in self._folders(own):
             with CandidateFiles() as files, FileDeletion(self.io, own, self.threads) as deletion:
                 self._find(files, FolderListing(self.io, folder, older_than_ms, current))
+                total, gone = files.counts().total(), 0
                 for _, locations in files.batches():
                     owned = [location for location in locations if own.owns(location)]
                     found += owned
                     if not dry_run:
+                        self.progress("orphan files deleted", gone, total)
                         counts += deletion.delete(owned)
+                        gone += len(locations)
+                        self.progress("orphan files deleted", gone, total)
         return OrphanFiles(
             orphan_file_locations=tuple(found),
             deleted_files_count=counts["deleted"],
@@ -121,7 +127,7 @@ class OrphanRemoval:
         ]
 
     def _find(self, files: CandidateFiles, listing: FolderListing) -> None:
-        files.add(listing.files())
+        files.add(with_progress(self.progress, "files listed", listing.files(), None))
         for folder in listing.foreign_folders:
             _log.warning("%s is another table's, and stays as it is", folder)
             files.drop_below(folder)
@@ -129,7 +135,9 @@ class OrphanRemoval:
         location = None
         while (newest := self._newest()).metadata_location != location:
             location = newest.metadata_location
-            for locations in referenced_files(self.io, newest, seen):
+            needed = referenced_files(self.io, newest, seen)
+            # some at a time, of which each manifest is one
+            for locations in with_progress(self.progress, "lists of needed files", needed, None):
                 files.need_in_store(
                     locations, lambda x: self.store_names.is_same(x, listing.folder)
                 )

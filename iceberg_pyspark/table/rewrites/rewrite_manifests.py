@@ -16,6 +16,7 @@ from iceberg_pyspark.commits.manifest_changes import NewManifest
 from iceberg_pyspark.commits.manifest_rewrites import RewriteManifests
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.maintenance.clustered_entries import ClusteredEntries
+from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
 from iceberg_pyspark.spec.properties import MANIFEST_COMPRESSION, MANIFEST_TARGET_SIZE
@@ -51,6 +52,7 @@ class ManifestRewrite:
         spec_id: int | None,
         sort_by: Sequence[str],
         clock: Clock,
+        progress: Progress = no_progress,
     ) -> None:
         self._catalog = catalog
         self._table = table
@@ -58,6 +60,7 @@ class ManifestRewrite:
         self._spec_id = spec_id
         self._sort_by = sort_by
         self._clock = clock
+        self._progress = progress
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, RewrittenManifests]:
         """The table as committed, and what was rewritten; with `dry_run`, what would be."""
@@ -73,6 +76,7 @@ class ManifestRewrite:
             )
             if not replaced or dry_run:
                 return newest, result
+            self._progress("manifests written and committed", 0, None)
             action = RewriteManifests(replaced=tuple(replaced), new=tuple(new))
             committed = commit_action(self._catalog, newest, self._io, action, clock=self._clock)
             return committed, result
@@ -98,6 +102,7 @@ class ManifestRewrite:
                     group,
                     partition_type(spec, metadata.schemas_newest_first),
                     sort_field_ids,
+                    self._progress,
                 )
             )
             count = self._manifest_count(entries, group, spec, metadata)

@@ -1,0 +1,39 @@
+"""How far a long procedure is, for whoever shows it.
+
+What is told is what has been done, never what will be; a procedure is the same whether anybody
+listens. Whoever listens decides how often it shows something: it is called for every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar
+
+_T = TypeVar("_T")
+
+
+class Progress(Protocol):
+    """Called as `progress(what, done, total)`: done steps of that many; `total` None: not known."""
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        """Take notice; must not raise."""
+        ...
+
+
+def no_progress(what: str, done: int, total: int | None) -> None:
+    """For nobody."""
+
+
+def with_progress(
+    progress: Progress, what: str, items: Iterable[_T], total: int | None
+) -> Iterator[_T]:
+    """The items, each told once it is dealt with.
+
+    >>> said = []
+    >>> list(with_progress(lambda *step: said.append(step), "reading", "ab", 2)), said
+    (['a', 'b'], [('reading', 0, 2), ('reading', 1, 2), ('reading', 2, 2)])
+    """
+    progress(what, 0, total)
+    for done, item in enumerate(items, start=1):
+        yield item
+        progress(what, done, total)

@@ -1,0 +1,197 @@
+"""Maintain an Iceberg table: one procedure, as `CALL` has it, from the shell or a scheduler.
+
+    spark-submit --conf spark.sql.catalog.lake=iceberg_pyspark \\
+        --conf spark.sql.catalog.lake.warehouse=/data/warehouse \\
+        jobs/maintain.py rewrite_data_files --table lake.db.events --option min-input-files=10
+
+Catalogs are those of Spark's configuration. `--plan` prints what would be done, and does nothing.
+Exit codes: 0 done, also where nothing was to do; 2 the request cannot be carried out: the table is
+as it was; 3 another commit was faster: run again; 4 the commit may have succeeded: run again, which
+does what is left; 1 anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from dataclasses import replace
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from iceberg_pyspark import errors, install
+from iceberg_pyspark.command_line.progress import shown_progress
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.procedures.calls import PROCEDURES
+from iceberg_pyspark.spark.procedures.definition import Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.progress import run_with_progress
+from iceberg_pyspark.spec.display import escaped
+from iceberg_pyspark.sql_text.names import quoted_name
+from iceberg_pyspark.table.reading.snapshot_selection import timestamp_ms_of
+
+NAMES = (
+    "expire_snapshots",
+    "remove_orphan_files",
+    "rewrite_data_files",
+    "rewrite_equality_deletes",
+    "rewrite_manifests",
+    "rewrite_position_delete_files",
+)
+TELLS_STEPS = ("expire_snapshots", "remove_orphan_files", "rewrite_manifests")
+SWITCH = ("true", "false")
+PLAN = "dry_run"
+
+
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="maintain.py", description="Maintain an Iceberg table.")
+    commands = parser.add_subparsers(dest="procedure", required=True, metavar="PROCEDURE")
+    for name in NAMES:
+        procedure = PROCEDURES[name]
+        command = commands.add_parser(
+            name, aliases=[name.replace("_", "-")], help=procedure.description, allow_abbrev=False
+        )
+        command.set_defaults(procedure=name)
+        command.add_argument("--table", required=True, help="lake.db.events")
+        command.add_argument(
+            "--plan", action="store_true", help="print what would be done, and do nothing"
+        )
+        for parameter, type_ in procedure.optional.items():
+            if parameter != PLAN:
+                add_parameter(command, parameter, type_)
+    arguments = parser.parse_args(argv)
+    for text in getattr(arguments, "options", None) or ():
+        if not text.partition("=")[0] or "=" not in text:
+            parser.error(f"--option: '{text}' is not KEY=VALUE")
+    return arguments
+
+
+def add_parameter(command: argparse.ArgumentParser, name: str, type_: str) -> None:
+    """A parameter of a procedure as an option, by Spark's name of its type."""
+    flag = f"--{name.replace('_', '-')}"
+    match type_:
+        case "map<string,string>":
+            flag = "--option" if name == "options" else flag
+            command.add_argument(
+                flag, dest=name, action="append", metavar="KEY=VALUE", help="repeatable"
+            )
+        case "array<bigint>":
+            command.add_argument(flag, dest=name, action="append", type=int, help="repeatable")
+        case "array<string>":
+            command.add_argument(flag, dest=name, action="append", help="repeatable")
+        case "boolean":
+            command.add_argument(flag, dest=name, choices=SWITCH)
+        case "int" | "bigint":
+            command.add_argument(flag, dest=name, type=int)
+        case "timestamp":
+            command.add_argument(flag, dest=name, metavar="TIME", help="2026-01-31T12:00:00+01:00")
+        case _:
+            command.add_argument(flag, dest=name)
+
+
+def values_of(procedure: Procedure, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What was given, as the procedure takes it."""
+    values: dict[str, Any] = {}
+    for name, type_ in procedure.optional.items():
+        value = getattr(arguments, name, None)
+        if value is None:
+            continue
+        match type_:
+            case "map<string,string>":
+                value = dict(text.split("=", 1) for text in value)
+            case "boolean":
+                value = value == "true"
+            case "timestamp":
+                value = timestamp_ms_of(value)
+        values[name] = value
+    if arguments.plan:
+        values[PLAN] = True
+    return values
+
+
+def maintain(spark: SparkSession, console: Console, arguments: argparse.Namespace) -> None:
+    procedure = PROCEDURES[arguments.procedure]
+    values = values_of(procedure, arguments)
+    table = install(spark).table(arguments.table)
+    identifier = table.identifier
+    if not identifier.namespace:
+        raise InvalidRequestError(
+            f"{arguments.table} is a path, and procedures are for tables of a catalog; name it as "
+            "lake.db.table, or use `iceberg-py maintain`"
+        )
+    values["table"] = quoted_name((*identifier.namespace, identifier.name))
+    run = ProcedureRun(procedure.name, spark, table.catalog, values, identifier.namespace)
+    what = f"{procedure.name} {arguments.table}{' (plan)' if arguments.plan else ''}"
+    if procedure.name in TELLS_STEPS:
+        with shown_progress(console) as progress:
+            rows = procedure.run(replace(run, progress=progress))
+    else:
+        rows = run_with_progress(spark, console, what, lambda: procedure.run(run))
+    show(console, procedure, rows)
+
+
+def show(console: Console, procedure: Procedure, rows: tuple[Row, ...]) -> None:
+    """One row as names and values, several as lines."""
+    grid = RichTable.grid(padding=(0, 2))
+    if procedure.name == "remove_orphan_files":
+        grid.add_row("orphan files", str(len(rows)))
+        for row in rows:
+            grid.add_row("", escape(escaped(str(row[0]))))
+    else:
+        for row in rows:
+            for name, value in zip(procedure.columns, row, strict=True):
+                grid.add_row(name, escape(escaped(str(value))))
+    console.print(grid, highlight=False, soft_wrap=True)
+
+
+def main(argv: list[str]) -> int:
+    arguments = parse_arguments(argv)
+    console = Console()
+    spark = SparkSession.builder.appName(f"{arguments.procedure} {arguments.table}").getOrCreate()
+    try:
+        maintain(spark, console, arguments)
+    except IcebergError as e:
+        return failed(console, e, str(e))
+    except PySparkException as e:
+        found = iceberg_error_in(str(e))
+        if found is not None:
+            name, message = found
+            return failed(console, getattr(errors, name)(message), message)
+        console.print(f"[red]error[/red] {escape(str(e).splitlines()[0])}", highlight=False)
+        return 2 if type(e).__name__ in ("AnalysisException", "ParseException") else 1
+    return 0
+
+
+def failed(console: Console, error: IcebergError, message: str) -> int:
+    shown = f"[red]{type(error).__name__}[/red] {escape(message)}"
+    console.print(shown, highlight=False, soft_wrap=True)
+    return exit_code(error)
+
+
+def exit_code(error: IcebergError) -> int:
+    match error:
+        case errors.CommitStateUnknownError():
+            return 4
+        case errors.CommitError():
+            return 3
+        case (
+            errors.InvalidRequestError()
+            | errors.UnsupportedFeatureError()
+            | errors.NotFoundError()
+            | errors.AlreadyExistsError()
+        ):
+            return 2
+        case _:
+            return 1
+
+
+if __name__ == "__main__":
+    # how far a procedure is, where there is no terminal
+    logging.basicConfig(level="WARNING", format="%(message)s")
+    logging.getLogger("iceberg_pyspark").setLevel("INFO")
+    sys.exit(main(sys.argv[1:]))
