@@ -278,6 +278,8 @@ def test_sources_that_are_refused(spark: SparkSession, folder: Path, plain: str)
     spark.sql("CREATE TABLE plain.b (id BIGINT) USING parquet CLUSTERED BY (id) INTO 2 BUCKETS")
     spark.sql("CREATE TABLE plain.i (id INTERVAL DAY) USING parquet")
     spark.sql("CREATE VIEW plain.v AS SELECT * FROM plain.p")
+    spark.sql("CREATE TABLE plain.at (at ARRAY<TIMESTAMP>) USING orc")
+    spark.sql("CREATE TABLE plain.ntz (at TIMESTAMP_NTZ) USING orc")
     spark.sql("CREATE TABLE plain.far (id BIGINT, n INT) USING parquet PARTITIONED BY (n)")
     spark.sql(f"ALTER TABLE plain.far ADD PARTITION (n = 1) LOCATION '{folder}/far'")
     inside = next((folder / "pl ain").rglob("p")) / "inside"
@@ -288,6 +290,8 @@ def test_sources_that_are_refused(spark: SparkSession, folder: Path, plain: str)
         ("snapshot('plain.b', 'db.x')", "is bucketed"),
         ("snapshot('plain.i', 'db.x')", "column 'id': Spark type interval day"),
         ("snapshot('plain.v', 'db.x')", "is a view"),
+        ("snapshot('plain.at', 'db.x')", "columns of times in ORC"),
+        ("snapshot('plain.ntz', 'db.x')", "columns of times in ORC"),
         ("snapshot('plain.far', 'db.x')", "not in the folder below"),
         (f"snapshot('plain.p', 'db.x', '{inside}')", "give a location apart from it"),
         ("snapshot('plain.p', 'db.x', properties => map('gc.enabled', 'true'))", "is false"),

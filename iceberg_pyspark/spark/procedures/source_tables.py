@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
@@ -14,6 +15,7 @@ from iceberg_pyspark.spark.bridge.session_tables import SessionTable, session_ta
 from iceberg_pyspark.spec.manifests import DataFileFormat
 
 _FORMATS = get_args(DataFileFormat)
+_TIME = re.compile(r'"(type|elementType|keyType|valueType)":"timestamp')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,12 @@ def table_source(spark: SparkSession, levels: Sequence[str]) -> tuple[SessionTab
         raise UnsupportedFeatureError(
             f"{table} is {kind}, and files come from tables of the formats {', '.join(_FORMATS)}; "
             "write its rows to an Iceberg table with CREATE TABLE ... USING iceberg AS SELECT"
+        )
+    if table.provider == "orc" and _TIME.search(table.schema.json()):
+        raise UnsupportedFeatureError(
+            f"{table} has columns of times in ORC, where Spark stores what a clock showed in the "
+            "zone of its process, which Iceberg takes for another moment; copy the rows by CREATE "
+            "TABLE ... USING iceberg AS SELECT"
         )
     for partition in table.partitions or ():
         # a file's values come from its folders: they must say what the catalog says
