@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from iceberg_pyspark.errors import StorageError
@@ -44,6 +45,23 @@ class OwnFolders:
         except (StorageError, OSError, ValueError):
             # no location of a file, in no folder
             return False
+
+    def owned(self, locations: Iterable[str]) -> list[str]:
+        """Those that `owns` is true of; each folder that they are in is looked up once."""
+        is_own: dict[str, bool] = {}
+        found = []
+        for location in locations:
+            parent, _, name = location.rpartition("/")
+            if name in ("", ".", "..") or not parent or "%" in name or "\\" in name:
+                # what a path may make more of than a name
+                if self.owns(location):
+                    found.append(location)
+                continue
+            if parent not in is_own:
+                is_own[parent] = self.owns(f"{parent}/x")
+            if is_own[parent] or (self.metadata_folder is not None and self.owns(location)):
+                found.append(location)
+        return found
 
 
 def _is_inside(location: str, folder: str) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 from typing import Literal
 
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
@@ -15,6 +16,8 @@ from iceberg_pyspark.storage.own_folders import OwnFolders
 
 DeletedFile = Literal["deleted", "outside", "failed"]
 DEFAULT_THREADS = 16
+_FILES_AT_ONCE = 25
+"""Of one folder mostly, which is looked up once, and few enough for all threads to have some."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,15 +49,24 @@ class FileDeletion:
 
     def delete(self, locations: Iterable[str]) -> Counter[DeletedFile]:
         """How many were deleted, are not the table's own and so stay, and could not be deleted."""
-        return Counter(self._pool.map(partial(_delete, self._io, self._own), locations))
+        chunks = iter(partial(_next_chunk, iter(sorted(locations))), [])
+        return sum(self._pool.map(partial(_delete, self._io, self._own), chunks), Counter())
 
 
-def _delete(io: FileIO, own: OwnFolders, location: str) -> DeletedFile:
-    if not own.owns(location):
-        return "outside"
-    try:
-        io.delete(location)
-    except StorageError as e:
-        _log.warning("a file that nothing needs could not be deleted: %s", e)
-        return "failed"
-    return "deleted"
+def _next_chunk(locations: Iterator[str]) -> list[str]:
+    return list(islice(locations, _FILES_AT_ONCE))
+
+
+def _delete(io: FileIO, own: OwnFolders, locations: Sequence[str]) -> Counter[DeletedFile]:
+    counts: Counter[DeletedFile] = Counter()
+    owned = own.owned(locations)
+    counts["outside"] = len(locations) - len(owned)
+    for location in owned:
+        try:
+            io.delete(location)
+        except StorageError as e:
+            _log.warning("a file that nothing needs could not be deleted: %s", e)
+            counts["failed"] += 1
+        else:
+            counts["deleted"] += 1
+    return counts

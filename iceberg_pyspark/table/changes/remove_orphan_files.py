@@ -75,7 +75,7 @@ class OrphanRemoval:
                 self._find(files, FolderListing(self.io, folder, older_than_ms, current))
                 total, gone = files.counts().total(), 0
                 for _, locations in files.batches():
-                    owned = [location for location in locations if own.owns(location)]
+                    owned = own.owned(locations)
                     found += owned
                     if not dry_run:
                         self.progress("orphan files deleted", gone, total)
