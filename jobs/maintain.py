@@ -43,7 +43,12 @@ NAMES = (
     "rewrite_manifests",
     "rewrite_position_delete_files",
 )
-TELLS_STEPS = ("expire_snapshots", "remove_orphan_files", "rewrite_manifests")
+TELLS_STEPS = (
+    "expire_snapshots",
+    "remove_orphan_files",
+    "rewrite_data_files",
+    "rewrite_manifests",
+)
 SWITCH = ("true", "false")
 PLAN = "dry_run"
 

@@ -126,15 +126,15 @@ def rewrite_data_files(
     plan: Plan = False,
 ) -> None:
     """Write small files, and files with many deleted rows, anew."""
-    invocation, maintenance = _of(context, table)
-    done = maintenance.rewrite_data_files(
-        strategy=strategy,
-        sort_order=sort_order,
-        where=where,
-        options=dict(map(parse_property, option or [])),
-        branch=branch,
-        dry_run=plan,
-    )
+    with _with_progress(context, table) as (invocation, maintenance):
+        done = maintenance.rewrite_data_files(
+            strategy=strategy,
+            sort_order=sort_order,
+            where=where,
+            options=dict(map(parse_property, option or [])),
+            branch=branch,
+            dry_run=plan,
+        )
     _print(invocation, done)
 
 

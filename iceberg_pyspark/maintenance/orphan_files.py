@@ -8,8 +8,9 @@ those that begin with `_` or `.`, are other programs'; links are nobody's to fol
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import IcebergError
@@ -21,6 +22,9 @@ from iceberg_pyspark.storage.local import is_local, local_path
 from iceberg_pyspark.storage.metadata_files import is_metadata_file, read_table_metadata
 from iceberg_pyspark.storage.places import is_below, store_of
 
+Inventory: TypeAlias = Callable[[], Iterable[tuple[str, int | None]]]
+"""Gives locations of files and when each was last changed, in milliseconds from 1970."""
+
 _HIDDEN = ("_", ".")
 _METADATA = "metadata"
 _HINT = "version-hint.text"
@@ -29,6 +33,9 @@ _HINT = "version-hint.text"
 @dataclass
 class FolderListing:
     """The files below a folder that are older than a time (ms from 1970), and not hidden.
+
+    The store is asked for them, unless an `inventory` has them already: locations, and when each
+    file was last changed, None if that is not known.
 
     A folder in it may be another table's: one that has metadata files in `metadata`, or that has
     them anywhere but where this table has its own. Once all files were asked for, `foreign_folders`
@@ -39,6 +46,7 @@ class FolderListing:
     folder: str
     older_than_ms: int
     table: LoadedTable
+    inventory: Inventory | None = None
     foreign_folders: set[str] = field(default_factory=set)
 
     def files(self) -> Iterator[str]:
@@ -52,22 +60,31 @@ class FolderListing:
         )
         own = {_parent(self.table.metadata_location), f"{folder}/{_METADATA}", folder}
         own |= {_parent(e.metadata_file) for e in self.table.metadata.metadata_log}
-        for info in self.io.list_files(folder):
-            below = info.location[len(folder) + 1 :]
+        for location, modified_ms in self._found(f"{folder}/"):
+            below = location[len(folder) + 1 :]
             if any(
                 name.startswith(_HIDDEN) and not (shown and name.startswith(shown))
                 for name in below.split("/")
             ):
                 continue
-            parent = _parent(info.location)
-            if is_metadata_file(info.location) and not any(_same(parent, o) for o in own):
+            parent = _parent(location)
+            if is_metadata_file(location) and not any(_same(parent, o) for o in own):
                 above, _, name = parent.rpartition("/")
                 self.foreign_folders.add(above if name == _METADATA else parent)
             # where a store does not say how old a file is, it may be new
-            if info.modified_ms is None or info.modified_ms >= self.older_than_ms:
+            if modified_ms is None or modified_ms >= self.older_than_ms:
                 continue
-            if not _is_link(info.location):
-                yield info.location
+            if not _is_link(location):
+                yield location
+
+    def _found(self, prefix: str) -> Iterator[tuple[str, int | None]]:
+        if self.inventory is None:
+            yield from ((f.location, f.modified_ms) for f in self.io.list_files(prefix[:-1]))
+            return
+        for location, modified_ms in self.inventory():
+            # what goes up again is no location that a store has listed
+            if location.startswith(prefix) and ".." not in location.split("/"):
+                yield location, modified_ms
 
 
 def referenced_files(

@@ -14,7 +14,7 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths
-from iceberg_pyspark.maintenance.orphan_files import StoreNames
+from iceberg_pyspark.maintenance.orphan_files import Inventory, StoreNames
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.sql_text.on_demand import as_predicate
@@ -159,6 +159,7 @@ class TableMaintenance:
             branch=branch,
             runner=runner,
             clock=self._clock,
+            progress=self._progress,
         ).run(dry_run=dry_run)
         self._committed(table)
         return result
@@ -173,6 +174,7 @@ class TableMaintenance:
         equal_schemes: Mapping[str, str] | None = None,
         equal_authorities: Mapping[str, str] | None = None,
         prefix_mismatch_mode: PrefixMismatchMode = "error",
+        inventory: Inventory | None = None,
         force: bool = False,
     ) -> OrphanFiles:
         """Delete the files in the table's own folder, or in `location` there, that nothing needs.
@@ -186,8 +188,14 @@ class TableMaintenance:
         A file that was found has the path of one that is needed, but in another store:
         `equal_schemes` and `equal_authorities` (`{"s3a,s3n": "s3"}`) name what is the same,
         `prefix_mismatch_mode` says what else becomes of it: `error`, `ignore` (it stays) or
-        `delete`. `dry_run` deletes nothing. Raises `InvalidRequestError` for those, for a location
-        that is not the table's own and where `gc.enabled` is false.
+        `delete`. `dry_run` deletes nothing.
+
+        The store is asked what is there, unless `inventory`, which is called without arguments,
+        gives locations and times (milliseconds from 1970; None is new). It must have all files of
+        the folder: by their metadata files folders of other tables are known.
+
+        Raises `InvalidRequestError` for stores that differ, for a location that is not the
+        table's own and where `gc.enabled` is false.
         """
         if prefix_mismatch_mode not in get_args(PrefixMismatchMode):
             raise InvalidRequestError(
@@ -201,6 +209,7 @@ class TableMaintenance:
             now_ms=self._clock.now_ms(),
             older_than_ms=_milliseconds(older_than),
             location=location,
+            inventory=inventory,
             store_names=StoreNames(equal_schemes or {}, equal_authorities or {}),
             prefix_mismatch_mode=prefix_mismatch_mode,
             threads=deleting_threads(max_concurrent_deletes),

@@ -85,6 +85,36 @@ def test_orphan_files_go(spark: SparkSession, folder: Path) -> None:
     assert not file.exists()
 
 
+def test_orphan_files_of_an_inventory_go(spark: SparkSession, folder: Path) -> None:
+    make(spark, "i")
+    data = folder / "db" / "i" / "data"
+    strays = [data / f"{name}.parquet" for name in ("old", "new", "unlisted", "_hidden")]
+    outside = folder / "db" / "outside.parquet"
+    for file in (*strays, outside):
+        file.touch()
+    files = spark.sql("SELECT file_path FROM kept.db.i.all_files").collect()
+    needed = [str(row.file_path) for row in files]
+    # by the inventory all but one are old, whatever the store says
+    listed = [
+        str(strays[0]),
+        str(strays[3]),
+        str(outside),
+        f"{data}/../../outside.parquet",
+        *needed,
+    ]
+    rows = ", ".join(f"('{path}', TIMESTAMP'2026-01-01')" for path in listed)
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW inventory AS SELECT * FROM VALUES "
+        f"{rows}, ('{strays[1]}', NULL), (NULL, NULL) AS t(file_path, last_modified)"
+    )
+    text = "remove_orphan_files(table => 'db.i', file_list_view => 'inventory'"
+    assert call(spark, f"{text}, dry_run => true)") == [(str(strays[0]),)]
+    assert strays[0].exists()
+    assert call(spark, f"{text})") == [(str(strays[0]),)]
+    assert [file.exists() for file in (*strays, outside)] == [False, True, True, True, True]
+    assert spark.table("kept.db.i").collect() == [(2,)]
+
+
 def call(spark: SparkSession, text: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in spark.sql(f"CALL kept.system.{text}").collect()]
 
@@ -187,7 +217,10 @@ def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
         ("rollback_to_snapshot('db.r', 1)", "1"),
         ("rollback_to_snapshot('db.r', NULL)", "the argument snapshot_id must not be null"),
         ("publish_changes('db.r', 'no')", "no snapshot with the wap.id 'no'"),
-        ("remove_orphan_files('db.r', file_list_view => 'v')", "file_list_view is not supported"),
+        (
+            "remove_orphan_files('db.r', file_list_view => 'kept.db.r')",
+            "must have the columns file_path STRING and last_modified TIMESTAMP; it has id int",
+        ),
     ):
         with pytest.raises(PySparkException, match=message):
             spark.sql(f"CALL kept.system.{text}").collect()

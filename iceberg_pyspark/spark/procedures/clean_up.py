@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.maintenance.orphan_files import Inventory
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
 
 _COUNT = Column(type="long", is_nullable=True)
@@ -23,11 +26,8 @@ def _expire_snapshots(run: ProcedureRun) -> tuple[Row, ...]:
 
 def _remove_orphan_files(run: ProcedureRun) -> tuple[Row, ...]:
     given = dict(run.given)
-    if "file_list_view" in given:
-        raise UnsupportedFeatureError(
-            "remove_orphan_files: file_list_view is not supported yet; leave it out, and the "
-            "table's folder is listed"
-        )
+    if (view := given.pop("file_list_view", None)) is not None:
+        given["inventory"] = _inventory(run.spark, view)
     for name in ("prefix_listing", "stream_results"):
         # how files are listed and results kept, of which there is one way here
         given.pop(name, None)
@@ -35,6 +35,22 @@ def _remove_orphan_files(run: ProcedureRun) -> tuple[Row, ...]:
         given["prefix_mismatch_mode"] = str(given["prefix_mismatch_mode"]).lower()
     done = run.maintenance.remove_orphan_files(**given)
     return tuple((location,) for location in done.orphan_file_locations)
+
+
+def _inventory(spark: SparkSession, view: str) -> Inventory:
+    """The files that a view lists, read anew each time, some rows at a time."""
+    files = spark.table(view)
+    types = {f.name: f.dataType.simpleString() for f in files.schema.fields}
+    if types.get("file_path") != "string" or types.get("last_modified") != "timestamp":
+        shown = ", ".join(f"{name} {type_}" for name, type_ in types.items())
+        raise InvalidRequestError(
+            f"remove_orphan_files: file_list_view {view} must have the columns file_path STRING "
+            f"and last_modified TIMESTAMP; it has {shown}"
+        )
+    listed = files.where("file_path IS NOT NULL").selectExpr(
+        "file_path", "unix_millis(last_modified) AS modified_ms"
+    )
+    return lambda: ((row.file_path, row.modified_ms) for row in listed.toLocalIterator())
 
 
 EXPIRE_SNAPSHOTS = Procedure(

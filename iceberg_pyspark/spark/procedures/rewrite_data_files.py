@@ -33,7 +33,7 @@ def _rewrite_data_files(run: ProcedureRun) -> tuple[Row, ...]:
             f"rewrite_data_files: {USE_EXECUTORS.name}={on_executors} {problem}"
         )
     runner = Executors(context) if USE_EXECUTORS.of({USE_EXECUTORS.name: on_executors}) else None
-    done = run.table.maintenance().rewrite_data_files(**given, options=options, runner=runner)
+    done = run.maintenance.rewrite_data_files(**given, options=options, runner=runner)
     return (tuple(getattr(done, name) for name in _COUNTS),)
 
 

@@ -17,7 +17,12 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_ta
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
-from iceberg_pyspark.maintenance.orphan_files import FolderListing, StoreNames, referenced_files
+from iceberg_pyspark.maintenance.orphan_files import (
+    FolderListing,
+    Inventory,
+    StoreNames,
+    referenced_files,
+)
 from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
@@ -48,7 +53,7 @@ class OrphanFiles:
 class OrphanRemoval:
     """One removal of orphan files of one table; times in milliseconds from 1970.
 
-    `location` None: the table's own folders.
+    `location` None: the table's own folders. `inventory` None: the store is asked what is there.
     """
 
     catalog: Catalog
@@ -57,6 +62,7 @@ class OrphanRemoval:
     now_ms: int
     older_than_ms: int | None = None
     location: str | None = None
+    inventory: Inventory | None = None
     store_names: StoreNames = field(default_factory=StoreNames)
     prefix_mismatch_mode: PrefixMismatchMode = "error"
     threads: int
@@ -72,7 +78,9 @@ class OrphanRemoval:
         counts: Counter[DeletedFile] = Counter()
         for folder in self._folders(own):
             with CandidateFiles() as files, FileDeletion(self.io, own, self.threads) as deletion:
-                self._find(files, FolderListing(self.io, folder, older_than_ms, current))
+                self._find(
+                    files, FolderListing(self.io, folder, older_than_ms, current, self.inventory)
+                )
                 total, gone = files.counts().total(), 0
                 for _, locations in files.batches():
                     owned = own.owned(locations)

@@ -14,7 +14,7 @@ import math
 import os
 import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -36,6 +36,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.file_groups import FileGroup, RewriteOptions, plan_groups
+from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.maintenance.rewrite_strategy import RewriteStrategy
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
@@ -56,6 +57,7 @@ from iceberg_pyspark.table.rewrites.group_writer import GroupRunner, GroupWriter
 
 _log = logging.getLogger(__name__)
 _CORES = os.cpu_count() or 1
+_STEP = "data files rewritten"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,12 +95,14 @@ class DataFileRewrite:
         branch: str = MAIN,
         runner: GroupRunner | None = None,
         clock: Clock,
+        progress: Progress = no_progress,
     ) -> None:
         """Load the table as it is now; raises `InvalidRequestError` for a wrong option.
 
         `runner` is where groups are written, None for threads of this process.
         """
         self._runner = runner
+        self._progress = progress
         self._catalog = catalog
         self._table = check_same_table(table, catalog.load_table(table.identifier))
         self._io = io
@@ -147,10 +151,12 @@ class DataFileRewrite:
         if self._options.partial_progress:
             at_once = math.ceil(len(groups) / self._options.max_commits)
         failed_commits = 0
+        steps = self._steps(groups)
+        self._progress(_STEP, 0, sum(len(g.tasks) for g in groups))
         for start in range(0, len(groups), max(at_once, 1)):
             part = groups[start : start + at_once]
             with WrittenFiles(self._io) as written:
-                done, files = self._written(part, start, written)
+                done, files = self._written(part, start, written, steps)
                 count = sum(len(g.tasks) for g in part) - sum(len(g.tasks) for g in done)
                 result = replace(
                     result, failed_data_files_count=result.failed_data_files_count + count
@@ -174,6 +180,14 @@ class DataFileRewrite:
                 else:
                     result = _with(result, done, added=len(files))
         return self._table, self._without_dangling(result)
+
+    def _steps(self, groups: Sequence[FileGroup]) -> Iterator[None]:
+        """Tells how many data files are dealt with, one group more each time it is asked."""
+        total, done = sum(len(g.tasks) for g in groups), 0
+        for group in groups:
+            done += len(group.tasks)
+            self._progress(_STEP, done, total)
+            yield
 
     def _without_dangling(
         self, result: RewrittenDataFiles, *, dry_run: bool = False
@@ -233,7 +247,11 @@ class DataFileRewrite:
         return replace(context, schema=replace(context.schema, fields=fields))
 
     def _written(
-        self, groups: Sequence[FileGroup], first: int, written: WrittenFiles
+        self,
+        groups: Sequence[FileGroup],
+        first: int,
+        written: WrittenFiles,
+        steps: Iterator[None],
     ) -> tuple[list[FileGroup], list[DataFile]]:
         """The groups that were written, several at a time, and their new files.
 
@@ -251,10 +269,12 @@ class DataFileRewrite:
             group, future = waiting.popleft()
             try:
                 found = future.result()
+                next(steps)
             except (IcebergError, OSError, pa.ArrowException) as e:
                 if not self._options.partial_progress:
                     raise
                 _log.warning("%d files were not rewritten: %s", len(group.tasks), e)
+                next(steps)
                 return
             written.add(found)
             files.extend(found)

@@ -30,6 +30,8 @@ def test_procedures_tell_each_step(run: Run, table: ice.Table) -> None:
     os.utime(left, (1_000_000_000, 1_000_000_000))
     steps: list[Step] = []
     maintenance = table.maintenance(progress=lambda *step: steps.append(step))
+    maintenance.rewrite_data_files(options={"rewrite-all": True}, dry_run=True)
+    assert steps == []
     maintenance.rewrite_manifests()
     assert said_by(steps)["manifests read"] == [(0, 2), (1, 2), (2, 2)]
     steps.clear()
@@ -47,6 +49,16 @@ def test_procedures_tell_each_step(run: Run, table: ice.Table) -> None:
     assert said["files listed"][-1][0] >= 1
     for counts in said.values():
         assert [done for done, _ in counts] == sorted(done for done, _ in counts)
+
+
+def test_a_rewrite_tells_the_files_of_each_group(table: ice.Table) -> None:
+    steps: list[Step] = []
+    maintenance = table.maintenance(progress=lambda *step: steps.append(step))
+    options = {"rewrite-all": True, "max-file-group-size-bytes": 1}
+    done = maintenance.rewrite_data_files(options=options)
+    count = done.rewritten_data_files_count
+    assert count > 1
+    assert steps == [("data files rewritten", n, count) for n in range(count + 1)]
 
 
 def test_a_terminal_has_a_bar_and_is_left_clean() -> None:
