@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable
+import time
 from dataclasses import dataclass
+from functools import lru_cache
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.local import is_local, local_path
@@ -18,6 +19,7 @@ from iceberg_pyspark.storage.places import depth, is_below
 
 _METADATA_ENDS = (".metadata.json", ".metadata.json.gz")
 _LEAST_DEPTH = 2
+_LOOKED_UP_SECONDS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class OwnFolders:
     def owns(self, location: str) -> bool:
         """Whether the file at a location may be deleted together with what the table is.
 
-        A link is not followed. A local location is looked up in the file system.
+        A link is not followed. A local location's folder is looked up in the file system, once a
+        second.
         """
         try:
             if any(_is_inside(location, folder) for folder in self.folders):
@@ -46,34 +49,24 @@ class OwnFolders:
             # no location of a file, in no folder
             return False
 
-    def owned(self, locations: Iterable[str]) -> list[str]:
-        """Those that `owns` is true of; each folder that they are in is looked up once."""
-        is_own: dict[str, bool] = {}
-        found = []
-        for location in locations:
-            parent, _, name = location.rpartition("/")
-            if name in ("", ".", "..") or not parent or "%" in name or "\\" in name:
-                # what a path may make more of than a name
-                if self.owns(location):
-                    found.append(location)
-                continue
-            if parent not in is_own:
-                is_own[parent] = self.owns(f"{parent}/x")
-            if is_own[parent] or (self.metadata_folder is not None and self.owns(location)):
-                found.append(location)
-        return found
-
 
 def _is_inside(location: str, folder: str) -> bool:
     if depth(folder) < _LEAST_DEPTH or is_local(location) != is_local(folder):
         return False
     if not is_local(location):
         return is_below(location, folder) and not is_below(folder, location)
-    path, real_folder = local_path(location), os.path.realpath(local_path(folder))
-    parent, name = os.path.split(path)
+    now = int(time.monotonic() / _LOOKED_UP_SECONDS)
+    real_folder = _real_path(local_path(folder), now)
+    parent, name = os.path.split(local_path(location))
     if name in ("", ".", "..") or depth(real_folder) < _LEAST_DEPTH:
         return False
-    return is_below(os.path.realpath(parent), real_folder)
+    return is_below(_real_path(parent, now), real_folder)
+
+
+@lru_cache(maxsize=4096)
+def _real_path(path: str, _moment: int) -> str:
+    """Where links lead to; many files of a folder are deleted in the same moment."""
+    return os.path.realpath(path)
 
 
 def _is_metadata_file(location: str, folder: str) -> bool:

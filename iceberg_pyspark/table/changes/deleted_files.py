@@ -17,7 +17,7 @@ from iceberg_pyspark.storage.own_folders import OwnFolders
 DeletedFile = Literal["deleted", "outside", "failed"]
 DEFAULT_THREADS = 16
 _FILES_AT_ONCE = 25
-"""Of one folder mostly, which is looked up once, and few enough for all threads to have some."""
+"""A thread takes so many: handing each over would cost more than deleting it."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class FileDeletion:
 
     def delete(self, locations: Iterable[str]) -> Counter[DeletedFile]:
         """How many were deleted, are not the table's own and so stay, and could not be deleted."""
-        chunks = iter(partial(_next_chunk, iter(sorted(locations))), [])
+        chunks = iter(partial(_next_chunk, iter(locations)), [])
         return sum(self._pool.map(partial(_delete, self._io, self._own), chunks), Counter())
 
 
@@ -59,9 +59,10 @@ def _next_chunk(locations: Iterator[str]) -> list[str]:
 
 def _delete(io: FileIO, own: OwnFolders, locations: Sequence[str]) -> Counter[DeletedFile]:
     counts: Counter[DeletedFile] = Counter()
-    owned = own.owned(locations)
-    counts["outside"] = len(locations) - len(owned)
-    for location in owned:
+    for location in locations:
+        if not own.owns(location):
+            counts["outside"] += 1
+            continue
         try:
             io.delete(location)
         except StorageError as e:

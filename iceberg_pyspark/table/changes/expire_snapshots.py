@@ -104,7 +104,7 @@ class SnapshotExpiry:
         with CandidateFiles() as files:
             add_expired_files(files, self._io, current.metadata, after, self._progress)
             for kind, locations in files.batches():
-                owned = len(own.owned(locations))
+                owned = sum(map(own.owns, locations))
                 counts[_COUNTS[FileKind(kind)]] += owned
                 counts["outside_files_count"] += len(locations) - owned
         return self._result(after, counts)

@@ -83,7 +83,7 @@ class OrphanRemoval:
                 )
                 total, gone = files.counts().total(), 0
                 for _, locations in files.batches():
-                    owned = own.owned(locations)
+                    owned = [location for location in locations if own.owns(location)]
                     found += owned
                     if not dry_run:
                         self.progress("orphan files deleted", gone, total)
