@@ -8,11 +8,12 @@ very type; not of floats, since not every writer tells of NaNs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
+from iceberg_pyspark.arrow.formats.file_fields import FileField, resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
 from iceberg_pyspark.arrow.metrics.column_metrics import (
@@ -28,6 +29,7 @@ from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.manifests import DataFile, DataFileFormat
 from iceberg_pyspark.spec.name_mapping import NameMapping
 from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 
@@ -69,6 +71,8 @@ def _imported_file(
         fields = resolve_file_fields(
             reader.schema, name_mapping, file.location, whole_columns=reader.reads_whole_columns
         )
+        if file_format == "orc":
+            _check_zones(fields.columns, schema, file.location)
         try:
             projection = FileProjection(
                 schema.fields, fields, partition_values=values, location=file.location
@@ -95,6 +99,27 @@ def _imported_file(
         file_size_in_bytes=file.size,
         **metrics,
     )
+
+
+def _check_zones(columns: Iterable[FileField], schema: Schema, location: str) -> None:
+    """Refuse ORC's times of clocks as moments: they are those of the zone of who wrote them.
+
+    Specification, Appendix A "ORC": `timestamptz` is `timestamp_instant`; Java reads no others.
+    """
+    for column in columns:
+        field = None if column.field_id is None else schema.field_by_id.get(column.field_id)
+        if (
+            field is not None
+            and isinstance(field.type, types.TimestamptzType | types.TimestamptzNsType)
+            and pa.types.is_timestamp(column.type)
+            and column.type.tz is None
+        ):
+            raise InvalidRequestError(
+                f"{location}: column '{column.name}' has times without a zone, which do not tell "
+                f"the moments of the table's {field.type}; it was not added to the table: make the "
+                "column TIMESTAMP_NTZ, or copy the rows with INSERT"
+            )
+        _check_zones(column.children, schema, location)
 
 
 def _leaves(leaf_by_id: dict[int, int], metadata: TableMetadata) -> list[Leaf]:

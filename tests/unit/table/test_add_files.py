@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 
@@ -112,6 +112,19 @@ def test_files_of_other_formats(table: Table, tmp_path: Path, file_format: str) 
     [task] = table.scan().plan_files()
     assert (task.record_count, task.file_format) == (2, file_format)
     assert ids(table) == [1, 2]
+
+
+def test_times_of_clocks_in_orc_are_no_moments(tmp_path: Path) -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=timezone.utc).replace(tzinfo=None)
+    file = tmp_path / "clock.orc"
+    orc.write_table(pa.table({"s": [{"ts": noon}], "n": [1]}), file)
+    table = create_path_table(tmp_path / "m", "s STRUCT<ts: TIMESTAMP>, n BIGINT", [])
+    with pytest.raises(InvalidRequestError, match="column 'ts' has times without a zone"):
+        table.add_files(str(file), file_format="orc")
+    assert table.refresh().current_snapshot is None
+    clocks = create_path_table(tmp_path / "c", "s STRUCT<ts: TIMESTAMP_NTZ>, n BIGINT", [])
+    clocks.add_files(str(file), file_format="orc")
+    assert clocks.scan().to_arrow()["s"].to_pylist() == [{"ts": noon}]
 
 
 def test_folders_name_partitions(tmp_path: Path) -> None:
