@@ -2,7 +2,8 @@
 
 A file that nothing references yet may be one that a writer is about to commit, so only old files
 are candidates, and what is referenced is looked up after the listing. Hidden files and folders,
-those that begin with `_` or `.`, are other programs'; links are nobody's to follow.
+those that begin with `_` or `.`, are other programs', but for what a killed write of ours leaves;
+links are nobody's to follow.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local, local_path
 from iceberg_pyspark.storage.metadata_files import is_metadata_file, read_table_metadata
 from iceberg_pyspark.storage.places import is_below, store_of
+from iceberg_pyspark.storage.temporary_names import without_temporary
 
 Inventory: TypeAlias = Callable[[], Iterable[tuple[str, int | None]]]
 """Gives locations of files and when each was last changed, in milliseconds from 1970."""
@@ -64,7 +66,7 @@ class FolderListing:
             below = location[len(folder) + 1 :]
             if any(
                 name.startswith(_HIDDEN) and not (shown and name.startswith(shown))
-                for name in below.split("/")
+                for name in without_temporary(below.split("/"))
             ):
                 continue
             parent = _parent(location)

@@ -13,7 +13,6 @@ import errno
 import io
 import os
 import stat
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
 from iceberg_pyspark.storage.file_io import FileInfo
 from iceberg_pyspark.storage.syncs import sync
+from iceberg_pyspark.storage.temporary_names import temporary_name
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -211,7 +211,7 @@ def _make_folder(folder: str) -> None:
 def _write_temporary(path: str, location: str, data: bytes) -> str:
     folder = os.path.dirname(path)
     _make_folder(folder)
-    temporary = os.path.join(folder, f".{uuid.uuid4()}.tmp")
+    temporary = os.path.join(folder, temporary_name())
     try:
         with io.BufferedWriter(_Output(temporary, location, at_once=True), _BUFFER_BYTES) as file:
             file.write(data)

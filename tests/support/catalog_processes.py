@@ -163,8 +163,8 @@ def _commit_and_die(kind: str, folder: str, step: int, operation: str) -> None:
 
 
 def _stepping(call: Callable[..., Any], pass_step: Callable[[], None]) -> Callable[..., Any]:
-    def stepping(*arguments: Any) -> Any:
+    def stepping(*arguments: Any, **named: Any) -> Any:
         pass_step()
-        return call(*arguments)
+        return call(*arguments, **named)
 
     return stepping

@@ -8,7 +8,6 @@ table's files, and from there they are moved; in an object store they stay where
 from __future__ import annotations
 
 import re
-import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +40,7 @@ from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.local_moves import files_below, move_file, remove_folder
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
 from iceberg_pyspark.storage.restricted import check_write
+from iceberg_pyspark.storage.temporary_names import writing_folder_name
 from iceberg_pyspark.table.changes.written_files import remove_files
 
 _THREADS = 8
@@ -91,7 +91,7 @@ def write_natively(
     )
     spark = frame.sparkSession
     if store is None:
-        return _write_and_move(spark, context, f"{data}/writing-{uuid.uuid4()}", io, job, options)
+        return _write_and_move(spark, context, f"{data}/{writing_folder_name()}", io, job, options)
     folder, store_options = store
     commit = bridge.writes.direct_commit(direct_files(context, locations, folder))
     job = partial(job, folder, options={**options, **store_options}, commit=commit)

@@ -21,6 +21,7 @@ from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
 from iceberg_pyspark.maintenance.orphan_files import StoreNames
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.temporary_names import temporary_name, writing_folder_name
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.remove_orphan_files import OrphanFiles
@@ -168,6 +169,18 @@ def test_hidden_files_links_and_folders_of_other_tables_stay(tmp_path: Path) -> 
     before = files_of(table)
     assert remove(table) == OrphanFiles()
     assert files_of(table) == before
+
+
+def test_what_a_killed_write_of_ours_leaves_goes_though_it_is_hidden(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    left = [
+        stray(table, f"metadata/{temporary_name()}"),
+        stray(table, f"data/{writing_folder_name()}/_temporary/0/part-0.parquet"),
+    ]
+    stray(table, "metadata/.1.tmp")
+    stray(table, "data/writing-1/_temporary/0/part-0.parquet")
+    stray(table, f"_other/{temporary_name()}")
+    assert set(remove(table).orphan_file_locations) == set(left)
 
 
 def test_partitions_of_a_hidden_name_are_looked_at(tmp_path: Path) -> None:
