@@ -76,10 +76,11 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
         numbers = lake.sql(
             f"SELECT DISTINCT sequence_number FROM {table}.entries WHERE status = 1 ORDER BY 1"
         ).collect()
-        if case == "few files":
-            # which of them Java takes is not the same each time
-            numbers = []
         done = result.collect()[0].asDict()
+        if case == "few files":
+            # which of them Java takes is not the same each time, nor are their deletes
+            del done["removed_delete_files_count"]
+            files, numbers = [f.content for f in files if f.content == 0], []
         # the sizes of what two writers wrote are not the same
         has_bytes = done.pop("rewritten_bytes_count") > 0
         assert has_bytes == (done["rewritten_data_files_count"] > 0)
