@@ -14,11 +14,12 @@ from dataclasses import replace
 
 from iceberg_pyspark.commits import apply_schemas, apply_snapshots
 from iceberg_pyspark.commits import updates as u
+from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.commits.finished_metadata import finished_metadata
 from iceberg_pyspark.commits.metadata_builder import MetadataBuilder, empty_metadata
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.spec.properties import RESERVED_PROPERTIES
-from iceberg_pyspark.spec.table_metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
+from iceberg_pyspark.spec.table_metadata import WRITABLE_FORMAT_VERSIONS, TableMetadata
 
 
 def apply_updates(
@@ -35,6 +36,8 @@ def apply_updates(
     applied is an `InvalidRequestError`; a snapshot overtaken by another commit is a
     `CommitConflictError`.
     """
+    if metadata is not None:
+        check_may_change(metadata)
     base = metadata if metadata is not None else empty_metadata(now_ms)
     builder = MetadataBuilder(metadata=base, now_ms=now_ms)
     for update in updates:
@@ -106,8 +109,10 @@ def _assign_uuid(builder: MetadataBuilder, uuid: str) -> None:
 
 def _upgrade(builder: MetadataBuilder, version: int) -> None:
     current = builder.metadata.format_version
-    if version not in SUPPORTED_FORMAT_VERSIONS:
-        raise InvalidRequestError(f"cannot upgrade to format version {version}: 1 to 3 are known")
+    if version not in WRITABLE_FORMAT_VERSIONS:
+        raise InvalidRequestError(
+            f"cannot write format version {version}: 1 to 3 are written here; choose one of these"
+        )
     if version < current:
         raise InvalidRequestError(f"cannot lower the format version from {current} to {version}")
     if version == current:

@@ -1,4 +1,4 @@
-"""What a schema, partition spec or sort order must satisfy before it may enter table metadata.
+"""Which tables may be changed, and what a schema, partition spec or sort order must satisfy.
 
 Specification, "Schemas and Data Types" (types per version, identifier fields, reserved ids),
 "Default Values", "Partitioning" and "Sorting". Reading is lenient with what older writers left
@@ -7,12 +7,13 @@ behind; this is the strict side.
 
 from __future__ import annotations
 
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import why_no_default
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID, Schema
 from iceberg_pyspark.spec.sorting import SortOrder
+from iceberg_pyspark.spec.table_metadata import WRITABLE_FORMAT_VERSIONS, TableMetadata
 from iceberg_pyspark.spec.transforms import (
     DayTransform,
     HourTransform,
@@ -27,6 +28,18 @@ from iceberg_pyspark.spec.transforms import (
 
 DEFAULTS_MIN_FORMAT_VERSION = 3
 _NULL_DEFAULT_ONLY = (types.UnknownType, types.VariantType, types.GeometryType, types.GeographyType)
+
+
+def check_may_change(metadata: TableMetadata) -> None:
+    """Refuse to change a table whose format version is only read here.
+
+    A change of any kind: metadata that would be written back, and files that would be deleted.
+    """
+    if metadata.format_version not in WRITABLE_FORMAT_VERSIONS:
+        raise UnsupportedFeatureError(
+            f"table {metadata.location} has format version {metadata.format_version}, which is "
+            "read and not written here; change it with the engine that has made it"
+        )
 
 
 def check_schema(schema: Schema, format_version: int) -> None:

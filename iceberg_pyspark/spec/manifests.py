@@ -106,7 +106,10 @@ class PartitionFieldSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
-    """One row of a manifest list. Counts that are None (v1) mean "non-zero"."""
+    """One row of a manifest list. Counts that are None (v1) mean "non-zero".
+
+    `table_location` is what relative paths in the manifest are relative to, None before version 4.
+    """
 
     manifest_path: str
     manifest_length: int
@@ -124,6 +127,7 @@ class ManifestFile:
     partitions: tuple[PartitionFieldSummary, ...] | None = None
     key_metadata: bytes | None = None
     first_row_id: int | None = None
+    table_location: str | None = None
 
     @property
     def has_live_files(self) -> bool:

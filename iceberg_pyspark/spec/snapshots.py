@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
 
-from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.redaction import redacted
 from iceberg_pyspark.spec.display import html_table, printable, utc_text
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
 from iceberg_pyspark.spec.property_types import count_in
+from iceberg_pyspark.spec.relative_paths import resolved_path
 
 MAIN = "main"
 RefType = Literal["branch", "tag"]
@@ -90,6 +91,8 @@ class Snapshot:
     """The state of the table at one commit.
 
     `manifests` holds manifest locations inline, which only v1 tables may have in place of a list.
+    `table_location` is what relative paths in the files of the snapshot are relative to; None
+    before version 4, which has none.
     """
 
     snapshot_id: int
@@ -103,6 +106,7 @@ class Snapshot:
     first_row_id: int | None = None
     added_rows: int | None = None
     key_id: str | None = None
+    table_location: str | None = None
 
     def __repr__(self) -> str:
         parts = [str(self.snapshot_id), self.operation or "unknown operation"]
@@ -210,6 +214,11 @@ def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
 
 def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
     """Parse a snapshot of a table of that format version; errors name the JSON path."""
+    if data.has("root-manifest"):
+        raise UnsupportedFeatureError(
+            f"{data.path_of('root-manifest')}: snapshots with a root manifest, which are proposed "
+            "for format version 4, are not supported; read the table with what has written it"
+        )
     # a v1 snapshot may stay behind in an upgraded table, so v2's requirements are not enforced on
     # it
     if not data.has("manifest-list") and not data.has("manifests"):
@@ -227,6 +236,19 @@ def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
         first_row_id=data.optional_int64("first-row-id", 0) if lineage else None,
         added_rows=data.optional_int64("added-rows", 0) if lineage else None,
         key_id=data.optional_string("key-id"),
+    )
+
+
+def with_resolved_paths(snapshot: Snapshot, table_location: str) -> Snapshot:
+    """A snapshot of version 4 with absolute paths, and what those in its files are relative to."""
+    lists, manifests = snapshot.manifest_list, snapshot.manifests
+    return replace(
+        snapshot,
+        manifest_list=None if lists is None else resolved_path(lists, table_location),
+        manifests=None
+        if manifests is None
+        else tuple(resolved_path(m, table_location) for m in manifests),
+        table_location=table_location,
     )
 
 

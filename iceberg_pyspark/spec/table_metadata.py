@@ -1,4 +1,4 @@
-"""Table metadata and its JSON form for format versions 1, 2 and 3.
+"""Table metadata and its JSON form for format versions 1 to 4.
 
 Specification, "Table Metadata", Appendix C "Table Metadata and Snapshots" and Appendix E. Reading
 is lenient where older writers were (defaults of v1), strict where a guess could return wrong rows.
@@ -8,7 +8,7 @@ Files, gzip and locations are `storage/metadata_files.py`; changes are `commits/
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -25,6 +25,7 @@ from iceberg_pyspark.spec.partitioning import (
     spec_from_json,
     spec_to_json,
 )
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, resolved_path
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.snapshots import (
     MAIN,
@@ -39,6 +40,7 @@ from iceberg_pyspark.spec.snapshots import (
     snapshot_log_entry_from_json,
     snapshot_to_bytes,
     snapshot_to_json,
+    with_resolved_paths,
 )
 from iceberg_pyspark.spec.snapshots_of_refs import KnownFirst, SnapshotsOfRefs
 from iceberg_pyspark.spec.sorting import (
@@ -57,7 +59,11 @@ from iceberg_pyspark.spec.statistics import (
 )
 from iceberg_pyspark.spec.unknown_keys import NOTHING_UNKNOWN, UnknownKeys, put_back, unknown_keys
 
-SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
+SUPPORTED_FORMAT_VERSIONS = (1, 2, 3, 4)
+"""Of tables that can be read."""
+
+WRITABLE_FORMAT_VERSIONS = (1, 2, 3)
+"""Of tables that can be changed: what is readable is not thereby writable."""
 
 T = TypeVar("T")
 
@@ -271,7 +277,7 @@ def metadata_from_bytes(data: bytes, path: str) -> TableMetadata:
     """Parse an uncompressed metadata file; errors start with `path`."""
     content = parse_json(data, path)
     try:
-        return metadata_from_json(content)
+        return metadata_from_json(content, metadata_location=path)
     except (InvalidMetadataError, UnsupportedFeatureError) as e:
         raise type(e)(f"{path}: {e}") from e
 
@@ -284,16 +290,20 @@ class ReadHistory:
     snapshot_log: tuple[SnapshotLogEntry, ...]
 
 
-def metadata_from_json(data: Any, history: ReadHistory | None = None) -> TableMetadata:
+def metadata_from_json(
+    data: Any, history: ReadHistory | None = None, *, metadata_location: str | None = None
+) -> TableMetadata:
     """Parse table metadata; errors name the JSON path and the rule.
 
-    `history` is what stands for keys that are missing in `data`.
+    `history` is what stands for keys that are missing in `data`. Metadata of version 4 may leave
+    the table's location to its catalog, which knows where the metadata file is:
+    `metadata_location`.
     """
     o = JsonObject(data)
     version = o.int32("format-version")
     if version not in SUPPORTED_FORMAT_VERSIONS:
         raise UnsupportedFeatureError(
-            f"format-version {version} is not supported (1, 2 and 3 are); "
+            f"format-version {version} is not supported (1 to 4 are); "
             "read the table with a newer version of this package"
         )
     table_uuid = o.string("table-uuid") if version >= 2 else o.optional_string("table-uuid")
@@ -305,7 +315,24 @@ def metadata_from_json(data: Any, history: ReadHistory | None = None) -> TableMe
             tuple(snapshot_from_json(s, version) for s in o.objects("snapshots")),
             tuple(map(snapshot_log_entry_from_json, o.objects("snapshot-log"))),
         )
+    location = _location(o, version, metadata_location)
+    log = tuple(map(metadata_log_entry_from_json, o.objects("metadata-log")))
+    statistics = tuple(map(statistics_from_json, o.objects("statistics")))
+    partition_statistics = tuple(
+        map(partition_statistics_from_json, o.objects("partition-statistics"))
+    )
     snapshots = history.snapshots
+    if version >= RELATIVE_PATHS_VERSION:
+        snapshots = tuple(with_resolved_paths(s, location) for s in snapshots)
+        log = tuple(replace(e, metadata_file=resolved_path(e.metadata_file, location)) for e in log)
+        statistics = tuple(
+            replace(s, statistics_path=resolved_path(s.statistics_path, location))
+            for s in statistics
+        )
+        partition_statistics = tuple(
+            replace(s, statistics_path=resolved_path(s.statistics_path, location))
+            for s in partition_statistics
+        )
     _unique(snapshots, lambda s: s.snapshot_id, "snapshots", "snapshot-id")
     current = o.optional_int64("current-snapshot-id")
     current_snapshot_id = None if current == -1 else current
@@ -319,7 +346,7 @@ def metadata_from_json(data: Any, history: ReadHistory | None = None) -> TableMe
     return TableMetadata(
         format_version=version,
         table_uuid=table_uuid,
-        location=o.string("location").rstrip("/") or "/",
+        location=location,
         last_sequence_number=o.int64("last-sequence-number", 0) if version >= 2 else 0,
         last_updated_ms=o.time_ms("last-updated-ms"),
         last_column_id=last_column_id,
@@ -335,15 +362,27 @@ def metadata_from_json(data: Any, history: ReadHistory | None = None) -> TableMe
         snapshots=snapshots,
         refs=_refs_from_json(o, {s.snapshot_id for s in snapshots}, current_snapshot_id),
         snapshot_log=history.snapshot_log,
-        metadata_log=tuple(map(metadata_log_entry_from_json, o.objects("metadata-log"))),
-        statistics=tuple(map(statistics_from_json, o.objects("statistics"))),
-        partition_statistics=tuple(
-            map(partition_statistics_from_json, o.objects("partition-statistics"))
-        ),
+        metadata_log=log,
+        statistics=statistics,
+        partition_statistics=partition_statistics,
         next_row_id=o.int64("next-row-id", 0) if version >= 3 else 0,
         encryption_keys=tuple(map(_encryption_key, o.objects("encryption-keys"))),
         unknown=unknown_keys(data),
     )
+
+
+def _location(o: JsonObject, version: int, metadata_location: str | None) -> str:
+    if version < RELATIVE_PATHS_VERSION or o.has("location"):
+        return o.string("location").rstrip("/") or "/"
+    folder, _, _ = (metadata_location or "").rpartition("/")
+    location, _, name = folder.rpartition("/")
+    if name != "metadata" or not location:
+        raise UnsupportedFeatureError(
+            "location: the table leaves its location to the catalog, and that its metadata file "
+            f"is {metadata_location or 'not named'} does not tell it: it would be the folder "
+            "around a folder 'metadata'; set the location by the engine that has made the table"
+        )
+    return location
 
 
 def _encryption_key(o: JsonObject) -> Mapping[str, Any]:

@@ -53,7 +53,7 @@ _SNAPSHOT_LOG = msgspec.json.Decoder(list[_LogEntry])
 _SUMMARY = msgspec.json.Decoder(dict[str, str])
 
 
-def metadata_with_long_history(data: bytes) -> TableMetadata | None:
+def metadata_with_long_history(data: bytes, location: str) -> TableMetadata | None:
     """Parse an uncompressed metadata file as `metadata_from_bytes` does; None: leave it to that."""
     try:
         fields = _FIELDS.decode(data)
@@ -63,7 +63,9 @@ def metadata_with_long_history(data: bytes) -> TableMetadata | None:
         if json_memory(b"".join(texts.values())) > MEMORY_FLOOR:
             return None
         content = {key: parse_json(text, key) for key, text in texts.items()}
-        return metadata_from_json(content, _history(content, snapshots, log))
+        return metadata_from_json(
+            content, _history(content, snapshots, log), metadata_location=location
+        )
     except (KeyError, RecursionError, UnicodeError, msgspec.MsgspecError, IcebergError):
         return None
 

@@ -1,9 +1,9 @@
 """Manifests read as columns: one Arrow table per manifest, inheritance resolved.
 
 Specification, "Manifest Entry Fields", "Data File Fields", "Sequence Number Inheritance" and "First
-Row ID Inheritance". The columns are `spec/entry_columns.py`. Two decoders stand behind
-`read_entries`, fastavro for small manifests and DataFusion for large ones; both give the same raw
-table, all rules are applied after it. `storage/manifest_reader.py` has manifests as objects.
+Row ID Inheritance". The columns are `spec/entry_columns.py`. Every format and decoder gives the
+same raw table (`storage/open_manifest.py`), all rules are applied after it.
+`storage/manifest_reader.py` has manifests as objects.
 """
 
 from __future__ import annotations
@@ -24,22 +24,20 @@ from iceberg_pyspark.spec.entry_columns import (
     MetricMap,
     metric_column,
 )
-from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
+from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestContent, ManifestFile
+from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
+from iceberg_pyspark.spec.relative_paths import SCHEME, may_hold_relative_paths
 from iceberg_pyspark.spec.types import (
     NestedField,
     StructType,
     UnknownType,
 )
-from iceberg_pyspark.storage.avro import AvroFile, damaged, parse_avro
+from iceberg_pyspark.storage.avro_manifests import Decoder
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
-from iceberg_pyspark.storage.decoded_size import COLUMN_BYTES, memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.physical_types import physical_type
+from iceberg_pyspark.storage.open_manifest import EncodedManifest, parse_manifest
+from iceberg_pyspark.storage.physical_types import physical_type, physical_values
 
-LARGE_MANIFEST_ENTRIES = 200
-"""From this many entries on, what DataFusion costs per file pays for itself."""
-
-Decoder = Literal["auto", "fastavro", "datafusion"]
 Metrics = Collection[int] | Literal["all"]
 
 _DATA_FILE = 2
@@ -100,9 +98,9 @@ def read_entries(
     data = file_io.read_bytes(manifest.manifest_path)
 
     def decode() -> pa.Table:
-        avro = parse_avro(data, manifest.manifest_path)
-        _check_complete(avro, manifest)
-        return _EntryReader(avro, manifest, _decode(avro, decoder)).table(
+        encoded = parse_manifest(data, manifest.manifest_path)
+        _check_complete(encoded, manifest)
+        return _EntryReader(encoded, manifest, encoded.raw_entries(decoder)).table(
             partition_type, drop_deleted, metrics
         )
 
@@ -118,7 +116,7 @@ def read_entries(
     return _DECODED.get_or_read(file_io, key, decode)
 
 
-def _check_complete(avro: AvroFile, manifest: ManifestFile) -> None:
+def _check_complete(encoded: EncodedManifest, manifest: ManifestFile) -> None:
     """Avro cannot tell that whole blocks are missing at the end; the manifest list can."""
     counts = (
         manifest.added_files_count,
@@ -126,80 +124,26 @@ def _check_complete(avro: AvroFile, manifest: ManifestFile) -> None:
         manifest.deleted_files_count,
     )
     entry_count = sum(count or 0 for count in counts)
-    if avro.record_count < entry_count:
-        raise damaged(
-            avro.location, f"{avro.record_count} entries where its manifest list says {entry_count}"
+    if encoded.record_count < entry_count:
+        raise encoded.damaged(
+            f"{encoded.record_count} entries where its manifest list says {entry_count}"
         )
-
-
-def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
-    """The records as a table of columns named `_<field id>`."""
-    large = avro.record_count >= LARGE_MANIFEST_ENTRIES
-    # the columns are joined from their parts, and then become others
-    most = memory_limit(avro.size) // 3
-    if decoder == "datafusion" or (decoder == "auto" and large):
-        # executors, which read no large manifests, need not have DataFusion
-        from iceberg_pyspark.storage.datafusion_avro import decode_records  # noqa: PLC0415
-
-        return decode_records(avro, most)
-    type_ = _raw_type(avro.schema)
-    parts = []
-    try:
-        for batch in avro.batches():
-            parts.append(pa.RecordBatch.from_struct_array(pa.array(batch, type_)))
-            most -= parts[-1].nbytes + COLUMN_BYTES * avro.type_count
-            if most < 0:
-                raise too_large(avro.location, avro.size)
-        return pa.Table.from_batches(parts, pa.schema(list(type_)))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
-        raise damaged(avro.location, str(e)) from e
-
-
-def _raw_type(schema: Any) -> pa.DataType:
-    """The Arrow type of a renamed Avro type, as DataFusion gives it but for nullability."""
-    match schema:
-        case {"type": "record", "fields": fields}:
-            return pa.struct([(f["name"], _raw_type(f["type"])) for f in fields])
-        case {"type": "array", "items": items}:
-            return pa.list_(_raw_type(items))
-        case {"type": "map", "values": values}:
-            return pa.map_(pa.string(), _raw_type(values))
-        case {"logicalType": "decimal", "precision": precision, "scale": scale}:
-            return pa.decimal128(precision, scale)
-        case {"type": "fixed"}:
-            return pa.binary(schema["size"])
-        case [*branches]:
-            not_null = [b for b in branches if b != "null"]
-            return _raw_type(not_null[0]) if not_null else pa.null()
-        case _:
-            return _RAW_PRIMITIVES[schema]
-
-
-_RAW_PRIMITIVES: Mapping[str, pa.DataType] = {
-    "null": pa.null(),
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-}
 
 
 class _EntryReader:
     """One manifest's raw table on its way to an entry table."""
 
-    def __init__(self, avro: AvroFile, manifest: ManifestFile, raw: pa.Table) -> None:
-        self._location = avro.location
-        self._format_version = avro.metadata.get("format-version", "1")
-        self._null_field_ids = avro.null_field_ids
+    def __init__(self, encoded: EncodedManifest, manifest: ManifestFile, raw: pa.Table) -> None:
+        self._location = encoded.location
+        self._damaged = encoded.damaged
+        self._format_version = encoded.metadata.get("format-version", "1")
+        self._null_field_ids = encoded.null_field_ids
         self._manifest = manifest
         self._rows = raw.num_rows
         self._entry = {name: raw.column(name).combine_chunks() for name in raw.column_names}
         data_file = self._entry.get(f"_{_DATA_FILE}")
         if data_file is None or not pa.types.is_struct(data_file.type) or data_file.null_count:
-            raise damaged(self._location, "an entry without data_file (field 2)")
+            raise self._damaged("an entry without data_file (field 2)")
         self._file = _children(data_file)
 
     def table(self, partition_type: StructType, drop_deleted: bool, metrics: Metrics) -> pa.Table:
@@ -213,11 +157,14 @@ class _EntryReader:
         }
         for name in _REQUIRED:
             if columns[name].null_count:
-                raise damaged(self._location, f"an entry without {name}")
+                raise self._damaged(f"an entry without {name}")
         self._check_status(columns["status"])
         columns["content"] = pc.fill_null(columns["content"], 0)
         self._check_content(columns["content"])
         columns["file_format"] = self._file_format(columns["file_format"])
+        for name in ("file_path", "referenced_data_file"):
+            columns[name] = self._resolved(columns[name])
+        self._check_position_deletes(columns)
         columns["first_row_id"] = self._first_row_id(columns)
         columns["snapshot_id"] = _fill(columns["snapshot_id"], self._manifest.added_snapshot_id)
         table = pa.table({name: columns[name] for name in ENTRY_COLUMNS} | self._metrics(metrics))
@@ -237,23 +184,22 @@ class _EntryReader:
         if array.type == type_:
             return array
         if not _may_cast(array.type, type_):
-            raise damaged(self._location, f"{name} is {array.type} and must be {type_}")
+            raise self._damaged(f"{name} is {array.type} and must be {type_}")
         try:
             return array.cast(type_)
         except pa.ArrowInvalid as e:
-            raise damaged(self._location, f"{name}: {e}") from e
+            raise self._damaged(f"{name}: {e}") from e
 
     def _check_status(self, status: pa.Array) -> None:
         for value in pc.unique(status).to_pylist():
             if value not in (0, 1, 2):
-                raise damaged(self._location, f"an entry with status {value}")
+                raise self._damaged(f"an entry with status {value}")
 
     def _check_content(self, content: pa.Array) -> None:
         allowed = (0,) if self._manifest.content is ManifestContent.DATA else (1, 2)
         for value in pc.unique(content).to_pylist():
             if value not in allowed:
-                raise damaged(
-                    self._location,
+                raise self._damaged(
                     f"an entry with content {value} in a manifest of "
                     f"{self._manifest.content.name.lower()}",
                 )
@@ -268,6 +214,40 @@ class _EntryReader:
                 )
         return lower
 
+    def _resolved(self, paths: pa.Array) -> pa.Array:
+        """Paths of version 4, which may be relative; those of older manifests all are absolute."""
+        base = self._manifest.table_location
+        if base is None or not may_hold_relative_paths(self._format_version):
+            return paths
+        is_absolute = pc.match_substring_regex(paths, SCHEME)
+        resolved = pc.binary_join_element_wise(pa.scalar(base), paths, "/")
+        return pc.if_else(is_absolute, paths, resolved)
+
+    def _check_position_deletes(self, columns: Mapping[str, pa.Array]) -> None:
+        """Refuse files of position deletes from before version 4 that name data files otherwise.
+
+        The paths in them are not resolved, so they would miss the files that they name.
+        """
+        if self._manifest.table_location is None:
+            return
+        path_bounds = self._metric_columns("lower_bounds", (DELETE_FILE_PATH.field_id,))
+        is_file_of_positions = pc.and_(
+            pc.equal(columns["content"], int(FileContent.POSITION_DELETES)),
+            pc.not_equal(columns["file_format"], "puffin"),
+        )
+        # of all stores, only local files have names without a scheme
+        is_local_table = self._manifest.table_location.startswith("file:")
+        has_scheme = pc.fill_null(
+            pc.match_substring_regex(*path_bounds.values(), SCHEME), not is_local_table
+        )
+        is_refused = pc.and_not(is_file_of_positions, has_scheme)
+        for path in columns["file_path"].filter(is_refused).to_pylist():
+            raise UnsupportedFeatureError(
+                f"{self._location}: the position deletes of {path} name data files by paths that "
+                "may have no scheme, which version 4 takes for relative; rewrite them as deletion "
+                "vectors by the engine that has upgraded the table"
+            )
+
     def _partition(self, partition_type: StructType) -> pa.Array:
         partition = self._file.get(f"_{_PARTITION}")
         columns = {} if partition is None else _children(partition)
@@ -281,8 +261,7 @@ class _EntryReader:
                 array = positional[i]
             unwritten = isinstance(f.type, UnknownType) or f.field_id in self._null_field_ids
             if array is None and not unwritten:
-                raise damaged(
-                    self._location,
+                raise self._damaged(
                     f"partition field {f.field_id} of spec {self._manifest.partition_spec_id} "
                     "is not in its schema",
                 )
@@ -301,6 +280,10 @@ class _EntryReader:
             # void is stored as its source's type or as int, whatever the source (specification,
             # "Partition Transforms")
             return pa.nulls(self._rows, type_)
+        try:
+            array = physical_values(array, field.type)
+        except pa.ArrowInvalid as e:
+            raise self._damaged(f"partition field {field.name}: {e}") from e
         return self._cast(array, type_, f"partition field {field.name}")
 
     def _first_row_id(self, columns: Mapping[str, pa.Array]) -> pa.Array:
@@ -325,8 +308,7 @@ class _EntryReader:
                 own = pc.if_else(added, self._manifest.sequence_number, None)
                 inherited = pc.coalesce(column, own.cast(pa.int64()))
             if inherited.null_count:
-                raise damaged(
-                    self._location,
+                raise self._damaged(
                     f"an entry that is not ADDED has no {name}; only added files inherit it",
                 )
             table = table.set_column(table.schema.get_field_index(name), name, inherited)
@@ -347,7 +329,7 @@ class _EntryReader:
         if lists is None:
             return None
         if not pa.types.is_list(lists.type) or lists.type.value_type.num_fields != 2:
-            raise damaged(self._location, f"{metric} is {lists.type} and must be a map")
+            raise self._damaged(f"{metric} is {lists.type} and must be a map")
         keys, values = lists.values.flatten()
         return (
             lists,

@@ -24,6 +24,7 @@ from iceberg_pyspark.spec.manifests import (
     PartitionFieldSummary,
     with_counts,
 )
+from iceberg_pyspark.spec.relative_paths import may_hold_relative_paths, resolved_path
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.storage.avro import damaged, parsed_schema, read_avro, write_avro
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
@@ -213,7 +214,9 @@ def _manifest_file_record(m: ManifestFile, location: str, format_version: int) -
 def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
     """The manifests of a snapshot, from its manifest list or, in old v1 tables, its own list."""
     if snapshot.manifest_list is not None:
-        manifests = read_manifest_list(file_io, snapshot.manifest_list)
+        manifests = read_manifest_list(
+            file_io, snapshot.manifest_list, table_location=snapshot.table_location
+        )
         data_files = snapshot.summary.get("total-data-files", "0")
         if not manifests and data_files != "0":
             # a list cut behind its header is a valid Avro file of an empty table
@@ -223,8 +226,7 @@ def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[Manifes
             )
         return manifests
     return [
-        _manifest_without_list(file_io, location, snapshot.snapshot_id)
-        for location in snapshot.manifests or ()
+        _manifest_without_list(file_io, location, snapshot) for location in snapshot.manifests or ()
     ]
 
 
@@ -240,29 +242,53 @@ def manifests_to_build_on(file_io: FileIO, snapshot: Snapshot) -> list[ManifestF
     )
 
 
-def _manifest_without_list(file_io: FileIO, location: str, snapshot_id: int) -> ManifestFile:
+def _manifest_without_list(file_io: FileIO, location: str, snapshot: Snapshot) -> ManifestFile:
     header = read_manifest_header(file_io, location)
     return ManifestFile(
         manifest_path=location,
         manifest_length=file_io.size(location),
         partition_spec_id=header.spec.spec_id,
         content=header.content,
-        added_snapshot_id=snapshot_id,
+        added_snapshot_id=snapshot.snapshot_id,
+        table_location=snapshot.table_location,
     )
 
 
-def read_manifest_list(file_io: FileIO, location: str) -> list[ManifestFile]:
-    """The manifests of a list of any format version, in order."""
-    return list(_LISTS.get_or_read(file_io, location, lambda: _parse_list(file_io, location)))
+def read_manifest_list(
+    file_io: FileIO, location: str, *, table_location: str | None = None
+) -> list[ManifestFile]:
+    """The manifests of a list of any format version, in order.
+
+    `table_location` is what relative paths are relative to; None in tables before version 4.
+    """
+    return list(
+        _LISTS.get_or_read(
+            file_io,
+            (location, table_location),
+            lambda: _parse_list(file_io, location, table_location),
+        )
+    )
 
 
-def _parse_list(file_io: FileIO, location: str) -> tuple[ManifestFile, ...]:
+def _parse_list(
+    file_io: FileIO, location: str, table_location: str | None
+) -> tuple[ManifestFile, ...]:
     avro = read_avro(file_io, location)
+    # a list from before the upgrade has absolute paths alone, with or without a scheme
+    resolves = may_hold_relative_paths(avro.metadata.get("format-version"))
     manifests = []
     room = memory_limit(avro.size) // 2
     try:
         for record in avro.records():
-            manifests.append(_manifest_file(record))
+            manifest = _manifest_file(record)
+            if table_location is not None:
+                path = manifest.manifest_path
+                manifest = replace(
+                    manifest,
+                    manifest_path=resolved_path(path, table_location) if resolves else path,
+                    table_location=table_location,
+                )
+            manifests.append(manifest)
             room -= _memory_of(manifests[-1])
             if room < 0:
                 raise too_large(location, avro.size)

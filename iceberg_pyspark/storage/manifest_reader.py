@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.spec.avro_types import primitive_type
 from iceberg_pyspark.spec.entry_columns import METRIC_MAPS
 from iceberg_pyspark.spec.json_fields import JsonObject, parse_json
 from iceberg_pyspark.spec.manifests import (
@@ -26,9 +25,9 @@ from iceberg_pyspark.spec.manifests import (
 from iceberg_pyspark.spec.partitioning import PartitionSpec, fields_from_json
 from iceberg_pyspark.spec.schema import Schema, schema_from_json
 from iceberg_pyspark.spec.types import StructType, Type
-from iceberg_pyspark.storage.avro import AvroFile, read_avro
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.open_manifest import EncodedManifest, open_manifest
 
 _ENTRIES_AT_ONCE = 4096
 
@@ -45,7 +44,7 @@ class ManifestHeader:
 
 def read_manifest_header(file_io: FileIO, location: str) -> ManifestHeader:
     """The key-value metadata of a manifest."""
-    return _header_of(read_avro(file_io, location))
+    return _header_of(open_manifest(file_io, location))
 
 
 def read_partition_types(file_io: FileIO, location: str) -> dict[int, Type]:
@@ -53,31 +52,30 @@ def read_partition_types(file_io: FileIO, location: str) -> dict[int, Type]:
 
     Values of an unknown transform, or of a removed source column, have no other type.
     """
-    avro = read_avro(file_io, location)
-    return {field_id: primitive_type(type_) for field_id, type_ in avro.written_types.items()}
+    return open_manifest(file_io, location).written_types()
 
 
-def _header_of(avro: AvroFile) -> ManifestHeader:
+def _header_of(encoded: EncodedManifest) -> ManifestHeader:
     try:
-        schema_json = parse_json(avro.metadata["schema"], "schema")
-        fields_json = parse_json(avro.metadata["partition-spec"], "partition-spec")
-        schema_id = avro.metadata.get("schema-id")
+        schema_json = parse_json(encoded.metadata["schema"], "schema")
+        fields_json = parse_json(encoded.metadata["partition-spec"], "partition-spec")
+        schema_id = encoded.metadata.get("schema-id")
         schema = schema_from_json(JsonObject(schema_json, "schema"))
-        content = avro.metadata.get("content", "data")
+        content = encoded.metadata.get("content", "data")
         return ManifestHeader(
             schema=schema if schema_id is None else replace(schema, schema_id=int(schema_id)),
             spec=PartitionSpec(
-                spec_id=int(avro.metadata.get("partition-spec-id", 0)),
+                spec_id=int(encoded.metadata.get("partition-spec-id", 0)),
                 fields=fields_from_json(
                     JsonObject({"partition-spec": fields_json}), "partition-spec"
                 ),
             ),
-            format_version=int(avro.metadata.get("format-version", 1)),
+            format_version=int(encoded.metadata.get("format-version", 1)),
             content={"data": ManifestContent.DATA, "deletes": ManifestContent.DELETES}[content],
         )
     except (KeyError, ValueError, InvalidMetadataError) as e:
         raise InvalidMetadataError(
-            f"{avro.location}: the manifest's metadata is damaged: {type(e).__name__}: {e}"
+            f"{encoded.location}: the manifest's metadata is damaged: {type(e).__name__}: {e}"
         ) from e
 
 

@@ -65,7 +65,7 @@ def read_table_metadata(
                 metadata_with_long_history,
             )
 
-            if (metadata := metadata_with_long_history(data)) is not None:
+            if (metadata := metadata_with_long_history(data, location)) is not None:
                 return metadata
     check_json_memory(data, location, size)
     return metadata_from_bytes(data, location)

@@ -51,3 +51,18 @@ def physical_type(type_: Type) -> pa.DataType:
             return pa.null()
         case _:
             return pa.binary()
+
+
+def physical_values(array: pa.Array, type_: Type) -> pa.Array:
+    """Dates and times as the numbers that stand for them, all else as it is.
+
+    Raises `pa.ArrowInvalid` for a time that the type cannot hold.
+    """
+    if pa.types.is_date32(array.type):
+        return array.view(pa.int32())
+    if pa.types.is_time(array.type):
+        return array.cast(pa.time64("us")).view(pa.int64())
+    if pa.types.is_timestamp(array.type):
+        unit = "ns" if isinstance(type_, (TimestampNsType, TimestamptzNsType)) else "us"
+        return array.cast(pa.timestamp(unit, array.type.tz)).view(pa.int64())
+    return array

@@ -11,6 +11,7 @@ from __future__ import annotations
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, resolved_path
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
@@ -34,6 +35,8 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
     metadata = table.metadata
     folders = [metadata.location]
     folders += [metadata.properties[p] for p in _PATH_PROPERTIES if p in metadata.properties]
+    if metadata.format_version >= RELATIVE_PATHS_VERSION:
+        folders = [resolved_path(folder, metadata.location) for folder in folders]
     # the folder, not the file: what is decoded is kept for an equal store, over commits too
     known_folder = (
         table.store_location or table.metadata_location.rpartition("/")[0] or metadata.location

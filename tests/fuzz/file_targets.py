@@ -27,8 +27,9 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.sql_text.filters import parse_filter
 from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.storage.avro_manifests import Decoder
 from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
-from iceberg_pyspark.storage.manifest_columns import Decoder, read_entries
+from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_manifest_list
 from iceberg_pyspark.storage.manifest_reader import read_manifest_entries, read_manifest_header
 from iceberg_pyspark.storage.memory import MemoryFileIO

@@ -41,7 +41,7 @@ def _mutated(choose: Random) -> tuple[SeedTable, bytes, int]:
 
 
 def _parse(given: tuple[SeedTable, bytes, int]) -> None:
-    read_fast = metadata_with_long_history(given[1])
+    read_fast = metadata_with_long_history(given[1], "mutated.metadata.json")
     try:
         metadata = metadata_from_bytes(given[1], "mutated.metadata.json")
     except IcebergError as e:

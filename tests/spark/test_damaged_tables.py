@@ -165,7 +165,7 @@ def test_a_wrong_byte_is_an_error_of_ours_or_harmless(
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("format-version", 4, "format-version 4 is not supported"),
+        ("format-version", 4, "format-version 5 is not supported"),
         ("format-version", "2", "format-version"),
         ("current-schema-id", 77, "current-schema-id"),
         ("default-spec-id", 77, "default-spec-id"),
@@ -243,12 +243,12 @@ def test_users_see_our_message_for_damage_on_driver_and_executor(
     assert text.endswith("an older snapshot may still be read by its id")
 
     content = json.loads(metadata_file(table).read_text())
-    metadata_file(table).write_text(json.dumps({**content, "format-version": 4}))
+    metadata_file(table).write_text(json.dumps({**content, "format-version": 5}))
     error, text = refusal(lambda: load(spark, table.location))
-    assert "format-version 4 is not supported" in text
+    assert "format-version 5 is not supported" in text
     before = sorted(Path(table.location).rglob("*"))
     # where writes go by the bridge, Spark's own class of it has our words
-    with pytest.raises(PySparkException, match="format-version 4 is not supp"):
+    with pytest.raises(PySparkException, match="format-version 5 is not supp"):
         save(spark.range(1), table.location)
     assert sorted(Path(table.location).rglob("*")) == before
 

@@ -205,8 +205,8 @@ def test_duplicate_field_ids_are_refused() -> None:
 
 
 def test_an_unknown_version_is_refused_by_number() -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"meta\.json: format-version 4"):
-        metadata_from_bytes(json.dumps({**v2(), "format-version": 4}).encode(), "meta.json")
+    with pytest.raises(UnsupportedFeatureError, match=r"meta\.json: format-version 5"):
+        metadata_from_bytes(json.dumps({**v2(), "format-version": 5}).encode(), "meta.json")
 
 
 @pytest.mark.parametrize(

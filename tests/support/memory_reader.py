@@ -15,12 +15,14 @@ from collections.abc import Callable, Mapping
 
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.avro_manifests import Decoder
 from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
 from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.manifest_columns import Decoder, read_entries
+from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_manifest_list
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.puffin import read_puffin_blob, read_puffin_footer
+from tests.support.peak_memory import peak_bytes
 
 _IO = LocalFileIO()
 _ADDRESS_SPACE = 5 << 30
@@ -80,21 +82,11 @@ def main(arguments: list[str]) -> None:
                     "path": path,
                     "error": None if error is None else type(error).__name__,
                     "message": str(error)[:1000],
-                    "peak": _peak(),
+                    "peak": peak_bytes(),
                 }
             ),
             flush=True,
         )
-
-
-def _peak() -> int:
-    try:
-        # of this program alone; getrusage's is the parent's at least, where that was larger
-        with open("/proc/self/status") as status:
-            lines = dict(line.split(":", 1) for line in status)
-        return int(lines["VmHWM"].split()[0]) << 10
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 if __name__ == "__main__":

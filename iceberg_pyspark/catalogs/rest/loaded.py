@@ -58,8 +58,8 @@ def answered_table(
     """
 
     def parse(content: JsonObject) -> AnsweredTable:
-        metadata = metadata_from_json(content.value("metadata"))
         location = "" if is_staged else content.string("metadata-location")
+        metadata = metadata_from_json(content.value("metadata"), metadata_location=location)
         storage = config
         if storage is None:
             storage = table_storage_properties(

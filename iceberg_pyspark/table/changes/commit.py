@@ -18,6 +18,7 @@ from typing import Protocol
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.changes import Changes, combine_requirements
+from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.commits.known_parts import with_known_ids
 from iceberg_pyspark.commits.outcomes import (
     Done,
@@ -172,6 +173,8 @@ def _commit(
         if any(step.is_in(current.metadata) for step in steps):
             return Done(current)
         try:
+            # before a step writes anything, and again after an upgrade meanwhile
+            check_may_change(current.metadata)
             if pinned is not None:
                 _check_pinned(pinned, current.metadata)
             updates, requirements = _collect(steps, current.metadata, clock)

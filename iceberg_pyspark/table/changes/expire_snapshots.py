@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.commits.outcomes import after_commit
 from iceberg_pyspark.commits.snapshot_retention import (
     Retention,
@@ -189,7 +190,8 @@ class SnapshotExpiry:
 
 
 def check_may_delete(table: LoadedTable, metadata: TableMetadata, what: str) -> None:
-    """Refuse a table whose files may belong to others too."""
+    """Refuse a table whose files may belong to others too, and one that is only read here."""
+    check_may_change(metadata)
     if not GC_ENABLED.of(metadata.properties):
         raise InvalidRequestError(
             f"table {table.identifier}: cannot {what}, because its property {GC_ENABLED.name} is "

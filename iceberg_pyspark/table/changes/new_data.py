@@ -14,6 +14,7 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.spec.manifests import DataFile, FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import (
@@ -45,6 +46,7 @@ def write_context_of(
     `overrides` are table properties for this write alone.
     Raises `InvalidRequestError` for a property that the commit of the files could not work with.
     """
+    check_may_change(metadata)
     properties = {**metadata.properties, **(overrides or {})}
     check_commit_properties(properties)
     return WriteContext(

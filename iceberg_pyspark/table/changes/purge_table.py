@@ -19,6 +19,7 @@ from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, PurgingCatalog, TableIdentifier
 from iceberg_pyspark.catalogs.own_folders import own_folders
+from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.properties import GC_ENABLED
@@ -82,6 +83,7 @@ def purge_table(
 
 
 def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
+    check_may_change(loaded_table.metadata)
     if not GC_ENABLED.of(loaded_table.metadata.properties):
         raise InvalidRequestError(
             f"table {loaded_table.identifier} cannot be purged: its property {GC_ENABLED.name} is "

@@ -18,6 +18,7 @@ from functools import partial
 
 from iceberg_pyspark.arrow.write.position_delete_files import copy_position_deletes
 from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.maintenance.copy_list import CopyList
 from iceberg_pyspark.maintenance.moved_manifests import (
@@ -76,6 +77,7 @@ class TablePathRewrite:
         staging_id: str,
     ) -> None:
         """Raises `InvalidRequestError` for a version that is not in the table's history."""
+        check_may_change(table.metadata)
         self._io = io
         self._paths = paths
         self._name = table.identifier

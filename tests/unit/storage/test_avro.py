@@ -24,7 +24,8 @@ from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.types import LongType, StructType
 from iceberg_pyspark.storage import decoded_size
 from iceberg_pyspark.storage.avro import parse_avro, write_avro
-from iceberg_pyspark.storage.manifest_columns import Decoder, read_entries
+from iceberg_pyspark.storage.avro_manifests import Decoder
+from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.manifests import a_file, added, identity_table, listed
 

@@ -62,7 +62,7 @@ def text(change: Callable[[dict[str, Any]], Any] = lambda _: None, version: int 
 
 
 def read(data: bytes) -> TableMetadata:
-    return metadata_with_long_history(data) or metadata_from_bytes(data, WHERE)
+    return metadata_with_long_history(data, WHERE) or metadata_from_bytes(data, WHERE)
 
 
 def is_text(metadata: TableMetadata) -> bool:
@@ -107,7 +107,7 @@ def test_row_ids_of_a_table_without_them_are_not_kept() -> None:
 def test_what_is_unusual_is_read_and_kept(change: Callable[[dict[str, Any]], Any]) -> None:
     data = text(change)
     metadata = read(data)
-    assert metadata_with_long_history(data) in (None, metadata)
+    assert metadata_with_long_history(data, WHERE) in (None, metadata)
     expected = metadata_from_bytes(data, WHERE)
     assert metadata == expected
     assert json.loads(metadata_to_bytes(metadata)) == metadata_to_json(expected)
@@ -127,7 +127,7 @@ def test_what_is_unusual_is_read_and_kept(change: Callable[[dict[str, Any]], Any
         lambda m: m["snapshots"].append("text"),
         lambda m: m["snapshot-log"].append({"snapshot-id": 1}),
         lambda m: m.update({"current-snapshot-id": 99}),
-        lambda m: m.update({"format-version": 4}),
+        lambda m: m.update({"format-version": 5}),
     ],
 )
 def test_errors_are_those_of_any_other_file(change: Callable[[dict[str, Any]], Any]) -> None:

@@ -41,7 +41,8 @@ from iceberg_pyspark.spec.types import (
     UnknownType,
     UUIDType,
 )
-from iceberg_pyspark.storage.manifest_columns import Decoder, read_entries
+from iceberg_pyspark.storage.avro_manifests import Decoder
+from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_reader import read_manifest_entries, read_partition_types
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.manifests import (

@@ -357,11 +357,11 @@ def test_deletes_are_those_of_the_scan(catalog: TableCatalog, data: Any) -> None
 # --- volume ---------------------------------------------------------------------------------------
 
 PROGRAM = """
-import resource
 import sys
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.table import Table
+from tests.support.peak_memory import peak_bytes
 from tests.support.commit_tables import commit_table, data_file
 
 count, partitions, at_once = int(sys.argv[1]), int(sys.argv[2]), 5000
@@ -378,7 +378,7 @@ assert health.partitions.count == partitions
 assert len(health.partitions.largest) == 20
 (rewrite,) = (g for g in health.procedures if g.procedure == "rewrite_data_files")
 assert rewrite.files_before == (count if count >= 5 * partitions else 0)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(peak_bytes())
 """
 
 

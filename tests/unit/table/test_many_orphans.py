@@ -9,10 +9,10 @@ import pytest
 
 GIB = 1 << 30
 PROGRAM = """
-import resource
 import sys
 from iceberg_pyspark.storage.file_io import FileInfo
 from iceberg_pyspark.table.table import Table
+from tests.support.peak_memory import peak_bytes
 from tests.support.commit_tables import commit_table
 from tests.support.hooked_storage import HookedFileIO
 import pyarrow as pa
@@ -33,7 +33,7 @@ class ManyFiles(HookedFileIO):
 table = Table(t.catalog, t.loaded, io=ManyFiles(t.io, lambda *_: None))
 found = table.maintenance().remove_orphan_files(dry_run=True)
 assert len(found.orphan_file_locations) == count
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(peak_bytes())
 """
 
 

@@ -1,0 +1,39 @@
+"""Paths of format version 4, which may be relative to the table's location.
+
+Specification of version 4, "Paths in Metadata". A path that begins with a scheme is absolute, any
+other is relative, also one that begins with a slash. Nothing is normalised: `.`, `..` and empty
+names stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+
+RELATIVE_PATHS_VERSION = 4
+"""The first format version whose metadata may hold relative paths."""
+
+SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*:"
+"""What an absolute path begins with (RFC 3986, section 3.1)."""
+
+_SCHEME = re.compile(SCHEME)
+
+
+def resolved_path(path: str, table_location: str) -> str:
+    """The absolute form of a path in the metadata of a table at that location.
+
+    >>> resolved_path("data/a.parquet", "s3://b/t"), resolved_path("file:/x", "s3://b/t")
+    ('s3://b/t/data/a.parquet', 'file:/x')
+    >>> resolved_path("/x", "s3://b/t")
+    's3://b/t//x'
+    """
+    return path if _SCHEME.match(path) else f"{table_location}/{path}"
+
+
+def may_hold_relative_paths(format_version: str | None) -> bool:
+    """Whether a manifest or manifest list of that `format-version` may; all others are absolute.
+
+    >>> may_hold_relative_paths("4"), may_hold_relative_paths("3"), may_hold_relative_paths(None)
+    (True, False, False)
+    """
+    version = format_version or ""
+    return version.isascii() and version.isdigit() and int(version) >= RELATIVE_PATHS_VERSION

@@ -1,0 +1,98 @@
+"""Manifests in Avro, as versions 1 to 3 have them: their records as a raw table.
+
+Two decoders give the same table, fastavro for small manifests and DataFusion for large ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from iceberg_pyspark.spec.avro_types import primitive_type
+from iceberg_pyspark.spec.types import Type
+from iceberg_pyspark.storage.avro import AvroFile, damaged, parse_avro
+from iceberg_pyspark.storage.decoded_size import COLUMN_BYTES, memory_limit, too_large
+
+LARGE_MANIFEST_ENTRIES = 200
+"""From this many entries on, what DataFusion costs per file pays for itself."""
+
+Decoder = Literal["auto", "fastavro", "datafusion"]
+
+
+class AvroManifest:
+    """A manifest file that is Avro; raises `InvalidMetadataError` for a damaged one."""
+
+    def __init__(self, data: bytes, location: str) -> None:
+        self._avro = parse_avro(data, location)
+        self.location = location
+        self.metadata = self._avro.metadata
+        self.record_count = self._avro.record_count
+        self.null_field_ids = self._avro.null_field_ids
+
+    def damaged(self, why: str) -> Exception:
+        """The error for a manifest that breaks the rules of its format."""
+        return damaged(self.location, why)
+
+    def written_types(self) -> dict[int, Type]:
+        """The types of fields by field id, as the file has them."""
+        return {i: primitive_type(type_) for i, type_ in self._avro.written_types.items()}
+
+    def raw_entries(self, decoder: Decoder = "auto") -> pa.Table:
+        """The records as a table of columns named `_<field id>`, at all depths."""
+        return _decode(self._avro, decoder)
+
+
+def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
+    large = avro.record_count >= LARGE_MANIFEST_ENTRIES
+    # the columns are joined from their parts, and then become others
+    most = memory_limit(avro.size) // 3
+    if decoder == "datafusion" or (decoder == "auto" and large):
+        # executors, which read no large manifests, need not have DataFusion
+        from iceberg_pyspark.storage.datafusion_avro import decode_records  # noqa: PLC0415
+
+        return decode_records(avro, most)
+    type_ = _raw_type(avro.schema)
+    parts = []
+    try:
+        for batch in avro.batches():
+            parts.append(pa.RecordBatch.from_struct_array(pa.array(batch, type_)))
+            most -= parts[-1].nbytes + COLUMN_BYTES * avro.type_count
+            if most < 0:
+                raise too_large(avro.location, avro.size)
+        return pa.Table.from_batches(parts, pa.schema(list(type_)))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
+        raise damaged(avro.location, str(e)) from e
+
+
+def _raw_type(schema: Any) -> pa.DataType:
+    """The Arrow type of a renamed Avro type, as DataFusion gives it but for nullability."""
+    match schema:
+        case {"type": "record", "fields": fields}:
+            return pa.struct([(f["name"], _raw_type(f["type"])) for f in fields])
+        case {"type": "array", "items": items}:
+            return pa.list_(_raw_type(items))
+        case {"type": "map", "values": values}:
+            return pa.map_(pa.string(), _raw_type(values))
+        case {"logicalType": "decimal", "precision": precision, "scale": scale}:
+            return pa.decimal128(precision, scale)
+        case {"type": "fixed"}:
+            return pa.binary(schema["size"])
+        case [*branches]:
+            not_null = [b for b in branches if b != "null"]
+            return _raw_type(not_null[0]) if not_null else pa.null()
+        case _:
+            return _RAW_PRIMITIVES[schema]
+
+
+_RAW_PRIMITIVES: Mapping[str, pa.DataType] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}

@@ -1,0 +1,45 @@
+"""A manifest file in whichever format it has: Avro, or Parquet since version 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import pyarrow as pa
+
+from iceberg_pyspark.spec.types import Type
+from iceberg_pyspark.storage.avro_manifests import AvroManifest, Decoder
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.parquet_manifests import ParquetManifest
+
+_PARQUET_MAGIC = b"PAR1"
+
+
+class EncodedManifest(Protocol):
+    """A manifest as it is stored; `null_field_ids` are fields whose type has no values."""
+
+    location: str
+    metadata: Mapping[str, str]
+    record_count: int
+    null_field_ids: frozenset[int]
+
+    def damaged(self, why: str) -> Exception:
+        """The error for a manifest that breaks the rules of its format."""
+
+    def written_types(self) -> dict[int, Type]:
+        """The types of fields by field id, as the file has them."""
+
+    def raw_entries(self, decoder: Decoder = "auto") -> pa.Table:
+        """The entries as a table of columns named `_<field id>`, at all depths."""
+
+
+def open_manifest(file_io: FileIO, location: str) -> EncodedManifest:
+    """Read a manifest file; raises `InvalidMetadataError` for a damaged one."""
+    return parse_manifest(file_io.read_bytes(location), location)
+
+
+def parse_manifest(data: bytes, location: str) -> EncodedManifest:
+    """A manifest by its bytes, which tell the format better than its name does."""
+    if data[:4] == _PARQUET_MAGIC:
+        return ParquetManifest(data, location)
+    return AvroManifest(data, location)

@@ -1,0 +1,201 @@
+"""Manifests in Parquet, as tables of version 4 have them: their rows as a raw table.
+
+Columns are found by field id. How much memory the rows may take is known before they are decoded:
+the footer tells sizes and counts, the dictionaries the longest values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec import types
+from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
+from iceberg_pyspark.storage.parquet_dictionaries import longest_value
+
+_FIELD_ID = b"PARQUET:field_id"
+_MAX_DEPTH = 10
+_ROWS_AT_ONCE = 65_536
+_DECODING = 4
+"""How many times the bytes of a batch pyarrow takes while it decodes the batch."""
+_VALUE_BYTES = 16
+"""What a value of fixed width, or the place of a longer one, takes at most."""
+
+
+def damaged(location: str, why: str) -> InvalidMetadataError:
+    """The error for a manifest in Parquet that breaks its format."""
+    return InvalidMetadataError(f"{location}: damaged Parquet manifest: {why}")
+
+
+class ParquetManifest:
+    """A manifest file that is Parquet; raises `InvalidMetadataError` for a damaged one."""
+
+    def __init__(self, data: bytes, location: str) -> None:
+        self.location = location
+        self._size = len(data)
+        self._data = data
+        try:
+            footer = pq.read_metadata(pa.BufferReader(self._data))
+            self._schema = footer.schema.to_arrow_schema()
+            key_values = footer.metadata or {}
+            # the proposed rules of version 4 leave it out, and no version before has Parquet
+            self.metadata: Mapping[str, str] = {
+                "format-version": "4",
+                **{k.decode(): v.decode() for k, v in key_values.items()},
+            }
+        except (pa.ArrowException, OSError, ValueError) as e:
+            raise damaged(location, str(e)) from e
+        self.record_count: int = footer.num_rows
+        self._rows_at_once = self._rows_within_bounds(footer)
+
+    null_field_ids: frozenset[int] = frozenset()
+    """Parquet has no columns of a type without values: such fields are left out of the schema."""
+
+    def damaged(self, why: str) -> Exception:
+        """The error for a manifest that breaks the rules of its format."""
+        return damaged(self.location, why)
+
+    def written_types(self) -> dict[int, types.Type]:
+        """The types of fields by field id, as the file has them."""
+        return dict(_written_types(self._schema))
+
+    def raw_entries(self, decoder: object = "auto") -> pa.Table:
+        """The rows as a table of columns named `_<field id>`, at all depths.
+
+        There is one decoder of Parquet, whatever is asked for.
+        """
+        room = memory_limit(self._size) // 3
+        batches = []
+        try:
+            file = pq.ParquetFile(pa.BufferReader(self._data))
+            for batch in file.iter_batches(self._rows_at_once):
+                room -= batch.nbytes
+                if room < 0:
+                    raise too_large(self.location, self._size)
+                batches.append(self._renamed(batch))
+        except (pa.ArrowException, OSError, ValueError) as e:
+            raise damaged(self.location, str(e)) from e
+        if batches:
+            return pa.Table.from_batches(batches)
+        empty = pa.RecordBatch.from_pylist([], self._schema)
+        return pa.Table.from_batches([self._renamed(empty)])
+
+    def _rows_within_bounds(self, footer: pq.FileMetaData) -> int:
+        """How many rows to decode at once, so that they are within the limit of memory."""
+        room = memory_limit(self._size) // 3
+        size = 0
+        per_row = 1.0
+        for i in range(footer.num_row_groups):
+            group = footer.row_group(i)
+            worst = group.total_byte_size
+            size += worst
+            for column in map(group.column, range(group.num_columns)):
+                worst += column.num_values * (_VALUE_BYTES + self._longest_value(column, room))
+            per_row = max(per_row, worst / max(1, group.num_rows))
+        if size > room:
+            raise too_large(self.location, self._size)
+        return max(1, min(_ROWS_AT_ONCE, int(room / _DECODING / per_row)))
+
+    def _longest_value(self, column: pq.ColumnChunkMetaData, most: int) -> int:
+        if column.physical_type != "BYTE_ARRAY" or not column.has_dictionary_page:
+            # fixed widths are in the bytes of a value, and plain values take what they are
+            return 0
+        try:
+            return longest_value(
+                memoryview(self._data), column.dictionary_page_offset, column.compression, most
+            )
+        except (pa.ArrowException, OSError, ValueError, IndexError) as e:
+            raise damaged(self.location, f"the dictionary of {column.path_in_schema}: {e}") from e
+
+    def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = self._by_id(zip(self._schema, batch.columns, strict=True), 0)
+        return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+    def _by_id(
+        self, columns: Iterable[tuple[pa.Field, pa.Array]], depth: int
+    ) -> dict[str, pa.Array]:
+        if depth > _MAX_DEPTH:
+            raise damaged(self.location, f"its schema nests deeper than {_MAX_DEPTH}")
+        out: dict[str, pa.Array] = {}
+        for field, array in columns:
+            field_id = _field_id(field)
+            if field_id is None:
+                continue
+            name = f"_{field_id}"
+            if name in out:
+                raise damaged(self.location, f"field id {field_id} is twice in its schema")
+            out[name] = self._plain(array, field.type, depth)
+        return out
+
+    def _plain(self, array: pa.Array, type_: pa.DataType, depth: int) -> pa.Array:
+        """An array without names and extension types; maps are lists of pairs."""
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        if pa.types.is_struct(array.type):
+            children = self._by_id(zip(type_, array.flatten(), strict=True), depth + 1)
+            mask = array.is_null() if array.null_count else None
+            if not children:
+                return pa.array(
+                    [None if null else {} for null in array.is_null().to_pylist()], pa.struct([])
+                )
+            return pa.StructArray.from_arrays(list(children.values()), list(children), mask=mask)
+        if pa.types.is_map(array.type):
+            pairs = pa.StructArray.from_arrays(
+                [
+                    self._plain(array.keys, array.type.key_type, depth + 1),
+                    self._plain(array.items, array.type.item_type, depth + 1),
+                ],
+                ["key", "value"],
+            )
+            mask = array.is_null() if array.null_count else None
+            return pa.ListArray.from_arrays(array.offsets, pairs, mask=mask)
+        return array
+
+
+def _field_id(field: pa.Field) -> int | None:
+    text = (field.metadata or {}).get(_FIELD_ID)
+    return None if text is None or int(text) < 0 else int(text)
+
+
+def _written_types(fields: Iterable[pa.Field]) -> Iterable[tuple[int, types.Type]]:
+    for field in fields:
+        field_id = _field_id(field)
+        if pa.types.is_struct(field.type):
+            yield from _written_types(field.type)
+        elif field_id is not None and (type_ := _primitive_type(field.type)) is not None:
+            yield field_id, type_
+
+
+def _primitive_type(type_: pa.DataType) -> types.Type | None:
+    if isinstance(type_, pa.BaseExtensionType):
+        return types.UUIDType() if type_.storage_type == pa.binary(16) else None
+    if pa.types.is_decimal(type_):
+        return types.DecimalType(precision=type_.precision, scale=type_.scale)
+    if pa.types.is_fixed_size_binary(type_):
+        return types.FixedType(length=type_.byte_width)
+    if pa.types.is_timestamp(type_):
+        nanoseconds, zone = type_.unit == "ns", type_.tz is not None
+        return _TIMESTAMPS[nanoseconds, zone]
+    return _PRIMITIVES.get(type_)
+
+
+_PRIMITIVES: Mapping[pa.DataType, types.Type] = {
+    pa.bool_(): types.BooleanType(),
+    pa.int32(): types.IntegerType(),
+    pa.int64(): types.LongType(),
+    pa.float32(): types.FloatType(),
+    pa.float64(): types.DoubleType(),
+    pa.date32(): types.DateType(),
+    pa.time64("us"): types.TimeType(),
+    pa.string(): types.StringType(),
+    pa.binary(): types.BinaryType(),
+}
+_TIMESTAMPS: Mapping[tuple[bool, bool], types.Type] = {
+    (False, False): types.TimestampType(),
+    (False, True): types.TimestamptzType(),
+    (True, False): types.TimestampNsType(),
+    (True, True): types.TimestamptzNsType(),
+}

@@ -1,0 +1,212 @@
+"""Tables of version 4: Parquet manifests and relative paths are read, and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from iceberg_pyspark import Table, TableCatalog, load_catalog, load_table
+from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
+from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from tests.support.deleted_rows import delete_positions
+from tests.support.frames import append_rows, create_path_table
+from tests.support.table_histories import a_history
+from tests.support.version_4 import version_4
+
+LINEAGE = ("_row_id", "_last_updated_sequence_number")
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
+    folder = tmp_path_factory.mktemp("version_4")
+    return load_catalog("version_4", type="hadoop", warehouse=str(folder))
+
+
+def a_table(folder: Path, **options: Any) -> Table:
+    table = create_path_table(
+        folder,
+        "id BIGINT, p STRING, d DATE",
+        partitioned_by=["p", "months(d)"],
+        properties={"format-version": "3"},
+        **options,
+    )
+    for number in range(4):
+        append_rows(table, [{"id": 3 * number + i, "p": f"p{i}", "d": None} for i in range(3)])
+    return table
+
+
+def copy_of(table: Table, **how: Any) -> Table:
+    io = LocalFileIO()
+    return load_table(version_4(io, table.loaded.metadata_location, **how))
+
+
+def rows(table: Table, snapshot_id: int | None = None) -> list[str]:
+    """With the lineage of the current snapshot's rows, where they have one."""
+    if snapshot_id is not None:
+        found = table.scan(selector=SnapshotSelector(snapshot_id=snapshot_id)).to_arrow()
+    else:
+        snapshot = table.current_snapshot
+        has_ids = snapshot is not None and snapshot.first_row_id is not None
+        names = [f.name for f in table.schema.fields]
+        found = table.scan(columns=[*names, *(LINEAGE if has_ids else ())]).to_arrow()
+    # as texts: NaN equals nothing
+    return sorted(map(str, found.to_pylist()))
+
+
+@settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_tables_have_the_rows_of_the_version_3_table_that_they_were(
+    catalog: TableCatalog, data: st.DataObject
+) -> None:
+    history = a_history(data.draw, catalog)
+    table = history.table.refresh()
+    snapshots = table.metadata.snapshots
+    assume(table.metadata.format_version == 3 and snapshots)
+    copy = copy_of(
+        table,
+        is_relative=data.draw(st.booleans()),
+        has_location=data.draw(st.booleans()),
+        upgraded_at=data.draw(st.integers(0, len(snapshots))),
+    )
+    assert copy.metadata.format_version == 4
+    # those of version 2 name files of this folder, whose name has no scheme
+    has_position_deletes = any(
+        row["content"] == 1 and row["file_format"] != "PUFFIN"
+        for row in table.metadata_table("all_delete_files").to_arrow().to_pylist()
+    )
+    event(f"position deletes: {has_position_deletes}")
+    if has_position_deletes:
+        with pytest.raises(UnsupportedFeatureError, match="position deletes"):
+            assert [rows(copy, s.snapshot_id) for s in snapshots]
+        return
+    assert rows(copy) == rows(table)
+    for snapshot in snapshots:
+        assert rows(copy, snapshot.snapshot_id) == rows(table, snapshot.snapshot_id)
+
+
+@pytest.mark.parametrize("is_relative", [False, True])
+@pytest.mark.parametrize("name", [n for n in METADATA_TABLES if n != "metadata_log_entries"])
+def test_metadata_tables_are_those_of_version_3(
+    tmp_path: Path, name: str, is_relative: bool
+) -> None:
+    table = a_table(tmp_path / "t")
+    (first, *_) = table.scan(filter="id = 4").plan_files()
+    delete_positions(table, {first.file_path: [0]}, partition=first.partition)
+    table.refresh()
+    copy = copy_of(table, is_relative=is_relative)
+
+    def shown(of: Table) -> list[str]:
+        found = of.metadata_table(name).to_arrow().to_pylist()
+        return sorted(str(row).replace("file:/", "/") for row in found)
+
+    expected, found = shown(table), shown(copy)
+    assert expected
+    if "manifests" in name or name == "snapshots":
+        # whose own files have other names and sizes
+        assert len(found) == len(expected)
+    else:
+        assert found == expected
+
+
+def test_a_table_with_relative_paths_is_read_where_it_was_moved(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    expected = rows(table)
+    file = version_4(
+        LocalFileIO(), table.loaded.metadata_location, is_relative=True, has_location=False
+    )
+    (tmp_path / "elsewhere").mkdir()
+    shutil.move(tmp_path / "t", tmp_path / "elsewhere/moved")
+    moved = load_table(f"file:{tmp_path}/elsewhere/moved/metadata/{Path(file).name}")
+    assert moved.metadata.location == f"file:{tmp_path}/elsewhere/moved"
+    assert rows(moved) == expected
+
+
+def test_a_location_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    file = version_4(LocalFileIO(), table.loaded.metadata_location, has_location=False)
+    elsewhere = tmp_path / "x.metadata.json"
+    shutil.move(file.removeprefix("file:"), elsewhere)
+    with pytest.raises(UnsupportedFeatureError, match="leaves its location to the catalog"):
+        load_table(str(elsewhere))
+
+
+def test_snapshots_with_a_root_manifest_are_refused_by_name(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    file = Path(version_4(LocalFileIO(), table.loaded.metadata_location).removeprefix("file:"))
+    content = json.loads(file.read_text())
+    content["snapshots"][-1]["root-manifest"] = content["snapshots"][-1].pop("manifest-list")
+    file.write_text(json.dumps(content))
+    with pytest.raises(UnsupportedFeatureError, match="root-manifest"):
+        load_table(str(file))
+
+
+@pytest.mark.parametrize("path", ["data/../../secret.parquet", "../secret.parquet"])
+def test_a_relative_path_leads_nowhere_that_an_absolute_one_may_not(
+    tmp_path: Path, path: str
+) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT", properties={"format-version": "3"})
+    append_rows(table, [{"id": 1}])
+    (task,) = table.scan().plan_files()
+    shutil.copy(task.file_path, tmp_path / "secret.parquet")
+    file = version_4(LocalFileIO(), table.loaded.metadata_location, rename_file=lambda _: path)
+    restricted = load_catalog("none", type="memory", **{"read.restrict-locations": "true"})
+    with pytest.raises(StorageError, match=r"secret\.parquet"):
+        restricted.load_table(file).scan().to_arrow()
+    # in the table's store, where nobody restricts it further
+    assert load_table(file).scan().to_arrow().num_rows == 1
+
+
+CHANGES: dict[str, Callable[[Table], object]] = {
+    "append": lambda t: t.append(pa.table({"id": [1]})),
+    "overwrite": lambda t: t.overwrite(pa.table({"id": [1]})),
+    "delete": lambda t: t.delete("id = 1"),
+    "add a column": lambda t: t.update_schema().add_column("x", "int").commit(),
+    "properties": lambda t: t.update_properties().set({"a": "b"}).commit(),
+    "a tag": lambda t: t.manage_snapshots().create_tag("x", 1).commit(),
+    "expire_snapshots": lambda t: t.maintenance().expire_snapshots(retain_last=1),
+    "remove_orphan_files": lambda t: t.maintenance().remove_orphan_files(),
+    "rewrite_data_files": lambda t: t.maintenance().rewrite_data_files(
+        options={"rewrite-all": True}
+    ),
+    "rewrite_manifests": lambda t: t.maintenance().rewrite_manifests(),
+    "compute_table_stats": lambda t: t.maintenance().compute_table_stats(),
+    "compute_partition_stats": lambda t: t.maintenance().compute_partition_stats(),
+}
+
+
+@pytest.mark.parametrize("change", list(CHANGES))
+def test_every_change_is_refused_before_a_file_comes_or_goes(tmp_path: Path, change: str) -> None:
+    folder = tmp_path / "t"
+    table = create_path_table(
+        folder, "id BIGINT, p INT", partitioned_by=["p"], properties={"format-version": "3"}
+    )
+    for i in range(3):
+        append_rows(table, [{"id": i}])
+    file = version_4(LocalFileIO(), table.loaded.metadata_location).removeprefix("file:")
+    # as the only version of a table in a folder, which can be changed
+    (folder / "metadata/v9.metadata.json").write_bytes(Path(file).read_bytes())
+    (folder / "metadata/version-hint.text").write_text("9")
+    copy = load_table(str(folder))
+    assert copy.metadata.format_version == 4
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(UnsupportedFeatureError, match="format version 4"):
+        CHANGES[change](copy)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_it_can_be_neither_created_nor_upgraded_to(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="version 4"):
+        create_path_table(tmp_path / "new", "id BIGINT", properties={"format-version": "4"})
+    table = create_path_table(tmp_path / "t", "id BIGINT", properties={"format-version": "3"})
+    with pytest.raises(Exception, match="version 4"):
+        table.update_properties().set({"format-version": "4"}).commit()
