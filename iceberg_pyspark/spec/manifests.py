@@ -109,6 +109,9 @@ class ManifestFile:
     """One row of a manifest list. Counts that are None (v1) mean "non-zero".
 
     `table_location` is what relative paths in the manifest are relative to, None before version 4.
+    `is_root`: these are the files of one partition spec that a root manifest has among its own
+    entries. `dead_positions` are the entries, counted from 0 in the file, that are not in the
+    snapshot, as a deletion vector.
     """
 
     manifest_path: str
@@ -128,6 +131,8 @@ class ManifestFile:
     key_metadata: bytes | None = None
     first_row_id: int | None = None
     table_location: str | None = None
+    is_root: bool = False
+    dead_positions: bytes | None = None
 
     @property
     def has_live_files(self) -> bool:

@@ -29,6 +29,21 @@ def resolved_path(path: str, table_location: str) -> str:
     return path if _SCHEME.match(path) else f"{table_location}/{path}"
 
 
+def older_path(path: str, table_location: str) -> str:
+    """The form that a path of before version 4 has since: all are absolute, some lack a scheme.
+
+    >>> older_path("/x/data/a.parquet", "file:/x"), older_path("s3://b/a", "s3://b/t")
+    ('file:/x/data/a.parquet', 's3://b/a')
+    """
+    return path if _SCHEME.match(path) else f"{scheme_of(table_location)}{path}"
+
+
+def scheme_of(location: str) -> str:
+    """The scheme that a location begins with, colon and all; empty where it has none."""
+    found = _SCHEME.match(location)
+    return "" if found is None else found[0]
+
+
 def may_hold_relative_paths(format_version: str | None) -> bool:
     """Whether a manifest or manifest list of that `format-version` may; all others are absolute.
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
 
-from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.redaction import redacted
 from iceberg_pyspark.spec.display import html_table, printable, utc_text
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
 from iceberg_pyspark.spec.property_types import count_in
-from iceberg_pyspark.spec.relative_paths import resolved_path
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, resolved_path
 
 MAIN = "main"
 RefType = Literal["branch", "tag"]
@@ -90,7 +90,8 @@ class SummaryText(Mapping[str, str]):
 class Snapshot:
     """The state of the table at one commit.
 
-    `manifests` holds manifest locations inline, which only v1 tables may have in place of a list.
+    `manifests` holds manifest locations inline, which only v1 tables may have in place of a list;
+    `root_manifest` stands in place of both in snapshots as proposed for version 4.
     `table_location` is what relative paths in the files of the snapshot are relative to; None
     before version 4, which has none.
     """
@@ -101,6 +102,7 @@ class Snapshot:
     timestamp_ms: int
     manifest_list: str | None = None
     manifests: tuple[str, ...] | None = None
+    root_manifest: str | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
     schema_id: int | None = None
     first_row_id: int | None = None
@@ -188,7 +190,9 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
     out["timestamp-ms"] = snapshot.timestamp_ms
     if snapshot.summary:
         out["summary"] = dict(snapshot.summary)
-    if snapshot.manifest_list is not None:
+    if snapshot.root_manifest is not None:
+        out["root-manifest"] = snapshot.root_manifest
+    elif snapshot.manifest_list is not None:
         out["manifest-list"] = snapshot.manifest_list
     elif snapshot.manifests is not None:
         out["manifests"] = list(snapshot.manifests)
@@ -214,14 +218,18 @@ def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
 
 def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
     """Parse a snapshot of a table of that format version; errors name the JSON path."""
-    if data.has("root-manifest"):
-        raise UnsupportedFeatureError(
-            f"{data.path_of('root-manifest')}: snapshots with a root manifest, which are proposed "
-            "for format version 4, are not supported; read the table with what has written it"
+    root_manifest = data.optional_string("root-manifest")
+    if root_manifest is not None and format_version < RELATIVE_PATHS_VERSION:
+        raise InvalidMetadataError(
+            f"{data.path_of('root-manifest')}: version {format_version} has none"
+        )
+    if root_manifest is not None and data.has("manifest-list"):
+        raise InvalidMetadataError(
+            f"{data.path_of('root-manifest')}: beside manifest-list it is not known which counts"
         )
     # a v1 snapshot may stay behind in an upgraded table, so v2's requirements are not enforced on
     # it
-    if not data.has("manifest-list") and not data.has("manifests"):
+    if root_manifest is None and not data.has("manifest-list") and not data.has("manifests"):
         raise InvalidMetadataError(f"{data.path_of('manifest-list')}: required since v2")
     lineage = format_version >= 3
     return Snapshot(
@@ -231,6 +239,7 @@ def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
         timestamp_ms=data.time_ms("timestamp-ms"),
         manifest_list=data.optional_string("manifest-list"),
         manifests=data.strings("manifests") if data.has("manifests") else None,
+        root_manifest=root_manifest,
         summary=data.string_map("summary"),
         schema_id=data.optional_int32("schema-id"),
         first_row_id=data.optional_int64("first-row-id", 0) if lineage else None,
@@ -241,9 +250,10 @@ def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
 
 def with_resolved_paths(snapshot: Snapshot, table_location: str) -> Snapshot:
     """A snapshot of version 4 with absolute paths, and what those in its files are relative to."""
-    lists, manifests = snapshot.manifest_list, snapshot.manifests
+    lists, manifests, root = snapshot.manifest_list, snapshot.manifests, snapshot.root_manifest
     return replace(
         snapshot,
+        root_manifest=None if root is None else resolved_path(root, table_location),
         manifest_list=None if lists is None else resolved_path(lists, table_location),
         manifests=None
         if manifests is None

@@ -26,14 +26,16 @@ from iceberg_pyspark.spec.entry_columns import (
 )
 from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
-from iceberg_pyspark.spec.relative_paths import SCHEME, may_hold_relative_paths
+from iceberg_pyspark.spec.relative_paths import SCHEME, may_hold_relative_paths, scheme_of
 from iceberg_pyspark.spec.types import (
     NestedField,
     StructType,
     UnknownType,
 )
 from iceberg_pyspark.storage.avro_manifests import Decoder
+from iceberg_pyspark.storage.content_entries import ORDINAL, ContentEntries, profile_of
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
+from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_manifest import EncodedManifest, parse_manifest
 from iceberg_pyspark.storage.physical_types import physical_type, physical_values
@@ -100,7 +102,7 @@ def read_entries(
     def decode() -> pa.Table:
         encoded = parse_manifest(data, manifest.manifest_path)
         _check_complete(encoded, manifest)
-        return _EntryReader(encoded, manifest, encoded.raw_entries(decoder)).table(
+        return _EntryReader(encoded, manifest, _raw_entries(encoded, manifest, decoder)).table(
             partition_type, drop_deleted, metrics
         )
 
@@ -114,6 +116,20 @@ def read_entries(
         decoder,
     )
     return _DECODED.get_or_read(file_io, key, decode)
+
+
+def _raw_entries(encoded: EncodedManifest, manifest: ManifestFile, decoder: Decoder) -> pa.Table:
+    """The entries in the shape of versions 1 to 3, whatever shape the file has."""
+    raw = encoded.raw_entries(decoder)
+    profile = profile_of(raw)
+    if profile is None:
+        if manifest.is_root:
+            raise encoded.damaged("it is named as a root manifest and has other columns")
+        return raw
+    entries = ContentEntries(raw, profile, encoded.location, encoded.damaged)
+    return entries.entries_of(
+        manifest.content, manifest.partition_spec_id if manifest.is_root else None
+    )
 
 
 def _check_complete(encoded: EncodedManifest, manifest: ManifestFile) -> None:
@@ -140,6 +156,8 @@ class _EntryReader:
         self._null_field_ids = encoded.null_field_ids
         self._manifest = manifest
         self._rows = raw.num_rows
+        has_ordinals = ORDINAL in raw.column_names
+        self._ordinals = _numpy(raw[ORDINAL]) if has_ordinals else np.arange(self._rows)
         self._entry = {name: raw.column(name).combine_chunks() for name in raw.column_names}
         data_file = self._entry.get(f"_{_DATA_FILE}")
         if data_file is None or not pa.types.is_struct(data_file.type) or data_file.null_count:
@@ -168,8 +186,15 @@ class _EntryReader:
         columns["first_row_id"] = self._first_row_id(columns)
         columns["snapshot_id"] = _fill(columns["snapshot_id"], self._manifest.added_snapshot_id)
         table = pa.table({name: columns[name] for name in ENTRY_COLUMNS} | self._metrics(metrics))
+        is_there = np.ones(self._rows, np.bool_)
+        if self._manifest.dead_positions is not None:
+            # after row ids were counted, which a dead entry takes as any other
+            dead = decode_deletion_vector(self._manifest.dead_positions, self._location)
+            is_there &= ~np.isin(self._ordinals, np.frombuffer(dead.to_array(), np.uint64))
         if drop_deleted and self._manifest.deleted_files_count != 0:
-            table = table.filter(pc.not_equal(table["status"], int(EntryStatus.DELETED)))
+            is_there &= _numpy(columns["status"]) != EntryStatus.DELETED
+        if not is_there.all():
+            table = table.filter(pa.array(is_there))
         return self._with_sequence_numbers(table)
 
     def _column(
@@ -215,12 +240,15 @@ class _EntryReader:
         return lower
 
     def _resolved(self, paths: pa.Array) -> pa.Array:
-        """Paths of version 4, which may be relative; those of older manifests all are absolute."""
+        """Absolute paths with a scheme, as version 4 compares them."""
         base = self._manifest.table_location
-        if base is None or not may_hold_relative_paths(self._format_version):
+        if base is None:
             return paths
         is_absolute = pc.match_substring_regex(paths, SCHEME)
-        resolved = pc.binary_join_element_wise(pa.scalar(base), paths, "/")
+        if may_hold_relative_paths(self._format_version):
+            resolved = pc.binary_join_element_wise(pa.scalar(base), paths, "/")
+        else:
+            resolved = pc.binary_join_element_wise(pa.scalar(scheme_of(base)), paths, "")
         return pc.if_else(is_absolute, paths, resolved)
 
     def _check_position_deletes(self, columns: Mapping[str, pa.Array]) -> None:
@@ -288,6 +316,9 @@ class _EntryReader:
 
     def _first_row_id(self, columns: Mapping[str, pa.Array]) -> pa.Array:
         start = self._manifest.first_row_id
+        if self._manifest.is_root and self._manifest.content is ManifestContent.DATA:
+            # nothing is above a root manifest that its entries could inherit from
+            return columns["first_row_id"]
         if start is None or self._manifest.content is ManifestContent.DELETES:
             return pa.nulls(self._rows, pa.int64())
         deleted = pc.equal(columns["status"], int(EntryStatus.DELETED))

@@ -24,13 +24,18 @@ from iceberg_pyspark.spec.manifests import (
     PartitionFieldSummary,
     with_counts,
 )
-from iceberg_pyspark.spec.relative_paths import may_hold_relative_paths, resolved_path
+from iceberg_pyspark.spec.relative_paths import (
+    may_hold_relative_paths,
+    older_path,
+    resolved_path,
+)
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.storage.avro import damaged, parsed_schema, read_avro, write_avro
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_reader import read_manifest_header
+from iceberg_pyspark.storage.root_manifests import read_root_manifest
 
 T = TypeVar("T")
 
@@ -212,7 +217,15 @@ def _manifest_file_record(m: ManifestFile, location: str, format_version: int) -
 
 
 def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
-    """The manifests of a snapshot, from its manifest list or, in old v1 tables, its own list."""
+    """The manifests of a snapshot: of its root manifest or list or, in old v1 tables, its own."""
+    if snapshot.root_manifest is not None:
+        return list(
+            _LISTS.get_or_read(
+                file_io,
+                (snapshot.root_manifest, snapshot.table_location, snapshot.snapshot_id),
+                lambda: tuple(read_root_manifest(file_io, str(snapshot.root_manifest), snapshot)),
+            )
+        )
     if snapshot.manifest_list is not None:
         manifests = read_manifest_list(
             file_io, snapshot.manifest_list, table_location=snapshot.table_location
@@ -274,8 +287,8 @@ def _parse_list(
     file_io: FileIO, location: str, table_location: str | None
 ) -> tuple[ManifestFile, ...]:
     avro = read_avro(file_io, location)
-    # a list from before the upgrade has absolute paths alone, with or without a scheme
-    resolves = may_hold_relative_paths(avro.metadata.get("format-version"))
+    is_resolved = may_hold_relative_paths(avro.metadata.get("format-version"))
+    absolute = resolved_path if is_resolved else older_path
     manifests = []
     room = memory_limit(avro.size) // 2
     try:
@@ -285,7 +298,7 @@ def _parse_list(
                 path = manifest.manifest_path
                 manifest = replace(
                     manifest,
-                    manifest_path=resolved_path(path, table_location) if resolves else path,
+                    manifest_path=absolute(path, table_location),
                     table_location=table_location,
                 )
             manifests.append(manifest)

@@ -116,7 +116,7 @@ def _metadata_files(
     metadata = table.metadata
     lengths = np.array([m.manifest_length for m in manifests], np.int64)
     snapshot = metadata.current_snapshot
-    manifest_list = None if snapshot is None else snapshot.manifest_list
+    manifest_list = None if snapshot is None else snapshot.root_manifest or snapshot.manifest_list
     statistics: list[StatisticsFile | PartitionStatisticsFile] = [
         *metadata.statistics,
         *metadata.partition_statistics,

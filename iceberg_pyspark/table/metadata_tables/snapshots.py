@@ -74,7 +74,7 @@ def snapshot_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
             "snapshot_id": s.snapshot_id,
             "parent_id": s.parent_snapshot_id,
             "operation": s.operation,
-            "manifest_list": s.manifest_list,
+            "manifest_list": s.root_manifest or s.manifest_list,
             # the operation has a column of its own
             "summary": [(k, v) for k, v in s.summary.items() if k != "operation"]
             if s.summary

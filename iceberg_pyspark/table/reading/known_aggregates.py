@@ -90,6 +90,9 @@ class _File:
     """What the entries of one manifest know, a value for each file."""
 
     def __init__(self, scan: TableScan, planned_files: PlannedFiles) -> None:
+        snapshot = scan.snapshot
+        # entries of content say of bounds whether they are values, which is not read
+        self._may_have_loose_bounds = snapshot is not None and snapshot.root_manifest is not None
         self._entries = planned_files.entries
         self._identity = identity_source_ids(planned_files.spec)
         self._partition = planned_files.entries["partition"].combine_chunks()
@@ -123,7 +126,7 @@ class _File:
         nulls = self._nulls(column)
         if function.kind == "count":
             return pc.subtract(self.rows, nulls)
-        if not isinstance(column.type, _BOUNDED_TYPES):
+        if not isinstance(column.type, _BOUNDED_TYPES) or self._may_have_loose_bounds:
             raise _UnknownError
         bounds = self._metric("lower_bounds" if function.kind == "min" else "upper_bounds", column)
         values = _as_values(decode_bounds(bounds, column.type), column.type)

@@ -90,11 +90,11 @@ def test_relative_paths_are_below_the_location_of_the_table(said: dict[str, str]
     ]
 
 
-def test_paths_in_leaves_of_before_the_upgrade_stay() -> None:
+def test_paths_in_leaves_of_before_the_upgrade_get_a_scheme() -> None:
     io = MemoryFileIO()
     avro = listed(io, [added(a_file("/x/data/a.parquet"))], format_version=3)
     table = read_entries(io, replace(avro, table_location="file:/x"), NO_PARTITION)
-    assert table["file_path"].to_pylist() == ["/x/data/a.parquet"]
+    assert table["file_path"].to_pylist() == ["file:/x/data/a.parquet"]
 
 
 def test_many_entries_keep_their_order_and_row_ids() -> None:

@@ -1,0 +1,192 @@
+"""Content entries: the rows of root manifests and their leaves, as proposed for format version 4.
+
+Two proposals name the same things by other field ids: "Single-file commits", whose entries are
+written here, and the classes of Iceberg's Java library, whose entries are read. A `Profile` is the
+table of one of them: for each role the field ids that lead to its column. The id sets share
+numbers with other meanings, so that a file has the columns of one profile alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal, get_args
+
+
+class ContentType(IntEnum):
+    """What an entry stands for; the last three are in root manifests alone."""
+
+    DATA = 0
+    DELETION_VECTOR = 1
+    EQUALITY_DELETES = 2
+    DATA_MANIFEST = 3
+    DELETE_MANIFEST = 4
+    MANIFEST_DELETION_VECTOR = 5
+
+
+class ContentStatus(IntEnum):
+    """What the snapshot did to an entry; the last two only in entries of Java's classes."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+    REPLACED = 3
+    MODIFIED = 4
+
+
+LIVE_STATUSES = frozenset((ContentStatus.EXISTING, ContentStatus.ADDED, ContentStatus.MODIFIED))
+MANIFEST_TYPES = frozenset((ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST))
+
+Role = Literal[
+    "status",
+    "snapshot_id",
+    "sequence_number",
+    "file_sequence_number",
+    "content_type",
+    "location",
+    "file_format",
+    "spec_id",
+    "partition",
+    "record_count",
+    "file_size_in_bytes",
+    "content_stats",
+    "sort_order_id",
+    "first_row_id",
+    "referenced_file",
+    "vector_location",
+    "vector_offset",
+    "vector_size_in_bytes",
+    "vector_cardinality",
+    "inline_vector",
+    "added_files_count",
+    "existing_files_count",
+    "deleted_files_count",
+    "added_rows_count",
+    "existing_rows_count",
+    "deleted_rows_count",
+    "min_sequence_number",
+    "manifest_vector",
+    "format_version",
+    "key_metadata",
+    "split_offsets",
+    "equality_ids",
+]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Where the column of each role is: field ids from the top of the schema down.
+
+    A role that is missing has no column in the profile.
+    """
+
+    name: str
+    marker: tuple[int, str]
+    """A top-level field, id and name, by which a file's profile is known."""
+    paths: Mapping[Role, tuple[int, ...]]
+
+
+_SHARED: Mapping[Role, tuple[int, ...]] = {
+    "content_type": (134,),
+    "location": (100,),
+    "file_format": (101,),
+    "partition": (102,),
+    "record_count": (103,),
+    "file_size_in_bytes": (104,),
+    "sort_order_id": (140,),
+    "key_metadata": (131,),
+    "split_offsets": (132,),
+    "equality_ids": (135,),
+}
+
+
+def _tracking(struct_id: int) -> Mapping[Role, tuple[int, ...]]:
+    return {
+        "status": (struct_id, 0),
+        "snapshot_id": (struct_id, 1),
+        "sequence_number": (struct_id, 3),
+        "file_sequence_number": (struct_id, 4),
+    }
+
+
+def _manifest_counts(struct_id: int) -> Mapping[Role, tuple[int, ...]]:
+    return {
+        "added_files_count": (struct_id, 504),
+        "existing_files_count": (struct_id, 505),
+        "deleted_files_count": (struct_id, 506),
+        "added_rows_count": (struct_id, 512),
+        "existing_rows_count": (struct_id, 513),
+        "deleted_rows_count": (struct_id, 514),
+        "min_sequence_number": (struct_id, 516),
+    }
+
+
+SINGLE_FILE_COMMITS = Profile(
+    name="single-file commits",
+    marker=(5, "version_info"),
+    paths={
+        **_SHARED,
+        **_tracking(5),
+        **_manifest_counts(521),
+        "spec_id": (148,),
+        "content_stats": (149,),
+        "first_row_id": (142,),
+        "referenced_file": (143,),
+        "vector_offset": (147, 144),
+        "vector_size_in_bytes": (147, 145),
+        "inline_vector": (147, 146),
+    },
+)
+"""Entries as the proposal "Single-file commits" has them: vectors are entries of their own."""
+
+TRACKED_FILES = Profile(
+    name="tracked files",
+    marker=(147, "tracking"),
+    paths={
+        **_SHARED,
+        **_tracking(147),
+        **_manifest_counts(150),
+        "spec_id": (141,),
+        "content_stats": (146,),
+        "first_row_id": (147, 142),
+        "vector_location": (148, 155),
+        "vector_offset": (148, 144),
+        "vector_size_in_bytes": (148, 145),
+        "vector_cardinality": (148, 156),
+        "manifest_vector": (150, 522),
+        "format_version": (157,),
+    },
+)
+"""Entries as Java's class `TrackedFile` has them: a vector is part of its data file's entry."""
+
+PROFILES = (SINGLE_FILE_COMMITS, TRACKED_FILES)
+
+
+# --- statistics of columns ------------------------------------------------------------------------
+
+STATS_BASE = 10_000
+STATS_WIDTH = 200
+_HIGHEST_STATS_ID = 200_000_000
+
+
+class StatsField(IntEnum):
+    """A field of a column's statistics, by its distance from the struct's own id."""
+
+    LOWER_BOUND = 1
+    UPPER_BOUND = 2
+    TIGHT_BOUNDS = 3
+    VALUE_COUNT = 4
+    NULL_VALUE_COUNT = 5
+    NAN_VALUE_COUNT = 6
+
+
+def stats_field_id(field_id: int) -> int | None:
+    """The id of the struct of a column's statistics; None: no such struct can have an id.
+
+    >>> stats_field_id(1), stats_field_id(999_950)
+    (10200, None)
+    """
+    struct_id = STATS_BASE + STATS_WIDTH * field_id
+    return struct_id if struct_id < _HIGHEST_STATS_ID else None

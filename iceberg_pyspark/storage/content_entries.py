@@ -1,0 +1,323 @@
+"""Content entries of a root manifest or a leaf, read by role whatever their profile is.
+
+`spec/content_entries.py` has the profiles. Entries of files are given in the shape of the manifests
+of versions 1 to 3 (a raw table of `storage/open_manifest.py`), so that one reader applies all rules
+of inheritance: columns named `_<field id>`, the file's in a struct `_2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spec.content_entries import (
+    LIVE_STATUSES,
+    PROFILES,
+    STATS_BASE,
+    STATS_WIDTH,
+    ContentStatus,
+    ContentType,
+    Profile,
+    Role,
+    StatsField,
+)
+from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestContent
+from iceberg_pyspark.storage.bound_bytes import bound_bytes
+
+Mask = npt.NDArray[np.bool_]
+
+ORDINAL = "ordinal"
+"""The column of a raw table that counts the rows of its file, where some of them are left out."""
+
+_TYPES: Mapping[Role, pa.DataType] = {
+    "status": pa.int32(),
+    "snapshot_id": pa.int64(),
+    "sequence_number": pa.int64(),
+    "file_sequence_number": pa.int64(),
+    "content_type": pa.int32(),
+    "location": pa.string(),
+    "file_format": pa.string(),
+    "spec_id": pa.int32(),
+    "record_count": pa.int64(),
+    "file_size_in_bytes": pa.int64(),
+    "sort_order_id": pa.int32(),
+    "first_row_id": pa.int64(),
+    "referenced_file": pa.string(),
+    "vector_location": pa.string(),
+    "vector_offset": pa.int64(),
+    "vector_size_in_bytes": pa.int64(),
+    "vector_cardinality": pa.int64(),
+    "inline_vector": pa.binary(),
+    "added_files_count": pa.int64(),
+    "existing_files_count": pa.int64(),
+    "deleted_files_count": pa.int64(),
+    "added_rows_count": pa.int64(),
+    "existing_rows_count": pa.int64(),
+    "deleted_rows_count": pa.int64(),
+    "min_sequence_number": pa.int64(),
+    "manifest_vector": pa.binary(),
+    "format_version": pa.int32(),
+    "key_metadata": pa.binary(),
+    "split_offsets": pa.list_(pa.int64()),
+    "equality_ids": pa.list_(pa.int32()),
+}
+_REQUIRED: tuple[Role, ...] = ("status", "content_type", "record_count")
+_NUMBERS: Mapping[Role, frozenset[int]] = {
+    "status": frozenset(ContentStatus),
+    "content_type": frozenset(ContentType),
+}
+_METRICS: Mapping[str, StatsField] = {
+    "_109": StatsField.VALUE_COUNT,
+    "_110": StatsField.NULL_VALUE_COUNT,
+    "_137": StatsField.NAN_VALUE_COUNT,
+    "_125": StatsField.LOWER_BOUND,
+    "_128": StatsField.UPPER_BOUND,
+}
+"""The maps of older manifests, by field id, and what fills them."""
+
+_BOUNDS = (StatsField.LOWER_BOUND, StatsField.UPPER_BOUND)
+_OF_ROOT_MANIFESTS = (
+    ContentType.DATA_MANIFEST,
+    ContentType.DELETE_MANIFEST,
+    ContentType.MANIFEST_DELETION_VECTOR,
+)
+_OF_FILES = {
+    ManifestContent.DATA: (ContentType.DATA,),
+    ManifestContent.DELETES: (ContentType.DELETION_VECTOR, ContentType.EQUALITY_DELETES),
+}
+
+
+def profile_of(raw: pa.Table) -> Profile | None:
+    """The profile of a raw table of content entries; None: it has manifest entries."""
+    names = set(raw.column_names)
+    if "_2" in names:
+        return None
+    for profile in PROFILES:
+        field_id, _ = profile.marker
+        if f"_{field_id}" in names and pa.types.is_struct(raw.schema.field(f"_{field_id}").type):
+            struct = raw.schema.field(f"_{field_id}").type
+            if struct.get_field_index("_0") >= 0:
+                return profile
+    return None
+
+
+class ContentEntries:
+    """The entries of one file by role; `damaged` makes the error for what breaks the rules."""
+
+    def __init__(
+        self,
+        raw: pa.Table,
+        profile: Profile,
+        location: str,
+        damaged: Callable[[str], Exception],
+    ) -> None:
+        self._raw = {name: raw.column(name).combine_chunks() for name in raw.column_names}
+        self._profile = profile
+        self._location = location
+        self._damaged = damaged
+        self.row_count: int = raw.num_rows
+        for role in _REQUIRED:
+            if self[role].null_count:
+                raise damaged(f"an entry without {role}")
+        for role, known in _NUMBERS.items():
+            for value in pc.unique(self[role]).to_pylist():
+                if value not in known:
+                    raise damaged(f"an entry with {role} {value}")
+
+    def __getitem__(self, role: Role) -> pa.Array:
+        array = self._at(role)
+        type_ = _TYPES[role]
+        if array is None:
+            return pa.nulls(self.row_count, type_)
+        try:
+            return array.cast(type_)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+            raise self._damaged(f"{role}: {e}") from e
+
+    @property
+    def is_live(self) -> Mask:
+        """Which entries are in the snapshot, masks of manifests aside."""
+        return np.isin(_numpy(self["status"]), [int(s) for s in LIVE_STATUSES])
+
+    def of_types(self, *types: ContentType) -> Mask:
+        """Which entries stand for one of these."""
+        return np.isin(_numpy(self["content_type"]), [int(t) for t in types])
+
+    def files(self, content: ManifestContent) -> Mask:
+        """Which entries stand for data files, or for files of deletes."""
+        return self.of_types(*_OF_FILES[content])
+
+    @property
+    def has_vectors_in_data_files(self) -> bool:
+        """Whether entries of data files say which of their rows are deleted."""
+        return "vector_location" in self._profile.paths
+
+    def entries_of(self, content: ManifestContent, spec_id: int | None) -> pa.Table:
+        """The entries of data files, or of deletes, in the shape of older manifests.
+
+        `spec_id` is given for a root manifest, which has the files of all specs among other
+        entries; a leaf has nothing else.
+        """
+        if spec_id is None:
+            if self.of_types(*_OF_ROOT_MANIFESTS).any():
+                raise self._damaged("a leaf manifest with an entry that only a root may have")
+            of_spec = np.ones(self.row_count, np.bool_)
+        else:
+            of_spec = _numpy(self.spec_ids) == spec_id
+        files = self._as_manifest_entries(of_spec & self.files(content))
+        if content is ManifestContent.DATA or not self.has_vectors_in_data_files:
+            return files
+        vectors = self._vectors_as_manifest_entries(of_spec & self.files(ManifestContent.DATA))
+        return pa.concat_tables([files, vectors], promote_options="default")
+
+    @property
+    def spec_ids(self) -> pa.Array:
+        """The partition spec of each entry; raises where it is unknown which one that is."""
+        spec_ids = self["spec_id"]
+        if spec_ids.null_count and self._at("partition") is not None:
+            raise UnsupportedFeatureError(
+                f"{self._location}: entries without a partition spec beside partitions are not "
+                "supported; read the table with what has written it"
+            )
+        return pc.fill_null(spec_ids, 0)
+
+    def _as_manifest_entries(self, chosen: Mask) -> pa.Table:
+        """The chosen entries of files, in order, in the shape of older manifests."""
+        rows = pa.array(chosen)
+        file = {
+            "_134": self["content_type"],
+            "_100": self["location"],
+            "_101": self["file_format"],
+            "_103": self["record_count"],
+            "_104": self["file_size_in_bytes"],
+            "_131": self["key_metadata"],
+            "_132": self["split_offsets"],
+            "_135": self["equality_ids"],
+            "_140": self["sort_order_id"],
+            "_142": self["first_row_id"],
+            "_143": self["referenced_file"],
+            "_144": self["vector_offset"],
+            "_145": self["vector_size_in_bytes"],
+            **self._partition(),
+            **self._metrics(),
+        }
+        if self.has_vectors_in_data_files:
+            file["_144"] = file["_145"] = pa.nulls(self.row_count, pa.int64())
+        return self._entries(file, self._entry_status()).filter(rows)
+
+    def _vectors_as_manifest_entries(self, chosen: Mask) -> pa.Table:
+        """The deletion vectors in the chosen entries of data files, as entries of their own.
+
+        A vector is as old as its data file's entry: it applies to that file alone.
+        """
+        has_vector = _numpy(pc.is_valid(self["vector_location"])) & self.is_live
+        size = self.row_count
+        file = {
+            "_134": pa.repeat(pa.scalar(int(FileContent.POSITION_DELETES), pa.int32()), size),
+            "_100": self["vector_location"],
+            "_101": pa.repeat(pa.scalar("puffin"), size),
+            "_103": self["vector_cardinality"],
+            # the Puffin file's own size is not known; readers need the blob's place alone
+            "_104": pc.add(self["vector_offset"], self["vector_size_in_bytes"]),
+            "_143": self["location"],
+            "_144": self["vector_offset"],
+            "_145": self["vector_size_in_bytes"],
+            **self._partition(),
+        }
+        return self._entries(file, self._entry_status()).filter(pa.array(chosen & has_vector))
+
+    def _entry_status(self) -> pa.Array:
+        """As older manifests say it: what was modified is there, what was replaced is not."""
+        status = _numpy(self["status"]).copy()
+        status[status == ContentStatus.MODIFIED] = EntryStatus.EXISTING
+        status[status == ContentStatus.REPLACED] = EntryStatus.DELETED
+        return pa.array(status, pa.int32())
+
+    def _entries(self, file: Mapping[str, pa.Array], status: pa.Array) -> pa.Table:
+        return pa.table(
+            {
+                ORDINAL: pa.array(np.arange(self.row_count), pa.int64()),
+                "_0": status,
+                "_1": self["snapshot_id"],
+                "_3": self["sequence_number"],
+                "_4": self["file_sequence_number"],
+                "_2": pa.StructArray.from_arrays(list(file.values()), list(file)),
+            }
+        )
+
+    def _partition(self) -> dict[str, pa.Array]:
+        partition = self._at("partition")
+        return {} if partition is None else {"_102": partition}
+
+    def _metrics(self) -> dict[str, pa.Array]:
+        stats = self._at("content_stats")
+        if stats is None:
+            return {}
+        if not pa.types.is_struct(stats.type):
+            raise self._damaged(f"content_stats is {stats.type} and must be a struct")
+        columns = dict(self._columns_with_stats(stats))
+        return {name: self._by_column(columns, of) for name, of in _METRICS.items()}
+
+    def _columns_with_stats(self, stats: pa.StructArray) -> Iterator[tuple[int, pa.StructArray]]:
+        for child, array in zip(stats.type, stats.flatten(), strict=True):
+            field_id, rest = divmod(int(child.name[1:]) - STATS_BASE, STATS_WIDTH)
+            # below are reserved columns, which no filter is on
+            if field_id >= 0 and rest == 0 and pa.types.is_struct(array.type):
+                yield field_id, array
+
+    def _by_column(self, columns: Mapping[int, pa.StructArray], of: StatsField) -> pa.Array:
+        """Lists of pairs of a column's id and a value, as maps of metrics are in a raw table."""
+        ids, arrays = list[int](), list[pa.Array]()
+        type_ = pa.binary() if of in _BOUNDS else pa.int64()
+        for field_id, stats in columns.items():
+            at = stats.type.get_field_index(f"_{STATS_BASE + STATS_WIDTH * field_id + of}")
+            if at < 0:
+                continue
+            values = stats.flatten()[at]
+            try:
+                values = bound_bytes(values) if of in _BOUNDS else values.cast(type_)
+            except (TypeError, pa.ArrowException) as e:
+                if pa.types.is_struct(values.type):
+                    # boxes of geometries, on which no filter is
+                    continue
+                raise self._damaged(f"the statistics of column {field_id}: {e}") from e
+            ids.append(field_id)
+            arrays.append(values)
+        present = np.array([_numpy(pc.is_valid(a)) for a in arrays], np.bool_)
+        present = present.reshape(len(arrays), self.row_count)
+        row, column = np.nonzero(present.T)
+        offsets = np.concatenate(([0], np.cumsum(present.sum(axis=0))))
+        values = pa.concat_arrays(arrays) if arrays else pa.array([], type_)
+        pairs = pa.StructArray.from_arrays(
+            [
+                pa.array(np.array(ids, np.int32)[column], pa.int32()),
+                values.take(pa.array(column * self.row_count + row)),
+            ],
+            ["key", "value"],
+        )
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs)
+
+    def _at(self, role: Role) -> pa.Array | None:
+        """The column of a role, nulls of the structs around it applied; None: there is none."""
+        path = self._profile.paths.get(role)
+        if path is None:
+            return None
+        array = self._raw.get(f"_{path[0]}")
+        for field_id in path[1:]:
+            if array is None:
+                return None
+            if not pa.types.is_struct(array.type):
+                raise self._damaged(f"field {path[0]} is {array.type} and must be a struct")
+            at = array.type.get_field_index(f"_{field_id}")
+            array = None if at < 0 else array.flatten()[at]
+        return array
+
+
+def _numpy(array: pa.Array) -> npt.NDArray[Any]:
+    return np.asarray(array.to_numpy(zero_copy_only=False))

@@ -1,0 +1,192 @@
+"""Root manifests, in place of a manifest list: files and manifests of a snapshot in one file.
+
+Proposal "Single-file commits". The files that a root has among its own entries are given as
+manifests, one for each partition spec and kind of content, so that whoever reads manifests reads
+them too; a leaf is given with the positions of its entries that manifest deletion vectors take out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from iceberg_pyspark.spec.content_entries import MANIFEST_TYPES, ContentType, Role
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.relative_paths import may_hold_relative_paths, resolved_path
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.storage.content_entries import ContentEntries, Mask, profile_of
+from iceberg_pyspark.storage.deletion_vectors import (
+    decode_deletion_vector,
+    encode_deletion_vector,
+    read_deletion_vector,
+)
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.open_manifest import EncodedManifest, open_manifest
+
+_BEFORE_VERSION_4 = 0
+"""What `format_version` of a leaf says that has entries as they were before version 4."""
+
+_COUNTS: tuple[Role, ...] = (
+    "added_files_count",
+    "existing_files_count",
+    "deleted_files_count",
+    "added_rows_count",
+    "existing_rows_count",
+    "deleted_rows_count",
+)
+_LEAF: tuple[Role, ...] = (
+    *("content_type", "location", "file_size_in_bytes", "sequence_number", "min_sequence_number"),
+    *("snapshot_id", "key_metadata", "first_row_id", "manifest_vector"),
+    "format_version",
+    *_COUNTS,
+)
+_VECTOR: tuple[Role, ...] = (
+    *("referenced_file", "location", "vector_offset", "vector_size_in_bytes"),
+    *("inline_vector", "record_count"),
+)
+
+
+def read_root_manifest(io: FileIO, location: str, snapshot: Snapshot) -> list[ManifestFile]:
+    """The manifests of a snapshot that has a root manifest: first its own files, then its leaves.
+
+    Raises `InvalidMetadataError` for a file that is none, or that breaks the rules of entries.
+    """
+    encoded = open_manifest(io, location)
+    raw = encoded.raw_entries()
+    profile = profile_of(raw)
+    if profile is None:
+        raise encoded.damaged("it is named as a root manifest and has other columns")
+    entries = ContentEntries(raw, profile, location, encoded.damaged)
+    return list(_Root(io, encoded, entries, snapshot).manifests())
+
+
+class _Root:
+    """One root manifest on its way to manifests."""
+
+    def __init__(
+        self, io: FileIO, encoded: EncodedManifest, entries: ContentEntries, snapshot: Snapshot
+    ) -> None:
+        self._io = io
+        self._location = encoded.location
+        self._damaged = encoded.damaged
+        self._entries = entries
+        self._snapshot = snapshot
+        self._resolves = may_hold_relative_paths(encoded.metadata.get("format-version"))
+
+    def manifests(self) -> Iterator[ManifestFile]:
+        """See `read_root_manifest`."""
+        entries = self._entries
+        spec_ids = np.asarray(entries.spec_ids)
+        for content in ManifestContent:
+            files = entries.files(content)
+            if content is ManifestContent.DELETES and entries.has_vectors_in_data_files:
+                files = files | entries.files(ManifestContent.DATA)
+            for spec_id in np.unique(spec_ids[files]).tolist():
+                yield self._own_files(content, spec_id)
+        dead = self._dead_positions()
+        is_leaf = entries.is_live & entries.of_types(*MANIFEST_TYPES)
+        for row in self._rows(is_leaf, _LEAF, spec_ids):
+            yield from self._leaf(row, dead)
+        if dead:
+            raise self._damaged(
+                f"a manifest deletion vector is of {min(dead)}, which it has no live entry of"
+            )
+
+    def _own_files(self, content: ManifestContent, spec_id: int) -> ManifestFile:
+        return ManifestFile(
+            manifest_path=self._location,
+            manifest_length=self._io.size(self._location),
+            partition_spec_id=spec_id,
+            content=content,
+            sequence_number=self._snapshot.sequence_number,
+            added_snapshot_id=self._snapshot.snapshot_id,
+            table_location=self._snapshot.table_location,
+            is_root=True,
+        )
+
+    def _leaf(self, row: dict[str, Any], dead: dict[str, BitMap64]) -> Iterator[ManifestFile]:
+        location = self._resolved(row["location"], "a manifest without location")
+        positions = dead.pop(location, BitMap64())
+        if row["manifest_vector"] is not None:
+            positions |= decode_deletion_vector(row["manifest_vector"], self._location)
+        is_data = row["content_type"] == ContentType.DATA_MANIFEST
+        leaf = ManifestFile(
+            manifest_path=location,
+            manifest_length=row["file_size_in_bytes"] or 0,
+            partition_spec_id=row["spec_id"],
+            content=ManifestContent.DATA if is_data else ManifestContent.DELETES,
+            sequence_number=row["sequence_number"] or 0,
+            min_sequence_number=row["min_sequence_number"] or 0,
+            added_snapshot_id=row["snapshot_id"],
+            **{role: row[role] for role in _COUNTS},
+            key_metadata=row["key_metadata"],
+            first_row_id=row["first_row_id"] if is_data else None,
+            table_location=self._snapshot.table_location,
+            dead_positions=encode_deletion_vector(positions) if positions else None,
+        )
+        yield leaf
+        has_content_entries = row["format_version"] != _BEFORE_VERSION_4
+        if is_data and has_content_entries and self._entries.has_vectors_in_data_files:
+            # what its data files say of deleted rows is read as deletes are
+            uncounted: dict[str, Any] = dict.fromkeys(_COUNTS)
+            yield replace(leaf, content=ManifestContent.DELETES, first_row_id=None, **uncounted)
+
+    def _dead_positions(self) -> dict[str, BitMap64]:
+        """By manifest, the positions of entries that live manifest deletion vectors take out."""
+        is_vector = self._entries.is_live & self._entries.of_types(
+            ContentType.MANIFEST_DELETION_VECTOR
+        )
+        dead: dict[str, BitMap64] = {}
+        for row in self._rows(is_vector, _VECTOR):
+            leaf = self._resolved(
+                row["referenced_file"], "a manifest deletion vector without referenced_file"
+            )
+            dead[leaf] = dead.get(leaf, BitMap64()) | self._vector(row, leaf)
+        return dead
+
+    def _vector(self, row: dict[str, Any], leaf: str) -> BitMap64:
+        where = f"{self._location}: the manifest deletion vector of {leaf}"
+        if row["inline_vector"] is not None:
+            if row["location"] is not None:
+                raise self._damaged(f"the vector of {leaf} is inline and in a file")
+            bitmap = decode_deletion_vector(row["inline_vector"], where)
+            if len(bitmap) != row["record_count"]:
+                raise self._damaged(
+                    f"the vector of {leaf} has {len(bitmap)} positions, its entry says "
+                    f"{row['record_count']}"
+                )
+            return bitmap
+        if row["vector_offset"] is None or row["vector_size_in_bytes"] is None:
+            raise self._damaged(f"the vector of {leaf} is neither inline nor in a file")
+        return read_deletion_vector(
+            self._io,
+            self._resolved(row["location"], f"the vector of {leaf} without location"),
+            row["vector_offset"],
+            row["vector_size_in_bytes"],
+            row["record_count"],
+            where,
+        )
+
+    def _rows(
+        self, chosen: Mask, roles: Sequence[Role], spec_ids: Any = None
+    ) -> Iterator[dict[str, Any]]:
+        """The chosen entries as dicts by role."""
+        rows = pa.array(np.flatnonzero(chosen))
+        columns: dict[str, list[Any]] = {
+            role: self._entries[role].take(rows).to_pylist() for role in roles
+        }
+        if spec_ids is not None:
+            columns["spec_id"] = spec_ids[chosen].tolist()
+        for values in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, values, strict=True))
+
+    def _resolved(self, path: str | None, problem: str) -> str:
+        if path is None:
+            raise self._damaged(problem)
+        base = self._snapshot.table_location
+        return path if base is None or not self._resolves else resolved_path(path, base)
