@@ -207,15 +207,15 @@ class ScanPlan:
     ) -> tuple[DeleteIndex, Sequence[BoundColumn]]:
         """The deletes, and the equality columns whose metrics it compares."""
         metrics = self._filter_columns().union(DELETE_METRICS)
-        tables = {m.manifest_path: table for m, (table, _) in self._read(manifests, metrics)}
+        tables = {m.part: table for m, (table, _) in self._read(manifests, metrics)}
         ids = {path: equality_field_ids(table) for path, table in tables.items()}
         compared = self._comparable(set().union(*ids.values()))
         if compared:
             # only now is it known which metrics are needed
             more = metrics.union(c.field_id for c in compared)
-            again = [m for m in manifests if ids[m.manifest_path]]
-            tables |= {m.manifest_path: table for m, (table, _) in self._read(again, more)}
-        entries = [(self._filters.of(m).spec, tables[m.manifest_path]) for m in manifests]
+            again = [m for m in manifests if ids[m.part]]
+            tables |= {m.part: table for m, (table, _) in self._read(again, more)}
+        entries = [(self._filters.of(m).spec, tables[m.part]) for m in manifests]
         return DeleteIndex(entries, compared), compared
 
     def _comparable(self, field_ids: Collection[int]) -> list[BoundColumn]:

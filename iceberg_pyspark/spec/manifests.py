@@ -135,6 +135,11 @@ class ManifestFile:
     dead_positions: bytes | None = None
 
     @property
+    def part(self) -> tuple[str, ManifestContent, int]:
+        """The file, and what of it this is: a root manifest is listed once for each part."""
+        return self.manifest_path, self.content, self.partition_spec_id
+
+    @property
     def has_live_files(self) -> bool:
         """Whether the manifest may hold ADDED or EXISTING entries."""
         return self.added_files_count != 0 or self.existing_files_count != 0

@@ -65,6 +65,18 @@ def read_root_manifest(io: FileIO, location: str, snapshot: Snapshot) -> list[Ma
     return list(_Root(io, encoded, entries, snapshot).manifests())
 
 
+def with_common_dead_positions(one: ManifestFile, other: ManifestFile) -> ManifestFile:
+    """A manifest of two snapshots with the entries that are in either of them."""
+    if one.dead_positions is None or one.dead_positions == other.dead_positions:
+        return one
+    if other.dead_positions is None:
+        return replace(one, dead_positions=None)
+    where = one.manifest_path
+    dead = decode_deletion_vector(one.dead_positions, where)
+    dead &= decode_deletion_vector(other.dead_positions, where)
+    return replace(one, dead_positions=encode_deletion_vector(dead) if dead else None)
+
+
 class _Root:
     """One root manifest on its way to manifests."""
 

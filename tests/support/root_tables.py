@@ -222,6 +222,10 @@ class RootTable:
                 entries = [row for row in entries if row["content_type"] != 1]
             if self.choose.random() < 0.5:
                 self._placed("rows of the root")
+                for row in entries:
+                    # in a root only what the snapshot itself has added is added
+                    if row[f"{self._tracking}.snapshot_id"] != snapshot_id:
+                        row[f"{self._tracking}.status"] = 0
                 rows += entries
             else:
                 self._placed("leaves")
@@ -326,7 +330,7 @@ class RootTable:
         file = entry.data_file
         spec = self.table.metadata.spec_by_id[file.spec_id]
         row: Row = {
-            **self._numbers(0, entry.snapshot_id, entry.sequence_number),
+            **self._numbers(int(entry.status), entry.snapshot_id, entry.sequence_number),
             f"{self._tracking}.file_sequence_number": entry.file_sequence_number,
             f"{self._tracking}.first_row_id": file.first_row_id,
             "content_type": int(file.content),

@@ -9,7 +9,7 @@ no row by definition (specification, "Snapshots") and are passed over. Columns a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -153,12 +153,12 @@ class ChangePlan:
             return _Side([]), self._without_parent(snapshot, after)
         before = [] if parent is None else read_snapshot_manifests(self._io, parent)
         # where deletes are the same, files of manifests that are in both have not changed
-        deletes = [{m.manifest_path for m in each if not _has_data(m)} for each in (before, after)]
+        deletes = [{_state(m) for m in each if not _has_data(m)} for each in (before, after)]
         same = set()
         if deletes[0] == deletes[1]:
-            same = {m.manifest_path for m in before} & {m.manifest_path for m in after}
+            same = {_state(m) for m in before} & {_state(m) for m in after}
         sides = [
-            self._side([m for m in each if not (_has_data(m) and m.manifest_path in same)])
+            self._side([m for m in each if not (_has_data(m) and _state(m) in same)])
             for each in (before, after)
         ]
         return sides[0], sides[1]
@@ -240,6 +240,11 @@ class _Compared:
             (self._before, self._after, self._deletes),
             (self._after, self._before, self._inserts),
         )
+
+
+def _state(manifest: ManifestFile) -> tuple[Hashable, ...]:
+    """What has the same entries when it is equal."""
+    return *manifest.part, manifest.dead_positions
 
 
 def _has_data(manifest: ManifestFile) -> bool:

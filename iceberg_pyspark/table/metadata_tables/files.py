@@ -6,7 +6,7 @@ and the readable form of metrics are those of Java's tables, which users know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,6 +23,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.root_manifests import with_common_dead_positions
 from iceberg_pyspark.table.metadata_tables.rows import batch_of, field_of, shaped, struct_of
 from iceberg_pyspark.table.metadata_tables.values import (
     MetricValues,
@@ -277,9 +278,12 @@ def plan_manifests(
     io: FileIO, snapshots: Sequence[Snapshot], content: ManifestContent | None
 ) -> list[ManifestFile]:
     """The manifests of those snapshots, each once, of all contents or of one."""
-    manifests: dict[str, ManifestFile] = {}
+    manifests: dict[Hashable, ManifestFile] = {}
     for snapshot in snapshots:
         for manifest in read_snapshot_manifests(io, snapshot):
             if content is None or manifest.content is content:
-                manifests.setdefault(manifest.manifest_path, manifest)
+                known = manifests.get(manifest.part)
+                manifests[manifest.part] = (
+                    manifest if known is None else with_common_dead_positions(known, manifest)
+                )
     return list(manifests.values())

@@ -6,7 +6,7 @@ complete then and is all that readers elsewhere need besides the tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -166,11 +166,18 @@ class TableScan:
         """
         # lists of version 1 may leave it out; the entries say it too
         ids = {None, *(s.snapshot_id for s in appends)}
-        found: dict[str, ManifestFile] = {}
-        for manifests in threaded_map(partial(read_snapshot_manifests, self.io), appends):
+        found: dict[Hashable, ManifestFile] = {}
+        read = threaded_map(partial(read_snapshot_manifests, self.io), appends)
+        for snapshot, manifests in zip(appends, read, strict=True):
+            if snapshot.root_manifest is not None:
+                # its entries have their ids, and lack in later roots what is gone by then
+                ids_here: Collection[int | None] = (snapshot.snapshot_id,)
+            else:
+                ids_here = ids
             for manifest in manifests:
-                if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id in ids:
-                    found.setdefault(manifest.manifest_path, manifest)
+                added_by = manifest.added_snapshot_id
+                if manifest.content is ManifestContent.DATA and added_by in ids_here:
+                    found.setdefault(manifest.part, manifest)
         return list(reversed(found.values()))
 
     def planned(self, metrics: Collection[int] = ()) -> tuple[TableScan, Plan]:

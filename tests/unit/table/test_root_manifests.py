@@ -22,6 +22,7 @@ from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.frames import create_path_table
 from tests.support.manifests import a_file, added, listed
 from tests.support.root_tables import ProfileName, RootTable, Row, content_file
@@ -69,6 +70,22 @@ def test_random_tables_have_the_rows_of_the_version_3_table_that_they_were(
         st.lists(conditions(struct).filter(lambda c: c.is_filter), max_size=2)
     ):
         assert filtered(copy, condition.text) == filtered(table, condition.text)
+
+
+def changes(table: Table) -> list[str]:
+    return sorted(map(str, table.metadata_table("changes").to_arrow().to_pylist()))
+
+
+def appended(table: Table, between: SnapshotSelector) -> list[str]:
+    return sorted(map(str, table.scan(selector=between).to_arrow().to_pylist()))
+
+
+def files(table: Table) -> list[tuple[str, int, int]]:
+    found = table.metadata_table("files").to_arrow().to_pylist()
+    return sorted(
+        (row["file_path"].removeprefix("file:"), row["content"], row["record_count"])
+        for row in found
+    )
 
 
 def filtered(table: Table, text: str) -> list[str]:
