@@ -165,7 +165,7 @@ def test_a_wrong_byte_is_an_error_of_ours_or_harmless(
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("format-version", 4, "format-version 5 is not supported"),
+        ("format-version", 5, "format-version 5 is not supported"),
         ("format-version", "2", "format-version"),
         ("current-schema-id", 77, "current-schema-id"),
         ("default-spec-id", 77, "default-spec-id"),
