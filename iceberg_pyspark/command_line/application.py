@@ -19,6 +19,7 @@ from iceberg_pyspark.command_line import (
     properties,
     run_sql,
     scan,
+    verify,
 )
 from iceberg_pyspark.command_line.group import CommandLine
 from iceberg_pyspark.command_line.invocation import Invocation, parse_property
@@ -118,6 +119,7 @@ app.command()(metadata_rows.history)
 app.command()(metadata_rows.refs)
 app.command("list-refs", hidden=True)(metadata_rows.refs)
 app.command()(health.health)
+app.command()(verify.verify)
 app.command()(scan.scan)
 app.command("sql")(run_sql.run_sql)
 app.add_typer(change_tables.create_app, name="create")

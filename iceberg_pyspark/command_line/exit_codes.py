@@ -26,6 +26,7 @@ class ExitCode(IntEnum):
     UNAVAILABLE = 6
     CONFLICT = 7
     UNKNOWN = 8
+    DAMAGED = 9
     INTERRUPTED = 130
 
 

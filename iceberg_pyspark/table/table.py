@@ -45,6 +45,8 @@ from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.statistics.partition_statistics import read_partition_statistics
 from iceberg_pyspark.table.table_storage import table_io
+from iceberg_pyspark.table.verify.findings import TableVerification
+from iceberg_pyspark.table.verify.verification import verify_table
 
 
 def load_table(catalog: Catalog, identifier: TableIdentifier) -> Table:
@@ -356,6 +358,19 @@ class Table(EditableTable):
             top=top,
             lists_storage=lists_storage,
         )
+
+    def verify(self, *, checks_files: bool = False) -> TableVerification:
+        """Whether the table is what the specification says: the rules that it breaks, by name.
+
+        The table as it is now is gone through, with all snapshots: references, sequence numbers and
+        row ids, manifests that are there and have the entries that are said of them, files listed
+        once, at most one deletion vector for each; of root manifests the rules of their entries and
+        that they changed as they say. With `checks_files` the store is asked for every live file,
+        and deletion vectors are read; no row is. Damage is no error: what cannot be read is a
+        finding. Raises `StorageError` where the store does not answer.
+        """
+        loaded = check_same_table(self._loaded, self._catalog.load_table(self.identifier))
+        return verify_table(self.io, loaded, checks_files=checks_files)
 
     def _is_now(self, loaded_table: LoadedTable) -> None:
         self._loaded = loaded_table

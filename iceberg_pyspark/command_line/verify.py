@@ -1,0 +1,31 @@
+"""Whether a table is what the specification says: `verify`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from iceberg_pyspark.command_line.arguments import TableName
+from iceberg_pyspark.command_line.exit_codes import ExitCode
+from iceberg_pyspark.command_line.invocation import invocation_of
+
+
+def verify(
+    context: typer.Context,
+    table: TableName,
+    check_files: Annotated[
+        bool, typer.Option("--check-files", help="Ask the store for every live file too.")
+    ] = False,
+) -> None:
+    """Look for damage in a table: one line for each rule of the specification that it breaks."""
+    invocation = invocation_of(context)
+    found = invocation.table(table).verify(checks_files=check_files)
+    if invocation.output.as_json:
+        invocation.output.document(found.to_dict())
+    else:
+        for finding in found.findings:
+            invocation.output.text(str(finding))
+        invocation.output.text(found.summary)
+    if not found.ok:
+        raise typer.Exit(ExitCode.DAMAGED)

@@ -1,0 +1,111 @@
+"""Whether live files are there, as long as their entries say, and vectors as their entries say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from iceberg_pyspark.errors import InvalidMetadataError, StorageError
+from iceberg_pyspark.planning.threaded_map import threaded_map
+from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
+from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.table.verify.entry_rules import Problem
+from iceberg_pyspark.table.verify.live_files import Files, ReadLive, id_of
+from iceberg_pyspark.table.verify.report import Report
+
+_FILES_AT_ONCE = 4096
+_COLUMNS = (
+    *("file_path", "file_size_in_bytes", "record_count"),
+    *("content_offset", "content_size_in_bytes", "referenced_data_file"),
+)
+
+
+@dataclass
+class FileChecks:
+    """Asks the store for each live file once, whatever snapshots have it."""
+
+    io: FileIO
+    report: Report
+    checked: set[int] = field(default_factory=set)
+
+    def check(
+        self, snapshot_id: int, manifests: Iterable[ManifestFile], read: ReadLive, files: Files
+    ) -> None:
+        """Report the live files of a snapshot, `files`, that are not as their entries say."""
+        data = np.flatnonzero(files.column("content") == FileContent.DATA)
+        order = data[np.argsort(files.column("id")[data], kind="stable")]
+        ids, records = files.column("id")[order], files.column("record_count")[order]
+
+        def records_of(path: str) -> int | None:
+            at = int(np.searchsorted(ids, id_of(path)))
+            return int(records[at]) if at < len(ids) and ids[at] == id_of(path) else None
+
+        for manifest in manifests:
+            for rows in self._new_rows(manifest, read):
+                most = [records_of(row["referenced_data_file"] or "") for row in rows]
+                found = threaded_map(self._problems, list(zip(rows, most, strict=True)))
+                for row, problems in zip(rows, found, strict=True):
+                    if problems is None:
+                        with self.report.reading(snapshot_id, row["file_path"]):
+                            self.io.size(row["file_path"])
+                        continue
+                    self.report.add_problems(problems, snapshot_id, row["file_path"])
+
+    def _new_rows(
+        self, manifest: ManifestFile, read: ReadLive
+    ) -> Iterator[Sequence[dict[str, Any]]]:
+        entries = read(manifest).select(list(_COLUMNS))
+        for batch in entries.to_batches(max_chunksize=_FILES_AT_ONCE):
+            rows = []
+            for row in batch.to_pylist():
+                key = id_of(row["file_path"], row["content_offset"])
+                if key not in self.checked:
+                    self.checked.add(key)
+                    rows.append(row)
+            yield rows
+
+    def _problems(self, asked: tuple[dict[str, Any], int | None]) -> list[Problem] | None:
+        """What is wrong with a file; None where the store does not give it."""
+        row, most = asked
+        try:
+            length = self.io.size(row["file_path"])
+        except StorageError:
+            return None
+        said, offset = row["file_size_in_bytes"], row["content_offset"]
+        if offset is None:
+            return [] if length == said else [_wrong_length(length, said)]
+        end = offset + row["content_size_in_bytes"]
+        # where a vector is a part of its data file's entry, its file's length is not known
+        if length < end or said not in (length, end):
+            return [_wrong_length(length, max(said, end))]
+        return list(self._vector_problems(row, most))
+
+    def _vector_problems(self, row: dict[str, Any], most: int | None) -> Iterator[Problem]:
+        place = row["content_offset"], row["content_size_in_bytes"]
+        try:
+            positions = read_deletion_vector(
+                self.io, row["file_path"], *place, None, str(row["referenced_data_file"])
+            )
+        except (InvalidMetadataError, StorageError) as e:
+            yield "readable", str(e)
+            return
+        if len(positions) != row["record_count"]:
+            yield (
+                "record-count",
+                f"the vector at {place[0]} has {len(positions)} positions, its entry says "
+                f"{row['record_count']}",
+            )
+        if most is not None and positions and positions.max() >= most:
+            yield (
+                "vector-positions",
+                f"position {positions.max()} is beyond the {most} rows of "
+                f"{row['referenced_data_file']}",
+            )
+
+
+def _wrong_length(length: int, said: int) -> Problem:
+    return "file-length", f"{length} bytes, and {said} are said"

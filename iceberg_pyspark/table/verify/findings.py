@@ -1,0 +1,71 @@
+"""What a verification found: broken rules, and where."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from iceberg_pyspark.spec.display import printable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A rule that a table breaks; `rules.py` has the rules by name.
+
+    `snapshot_id` is the first snapshot in which it was met, None for one of the table as a whole;
+    `file` the file that is wrong, or that says what is wrong of another; `entry` the place of the
+    entry in that file, counted from 0, where it is one entry.
+    """
+
+    rule: str
+    snapshot_id: int | None
+    file: str
+    entry: int | None = None
+    what: str
+
+    def __str__(self) -> str:
+        where = self.file if self.entry is None else f"{self.file}, entry {self.entry}"
+        snapshot = "" if self.snapshot_id is None else f"snapshot {self.snapshot_id}: "
+        return printable(f"{self.rule}: {snapshot}{where}: {self.what}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TableVerification:
+    """The findings about a table in one state, which its metadata file names.
+
+    Printed it is a line for each finding, and one for all.
+    """
+
+    table: str
+    metadata_location: str
+    snapshots: int
+    manifests: int
+    files_were_checked: bool
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, by the names of the fields, in the types of JSON."""
+        return {"ok": self.ok, **asdict(self), "findings": [asdict(f) for f in self.findings]}
+
+    @property
+    def summary(self) -> str:
+        """One line about it all."""
+        found = len(self.findings)
+        what = f"{found} finding{'s' * (found != 1)}" if found else "nothing wrong"
+        files = "data files were checked" if self.files_were_checked else "no data file was checked"
+        return printable(
+            f"{self.table}: {what} in {_counted(self.snapshots, 'snapshot')} and "
+            f"{_counted(self.manifests, 'manifest')}; {files}"
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join([*map(str, self.findings), self.summary])
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"

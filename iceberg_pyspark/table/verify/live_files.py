@@ -1,0 +1,209 @@
+"""The live files of a snapshot, as some integers of each, and the rules that they keep together.
+
+Paths are compared by hashes of 64 bits, so that a table of many files needs little memory; that two
+of a million paths have one hash happens once in tens of millions of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
+
+Numbers = npt.NDArray[np.int64]
+_NONE = -1
+_COMPARED = ("content", "snapshot_id", "sequence_number", "file_sequence_number", "record_count")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Live files of some manifests: one row of `values` each, in columns of `COLUMNS`.
+
+    `of` says for runs of rows which manifest they are of.
+    """
+
+    values: Numbers
+    of: tuple[tuple[ManifestFile, int], ...]
+
+    def column(self, name: str) -> Numbers:
+        """One number of each file."""
+        return self.values[:, COLUMNS.index(name)]
+
+    def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Numbers:
+        """The values of some of them."""
+        return self.values[rows]
+
+    def place(self, row: int) -> tuple[ManifestFile, int]:
+        """The manifest of a file, and how many live files are before it there."""
+        for manifest, count in self.of:
+            if row < count:
+                return manifest, row
+            row -= count
+        raise IndexError(row)
+
+
+COLUMNS = (
+    *("id", "target", "content", "snapshot_id", "sequence_number", "file_sequence_number"),
+    *("record_count", "first_row_id"),
+)
+"""`id` is of the path, with the offset of a deletion vector; `target` of the data file that a
+deletion vector is of. What there is none of is -1."""
+
+ReadLive = Callable[[ManifestFile], pa.Table]
+
+
+def files_of(manifests: Iterable[ManifestFile], read: ReadLive) -> Files:
+    """The live files of manifests; `read` gives a manifest's live entries."""
+    parts: list[Numbers] = [np.empty((0, len(COLUMNS)), np.int64)]
+    of: list[tuple[ManifestFile, int]] = []
+    for manifest in manifests:
+        numbers = _numbers(read(manifest))
+        parts.append(numbers)
+        of.append((manifest, len(numbers)))
+    return Files(np.concatenate(parts), tuple(of))
+
+
+def id_of(path: str, offset: int | None = None) -> int:
+    """The number that stands for a file, or for a deletion vector at an offset of one."""
+    return hash(path) if offset is None else hash((path, offset))
+
+
+def path_at(files: Files, row: int, read: ReadLive) -> str:
+    """The path of a file, read once more."""
+    manifest, place = files.place(row)
+    return str(read(manifest)["file_path"][place].as_py())
+
+
+def _numbers(entries: pa.Table) -> Numbers:
+    offsets = entries["content_offset"].to_pylist()
+    paths = entries["file_path"].to_pylist()
+    targets = entries["referenced_data_file"].to_pylist()
+    columns = {
+        "id": [id_of(p, o) for p, o in zip(paths, offsets, strict=True)],
+        "target": [
+            _NONE if t is None or o is None else id_of(t)
+            for t, o in zip(targets, offsets, strict=True)
+        ],
+    }
+    arrays = [
+        np.array(columns[name], np.int64)
+        if name in columns
+        else entries[name].cast(pa.int64()).fill_null(_NONE).to_numpy()
+        for name in COLUMNS
+    ]
+    return np.stack(arrays, axis=1) if entries.num_rows else np.empty((0, len(COLUMNS)), np.int64)
+
+
+def live_file_problems(
+    files: Files, read: ReadLive, *, has_row_ids: bool, next_row_id: int
+) -> Iterator[tuple[str, ManifestFile, str]]:
+    """A rule's name, the manifest that is wrong, and what is wrong.
+
+    `has_row_ids`: the snapshot assigned row ids to all data files that had none.
+    """
+    ids = files.column("id")
+    for row in _repeated(ids):
+        yield (
+            "one-entry-per-file",
+            files.place(row)[0],
+            f"{path_at(files, row, read)} is live more than once",
+        )
+    is_data = files.column("content") == FileContent.DATA
+    targets = files.column("target")
+    vectors = np.flatnonzero(targets != _NONE)
+    for row in vectors[_repeated(targets[vectors])].tolist():
+        yield (
+            "one-vector-per-data-file",
+            files.place(row)[0],
+            f"{_target_at(files, row, read)} has more than one deletion vector",
+        )
+    yield from _vectors_too_old(files, np.flatnonzero(is_data), vectors, read)
+    yield from _wrong_row_ids(files, np.flatnonzero(is_data), read, has_row_ids, next_row_id)
+
+
+def _repeated(values: Numbers) -> list[int]:
+    """One place for each value that is there more than once: the last of it."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    is_last = np.ones(len(values), np.bool_)
+    is_last[:-1] = ordered[1:] != ordered[:-1]
+    is_again = np.zeros(len(values), np.bool_)
+    is_again[1:] = ordered[1:] == ordered[:-1]
+    return sorted(order[is_last & is_again].tolist())
+
+
+def _target_at(files: Files, row: int, read: ReadLive) -> str:
+    manifest, place = files.place(row)
+    return str(read(manifest)["referenced_data_file"][place].as_py())
+
+
+def _vectors_too_old(
+    files: Files, data: npt.NDArray[np.intp], vectors: npt.NDArray[np.intp], read: ReadLive
+) -> Iterator[tuple[str, ManifestFile, str]]:
+    if not len(data) or not len(vectors):
+        return
+    order = data[np.argsort(files.column("id")[data], kind="stable")]
+    ids = files.column("id")[order]
+    targets = files.column("target")[vectors]
+    at = np.minimum(np.searchsorted(ids, targets), len(ids) - 1)
+    numbers = files.column("sequence_number")
+    too_old = (ids[at] == targets) & (numbers[vectors] < numbers[order[at]])
+    for i in np.flatnonzero(too_old).tolist():
+        row = int(vectors[i])
+        yield (
+            "vector-applies",
+            files.place(row)[0],
+            f"the vector of {_target_at(files, row, read)} has sequence number {numbers[row]}, "
+            f"the file {numbers[order[at[i]]]}",
+        )
+
+
+def _wrong_row_ids(
+    files: Files,
+    data: npt.NDArray[np.intp],
+    read: ReadLive,
+    has_row_ids: bool,
+    next_row_id: int,
+) -> Iterator[tuple[str, ManifestFile, str]]:
+    first = files.column("first_row_id")
+    without = data[first[data] == _NONE]
+    if has_row_ids and len(without):
+        row = int(without[0])
+        yield (
+            "row-ids",
+            files.place(row)[0],
+            f"{len(without)} data files have no row ids, such as {path_at(files, row, read)}",
+        )
+    # files without rows share an id with what comes next
+    data = data[(first[data] != _NONE) & (files.column("record_count")[data] > 0)]
+    order = data[np.argsort(first[data], kind="stable")]
+    ends = first[order] + files.column("record_count")[order]
+    for i in np.flatnonzero(first[order][1:] < ends[:-1]).tolist():
+        one, other = int(order[i]), int(order[i + 1])
+        if files.column("id")[one] == files.column("id")[other]:
+            # told of already: it is listed twice
+            continue
+        yield (
+            "row-ids",
+            files.place(other)[0],
+            f"row ids of {path_at(files, one, read)} end at {ends[i]}, those of "
+            f"{path_at(files, other, read)} begin at {first[other]}",
+        )
+    if len(order) and int(ends.max()) > next_row_id:
+        row = int(order[int(ends.argmax())])
+        yield (
+            "row-ids",
+            files.place(row)[0],
+            f"row ids of {path_at(files, row, read)} end at {int(ends.max())}, above next-row-id "
+            f"{next_row_id}",
+        )
+
+
+def rows_in(values: Numbers, ids: Sequence[int] | Numbers) -> npt.NDArray[np.bool_]:
+    """Which of the values are among the ids."""
+    return np.isin(values, np.asarray(ids, np.int64))

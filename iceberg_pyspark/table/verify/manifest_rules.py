@@ -1,0 +1,82 @@
+"""The rules of manifests of all versions: what their list says of them is so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from iceberg_pyspark.spec.manifests import EntryStatus, ManifestFile
+from iceberg_pyspark.spec.partitioning import partition_type
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.table.verify.entry_rules import Problem
+
+Numbers = npt.NDArray[np.int64]
+_COUNTS = [f"{s.name.lower()}_{what}_count" for s in EntryStatus for what in ("files", "rows")]
+
+
+def entries_of_manifest(
+    io: FileIO, metadata: TableMetadata, manifest: ManifestFile, *, drop_deleted: bool
+) -> pa.Table:
+    """The entries of a manifest with everything inherited, without those that are masked."""
+    spec = metadata.spec_by_id[manifest.partition_spec_id]
+    type_ = partition_type(spec, metadata.schemas_newest_first)
+    return read_entries(io, manifest, type_, drop_deleted=drop_deleted)
+
+
+def manifest_problems(
+    io: FileIO, metadata: TableMetadata, manifest: ManifestFile, *, counts_rule: str
+) -> Iterator[Problem]:
+    """What is wrong with a manifest beside what its list, or its root, says of it.
+
+    `counts_rule` is the rule of its counts. Counts that are not known are no problem.
+    """
+    length = io.size(manifest.manifest_path)
+    if length != manifest.manifest_length:
+        yield "file-length", f"{length} bytes, and {manifest.manifest_length} are said"
+    # without counts, which reading compares too
+    unsaid: dict[str, Any] = dict.fromkeys(_COUNTS)
+    entries = entries_of_manifest(
+        io, metadata, replace(manifest, dead_positions=None, **unsaid), drop_deleted=False
+    )
+    status = np.asarray(entries["status"])
+    records: Numbers = np.asarray(entries["record_count"])
+    for s in EntryStatus:
+        chosen = status == s
+        word = s.name.lower()
+        there = int(chosen.sum()), int(records[chosen].sum())
+        for name, count in zip((f"{word}_files_count", f"{word}_rows_count"), there, strict=True):
+            said = getattr(manifest, name)
+            if said is not None and said != count:
+                yield counts_rule, f"{name} is {said}, and its entries have {count}"
+    yield from _sequence_numbers(entries, status, manifest)
+
+
+def _sequence_numbers(
+    entries: pa.Table, status: npt.NDArray[np.int32], manifest: ManifestFile
+) -> Iterator[Problem]:
+    rule = "sequence-number-range"
+    least, most = manifest.min_sequence_number, manifest.sequence_number
+    for name in ("sequence_number", "file_sequence_number"):
+        numbers: Numbers = np.asarray(entries[name])
+        above = np.flatnonzero(numbers > most)
+        if len(above):
+            yield (
+                rule,
+                f"{name} {int(numbers[above[0]])} of {entries['file_path'][int(above[0])]} is "
+                f"above that of its manifest, {most}",
+            )
+    numbers = np.asarray(entries["sequence_number"])
+    below = np.flatnonzero((numbers < least) & (status != EntryStatus.DELETED))
+    if len(below):
+        yield (
+            rule,
+            f"{entries['file_path'][int(below[0])]} has sequence number "
+            f"{int(numbers[below[0]])}, below the manifest's least one, {least}",
+        )

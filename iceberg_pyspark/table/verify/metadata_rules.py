@@ -1,0 +1,98 @@
+"""The rules of table metadata alone: snapshots and what names them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+MetadataProblem = tuple[str, int | None, str]
+"""A rule's name, a snapshot id, and what is wrong."""
+
+
+def metadata_problems(metadata: TableMetadata) -> Iterator[MetadataProblem]:
+    """What is wrong with the metadata, whatever the files say."""
+    yield from _unknown_snapshots(metadata)
+    counts = Counter(s.snapshot_id for s in metadata.snapshots)
+    for snapshot_id, count in counts.items():
+        if count > 1:
+            yield "unique-snapshot-id", snapshot_id, f"{count} snapshots have this id"
+    for snapshot in metadata.snapshots:
+        yield from ((rule, snapshot.snapshot_id, what) for rule, what in _of(snapshot, metadata))
+    yield from _row_ids(metadata)
+
+
+def _unknown_snapshots(metadata: TableMetadata) -> Iterator[MetadataProblem]:
+    known = metadata.snapshot_by_id
+    rule = "known-snapshot"
+    if metadata.current_snapshot_id is not None and metadata.current_snapshot_id not in known:
+        yield rule, metadata.current_snapshot_id, "the current snapshot is not there"
+    for name, ref in metadata.refs.items():
+        if ref.snapshot_id not in known:
+            yield (
+                rule,
+                ref.snapshot_id,
+                f"the {ref.type} '{name}' is of a snapshot that is not there",
+            )
+    for entry in metadata.snapshot_log:
+        if entry.snapshot_id not in known:
+            yield rule, entry.snapshot_id, "the snapshot log names a snapshot that is not there"
+
+
+def _of(snapshot: Snapshot, metadata: TableMetadata) -> Iterator[tuple[str, str]]:
+    roots = snapshot.root_manifest is not None
+    if roots and metadata.format_version < RELATIVE_PATHS_VERSION:
+        yield (
+            "root-manifest-xor-manifest-list",
+            f"a root manifest in a table of version {metadata.format_version}",
+        )
+    if roots and (snapshot.manifest_list is not None or snapshot.manifests is not None):
+        yield "root-manifest-xor-manifest-list", "a root manifest beside a list of manifests"
+    if snapshot.schema_id is not None and snapshot.schema_id not in metadata.schema_by_id:
+        yield "known-schema", f"there is no schema {snapshot.schema_id}"
+    number = snapshot.sequence_number
+    if metadata.format_version > 1 and number > metadata.last_sequence_number:
+        yield (
+            "snapshot-sequence-number",
+            f"sequence number {number} is above the table's last, {metadata.last_sequence_number}",
+        )
+    parent = metadata.snapshot_by_id.get(snapshot.parent_snapshot_id or -1)
+    if parent is None or parent is snapshot:
+        return
+    # those of before version 2 have none
+    if number and number <= parent.sequence_number:
+        yield (
+            "snapshot-sequence-number",
+            f"sequence number {number} is not above the parent's, {parent.sequence_number}",
+        )
+    if roots and snapshot.timestamp_ms <= parent.timestamp_ms:
+        yield (
+            "timestamp-after-parent",
+            f"committed at {snapshot.timestamp_ms}, its parent at {parent.timestamp_ms}",
+        )
+
+
+def _row_ids(metadata: TableMetadata) -> Iterator[MetadataProblem]:
+    """A branch may have been committed to at the same time: ids are in the order of commits."""
+    end = 0
+    for snapshot in sorted(metadata.snapshots, key=lambda s: s.sequence_number):
+        first, added = snapshot.first_row_id, snapshot.added_rows
+        if first is None:
+            continue
+        if first < end:
+            yield (
+                "snapshot-row-ids",
+                snapshot.snapshot_id,
+                f"row ids begin at {first}, those of snapshots before end at {end}",
+            )
+        end = max(end, first + (added or 0))
+        if end > metadata.next_row_id:
+            yield (
+                "snapshot-row-ids",
+                snapshot.snapshot_id,
+                f"row ids end at {end}, above the table's next-row-id {metadata.next_row_id}",
+            )
+            return

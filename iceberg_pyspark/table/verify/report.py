@@ -1,0 +1,90 @@
+"""Where findings are collected, and errors of reading become findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from iceberg_pyspark.errors import (
+    InvalidMetadataError,
+    LocationRefusedError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.places import check_scheme
+from iceberg_pyspark.table.verify.findings import Finding
+
+
+@dataclass
+class Report:
+    """The findings so far; each is told once, of the first snapshot that has it."""
+
+    io: FileIO
+    findings: dict[tuple[str, str, int | None, str], Finding] = field(default_factory=dict)
+    missing: set[str] = field(default_factory=set)
+    count: int = 0
+    """How often something was found, the same again too."""
+    _files: set[str] = field(default_factory=set)
+
+    def add(
+        self,
+        rule: str,
+        snapshot_id: int | None,
+        file: str,
+        what: str,
+        entry: int | None = None,
+    ) -> None:
+        """One more finding."""
+        self.count += 1
+        self._files.add(file)
+        finding = Finding(rule=rule, snapshot_id=snapshot_id, file=file, entry=entry, what=what)
+        self.findings.setdefault((rule, file, entry, what), finding)
+
+    def add_problems(
+        self,
+        problems: Iterable[tuple[str, str]],
+        snapshot_id: int | None,
+        file: str,
+        entry: int | None = None,
+    ) -> None:
+        """A finding for each rule's name and what is wrong."""
+        for rule, what in problems:
+            self.add(rule, snapshot_id, file, what, entry)
+
+    @contextmanager
+    def reading(self, snapshot_id: int | None, file: str) -> Iterator[None]:
+        """What is raised within because of a file that is damaged becomes a finding.
+
+        Unless the file has findings, of which that is most often a consequence.
+        Raises the `StorageError` of a store that does not answer: nothing is known then.
+        """
+        try:
+            yield
+        except (InvalidMetadataError, UnsupportedFeatureError, LocationRefusedError) as e:
+            self._unreadable(snapshot_id, file, e)
+        except StorageError as e:
+            if not _is_location(file) or not self.is_missing(snapshot_id, file):
+                self._unreadable(snapshot_id, file, e)
+
+    def _unreadable(self, snapshot_id: int | None, file: str, error: Exception) -> None:
+        if file not in self._files:
+            self.add("readable", snapshot_id, file, str(error))
+
+    def is_missing(self, snapshot_id: int | None, file: str) -> bool:
+        """Whether a file is not there, which is a finding."""
+        if file not in self.missing and self.io.exists(file):
+            return False
+        self.missing.add(file)
+        self.add("file-exists", snapshot_id, file, "the file is not there")
+        return True
+
+
+def _is_location(file: str) -> bool:
+    """Whether a store could have a file of that name."""
+    try:
+        check_scheme(file)
+    except StorageError:
+        return False
+    return True

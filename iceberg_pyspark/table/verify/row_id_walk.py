@@ -1,0 +1,47 @@
+"""The walk that gives row ids out: in the order of a root's entries, from a first one on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from iceberg_pyspark.spec.content_entries import ContentStatus, ContentType
+from iceberg_pyspark.table.verify.root_rules import Root
+from iceberg_pyspark.table.verify.stored_entries import StoredEntry
+
+
+def row_id_problems(
+    root: Root,
+    known: Mapping[str, int | None],
+    *,
+    all_have_ids: Callable[[StoredEntry], bool],
+    next_row_id: int | None,
+) -> Iterator[tuple[int | None, str]]:
+    """The place of an entry, and what is wrong with its row ids; None: with the snapshot's.
+
+    `known` are the first row ids of the parent's data manifests by location. `all_have_ids`
+    answers for a new data manifest whether each of its entries brings its own. `next_row_id` is
+    the table's, None where snapshots came after this one.
+    """
+    start = root.snapshot.first_row_id
+    if start is None:
+        yield None, "the snapshot has no first-row-id"
+        return
+    cursor = start
+    for e in root.entries:
+        first = e["first_row_id"]
+        if not e.is_live or first is None:
+            continue
+        if e.type is ContentType.DATA and e.status is ContentStatus.ADDED:
+            if first != cursor:
+                yield e.ordinal, f"first_row_id is {first}, the next one was {cursor}"
+            cursor = first + e["record_count"]
+        elif e.type is ContentType.DATA_MANIFEST and known.get(e["location"]) is None:
+            if first != cursor:
+                yield e.ordinal, f"first_row_id is {first}, the next one was {cursor}"
+            if not all_have_ids(e):
+                cursor = first + (e["added_rows_count"] or 0) + (e["existing_rows_count"] or 0)
+    added = root.snapshot.added_rows
+    if added is not None and start + added != cursor:
+        yield None, f"added-rows is {added}, and {cursor - start} were given"
+    elif next_row_id is not None and next_row_id != cursor:
+        yield None, f"the table's next-row-id is {next_row_id}, the next one was {cursor}"

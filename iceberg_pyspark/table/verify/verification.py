@@ -1,0 +1,200 @@
+"""Verifying a table: its metadata, every snapshot's manifests, and the files that are live.
+
+Snapshots are gone through from old to new, leaf by leaf. What several snapshots share is looked at
+once, so that a finding is of the oldest snapshot that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.spec.content_entries import ContentStatus
+from iceberg_pyspark.spec.manifests import ManifestFile
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.open_manifest import open_manifest
+from iceberg_pyspark.table.verify.file_checks import FileChecks
+from iceberg_pyspark.table.verify.findings import TableVerification
+from iceberg_pyspark.table.verify.live_files import files_of, live_file_problems
+from iceberg_pyspark.table.verify.manifest_rules import entries_of_manifest, manifest_problems
+from iceberg_pyspark.table.verify.metadata_rules import metadata_problems
+from iceberg_pyspark.table.verify.read_anew import ReadAnew
+from iceberg_pyspark.table.verify.report import Report
+from iceberg_pyspark.table.verify.root_changes import RootChange, known_row_ids
+from iceberg_pyspark.table.verify.root_rules import Root, RootRules
+from iceberg_pyspark.table.verify.row_id_walk import row_id_problems
+from iceberg_pyspark.table.verify.stored_entries import StoredEntry, stored_entries
+
+
+def verify_table(
+    io: FileIO, table: LoadedTable, *, checks_files: bool = False
+) -> TableVerification:
+    """What is wrong with a table; damage is no error, a store that does not answer is one."""
+    return _Verification(ReadAnew(io), table, checks_files).run()
+
+
+@dataclass
+class _Verification:
+    """One run over a table."""
+
+    io: FileIO
+    table: LoadedTable
+    checks_files: bool
+    report: Report = field(init=False)
+    roots: RootRules = field(init=False)
+    files: FileChecks = field(init=False)
+    checked: set[int] = field(default_factory=set)
+    manifests: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.report = Report(self.io)
+        self.roots = RootRules(self.io, self.table.metadata, self.report)
+        self.files = FileChecks(self.io, self.report)
+
+    def run(self) -> TableVerification:
+        """The result."""
+        metadata = self.table.metadata
+        location = self.table.metadata_location
+        for rule, snapshot_id, what in metadata_problems(metadata):
+            self.report.add(rule, snapshot_id, location, what)
+        ordered = sorted(metadata.snapshots, key=lambda s: (s.sequence_number, s.timestamp_ms))
+        for snapshot in ordered:
+            self._snapshot(snapshot)
+        return TableVerification(
+            table=str(self.table.identifier),
+            metadata_location=location,
+            snapshots=len(ordered),
+            manifests=len(self.manifests),
+            files_were_checked=self.checks_files,
+            findings=tuple(self.report.findings.values()),
+        )
+
+    def _snapshot(self, snapshot: Snapshot) -> None:
+        here = snapshot.snapshot_id
+        root = None
+        if snapshot.root_manifest is not None:
+            found = self.report.count
+            root = self.roots.root(snapshot)
+            if root is None:
+                return
+            try:
+                manifests = read_snapshot_manifests(self.io, snapshot)
+            except IcebergError as e:
+                # most often of what has a name already
+                if self.report.count == found:
+                    self.report.add("readable", here, root.location, str(e))
+                return
+        else:
+            manifests = []
+            with self.report.reading(here, snapshot.manifest_list or self.table.metadata_location):
+                manifests = read_snapshot_manifests(self.io, snapshot)
+        readable = [m for m in manifests if self._manifest(m, snapshot)]
+        if len(readable) < len(manifests):
+            return
+        if root is not None:
+            self._beside_parent(root, manifests)
+        self._live(snapshot, manifests)
+
+    def _manifest(self, manifest: ManifestFile, snapshot: Snapshot) -> bool:
+        """Whether its entries can be read; manifests of a root are checked with the root."""
+        here, path = snapshot.snapshot_id, manifest.manifest_path
+        if manifest.partition_spec_id not in self.table.metadata.spec_by_id:
+            what = f"there is no partition spec {manifest.partition_spec_id}"
+            self.report.add("known-partition-spec", here, path, what)
+            return False
+        number = snapshot.sequence_number
+        if manifest.sequence_number > number:
+            what = f"manifest of {manifest.sequence_number} in a snapshot of {number}"
+            self.report.add("sequence-number-range", here, path, what)
+        # by all that is said of it
+        is_new = hash(manifest) not in self.checked
+        self.checked.add(hash(manifest))
+        is_readable = False
+        with self.report.reading(here, path):
+            if is_new and snapshot.root_manifest is None:
+                # the lists of old tables may not say how long manifests are
+                problems = manifest_problems(
+                    self.io, self.table.metadata, manifest, counts_rule="manifest-counts"
+                )
+                self.report.add_problems(problems, here, path)
+            self._read(manifest)
+            is_readable = True
+            self.manifests.add(path)
+        return is_readable
+
+    def _read(self, manifest: ManifestFile) -> pa.Table:
+        return entries_of_manifest(self.io, self.table.metadata, manifest, drop_deleted=True)
+
+    def _live(self, snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> None:
+        files = files_of(manifests, self._read)
+        problems = live_file_problems(
+            files,
+            self._read,
+            has_row_ids=snapshot.first_row_id is not None,
+            next_row_id=self.table.metadata.next_row_id,
+        )
+        for rule, manifest, what in problems:
+            self.report.add(rule, snapshot.snapshot_id, manifest.manifest_path, what)
+        if self.checks_files:
+            self.files.check(snapshot.snapshot_id, manifests, self._read, files)
+
+    # --- beside the parent ---
+
+    def _beside_parent(self, root: Root, manifests: Sequence[ManifestFile]) -> None:
+        if not root.is_own:
+            # how entries of the other form change is not settled
+            return
+        snapshot = root.snapshot
+        parent = self._parent(snapshot)
+        if parent is None and snapshot.parent_snapshot_id is not None:
+            return
+        parent_root, parent_manifests = None, list[ManifestFile]()
+        if parent is not None:
+            try:
+                parent_manifests = read_snapshot_manifests(self.io, parent)
+                for m in parent_manifests:
+                    self._read(m)
+                if parent.root_manifest is not None:
+                    parent_root = RootRules(
+                        self.io, self.table.metadata, Report(self.io)
+                    ).entries_of(parent)
+            except IcebergError:
+                # told of as the parent's own
+                return
+            if parent_root is not None and not parent_root.is_own:
+                return
+        RootChange(
+            root=root,
+            manifests=manifests,
+            parent=parent_root,
+            parent_manifests=parent_manifests,
+            read=self._read,
+            report=self.report,
+        ).check()
+        metadata = self.table.metadata
+        is_last = snapshot.sequence_number == metadata.last_sequence_number
+        for entry, what in row_id_problems(
+            root,
+            known_row_ids(parent_manifests),
+            all_have_ids=lambda e: self._all_have_ids(e, snapshot),
+            next_row_id=metadata.next_row_id if is_last else None,
+        ):
+            self.report.add("first-row-id-walk", snapshot.snapshot_id, root.location, what, entry)
+
+    def _parent(self, snapshot: Snapshot) -> Snapshot | None:
+        if snapshot.parent_snapshot_id is None:
+            return None
+        return self.table.metadata.snapshot_by_id.get(snapshot.parent_snapshot_id)
+
+    def _all_have_ids(self, leaf: StoredEntry, snapshot: Snapshot) -> bool:
+        encoded = open_manifest(self.io, leaf["location"])
+        stored = stored_entries(encoded, snapshot.table_location)
+        return stored is not None and all(
+            e["first_row_id"] is not None for e in stored if e.status is not ContentStatus.DELETED
+        )

@@ -1,0 +1,268 @@
+"""`Table.verify()`: sound tables of all versions have no findings, and each rule is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from iceberg_pyspark import Table, TableCatalog, load_catalog
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.snapshots import SnapshotLogEntry, SnapshotRef
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.local import LocalFileIO
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests, write_manifest_list
+from iceberg_pyspark.table.verify.findings import Finding, TableVerification
+from iceberg_pyspark.table.verify.rules import RULES, RULES_OF_TABLES
+from iceberg_pyspark.table.verify.verification import verify_table
+from tests.support.deleted_rows import delete_positions, list_positions
+from tests.support.frames import append_rows, create_path_table, path_table
+from tests.support.table_histories import a_history
+from tests.unit.table.test_verify_entries import BREAKS
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
+    folder = tmp_path_factory.mktemp("verify")
+    return load_catalog("verify", type="hadoop", warehouse=str(folder))
+
+
+@settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_random_tables_are_sound(catalog: TableCatalog, data: st.DataObject) -> None:
+    table = a_history(data.draw, catalog).table.refresh()
+    found = table.verify(checks_files=True)
+    assert found.findings == ()
+    assert found.snapshots == len(table.snapshots)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_tables_are_sound_after_every_change(tmp_path: Path, version: int) -> None:
+    table = create_path_table(
+        tmp_path / "t",
+        "id BIGINT, p STRING",
+        partitioned_by=["p"],
+        properties={"format-version": str(version), "commit.manifest.min-count-to-merge": "3"},
+    )
+    for number in range(5):
+        append_rows(table, [{"id": 2 * number + i, "p": f"p{i}"} for i in range(2)])
+    table.manage_snapshots().create_branch("audit").commit()
+    append_rows(table, [{"id": 100, "p": "p0"}], branch="audit")
+    append_rows(table, [{"id": 101, "p": "p1"}])
+    table.manage_snapshots().cherry_pick(table.refs["audit"].snapshot_id).commit()
+    table.delete("p = 'p1' AND id = 3")
+    (task, *_) = table.scan(filter="id = 4").plan_files()
+    said = {"partition": task.partition}
+    if version == 2:
+        rows = pa.table({"file_path": [task.file_path], "pos": pa.array([0], pa.int64())})
+        list_positions(table, rows, {}, **said)
+    elif version == 3:
+        delete_positions(table, {task.file_path: [0]}, **said)
+    assert table.verify(checks_files=True).findings == ()
+    maintenance = table.maintenance()
+    maintenance.rewrite_data_files(options={"rewrite-all": True})
+    maintenance.rewrite_manifests()
+    if version > 1:
+        maintenance.rewrite_position_delete_files(options={"rewrite-all": True})
+    table.overwrite(table.scan(filter="p = 'p0'").to_arrow(), "p = 'p0'")
+    assert table.verify(checks_files=True).findings == ()
+    maintenance.expire_snapshots(older_than=table.refresh().snapshots[-1].timestamp_ms + 1)
+    found = table.refresh().verify(checks_files=True)
+    assert found.findings == ()
+    assert found.snapshots == len(table.snapshots) < 10
+
+
+def test_a_table_without_snapshots_is_sound(tmp_path: Path) -> None:
+    assert create_path_table(tmp_path / "t", "id BIGINT").verify().ok
+
+
+# --- each rule ------------------------------------------------------------------------------------
+
+
+def a_table(folder: Path) -> Table:
+    """Two files, with a deletion vector of the first, in three snapshots."""
+    table = create_path_table(folder, "id BIGINT", properties={"format-version": "3"})
+    append_rows(table, [{"id": 1}, {"id": 2}])
+    append_rows(table, [{"id": 3}])
+    (task, *_) = table.scan(filter="id = 1").plan_files()
+    delete_positions(table, {task.file_path: [0]})
+    return path_table(folder)
+
+
+Change = Callable[[TableMetadata], TableMetadata]
+
+
+def last_snapshot(**values: Any) -> Change:
+    """The newest snapshot says something else."""
+
+    def change(metadata: TableMetadata) -> TableMetadata:
+        *others, last = metadata.snapshots
+        return replace(metadata, snapshots=(*others, replace(last, **values)))
+
+    return change
+
+
+def said(content: ManifestContent, **values: Any) -> Change:
+    """The newest list says something else of the last manifest of a content."""
+
+    def of(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        chosen = [m for m in manifests if m.content is content][-1]
+        return [replace(m, **values) if m == chosen else m for m in manifests]
+
+    return listed_otherwise(of)
+
+
+def listed_otherwise(of: Callable[[Sequence[ManifestFile]], Sequence[ManifestFile]]) -> Change:
+    """The newest snapshot has another list of manifests."""
+
+    def change(metadata: TableMetadata) -> TableMetadata:
+        io, last = LocalFileIO(), metadata.snapshots[-1]
+        location = f"{metadata.location}/metadata/snap-otherwise.avro"
+        write_manifest_list(
+            io,
+            location,
+            of(read_snapshot_manifests(io, last)),
+            format_version=3,
+            snapshot_id=last.snapshot_id,
+            parent_snapshot_id=last.parent_snapshot_id,
+            sequence_number=last.sequence_number,
+            first_row_id=metadata.next_row_id,
+        )
+        return last_snapshot(manifest_list=location)(metadata)
+
+    return change
+
+
+def beside_a_root(metadata: TableMetadata) -> TableMetadata:
+    return last_snapshot(root_manifest=f"{metadata.location}/metadata/r.parquet")(metadata)
+
+
+def twice(metadata: TableMetadata) -> TableMetadata:
+    return replace(metadata, snapshots=(*metadata.snapshots, metadata.snapshots[-1]))
+
+
+DATA, DELETES = ManifestContent
+TABLE_BREAKS: list[tuple[str, Change]] = [
+    ("known-snapshot", lambda m: replace(m, refs={**m.refs, "x": SnapshotRef(snapshot_id=9)})),
+    ("known-snapshot", lambda m: replace(m, current_snapshot_id=9)),
+    (
+        "known-snapshot",
+        lambda m: replace(m, snapshot_log=(SnapshotLogEntry(snapshot_id=9, timestamp_ms=1),)),
+    ),
+    ("unique-snapshot-id", twice),
+    ("known-schema", last_snapshot(schema_id=9)),
+    ("known-partition-spec", said(DATA, partition_spec_id=9)),
+    ("snapshot-sequence-number", lambda m: replace(m, last_sequence_number=2)),
+    ("snapshot-sequence-number", last_snapshot(sequence_number=2)),
+    ("snapshot-row-ids", last_snapshot(first_row_id=1)),
+    ("snapshot-row-ids", last_snapshot(added_rows=1)),
+    ("root-manifest-xor-manifest-list", beside_a_root),
+    ("file-length", said(DATA, manifest_length=7)),
+    ("manifest-counts", said(DATA, added_files_count=2)),
+    ("manifest-counts", said(DATA, added_rows_count=5)),
+    ("manifest-counts", said(DATA, existing_files_count=1)),
+    ("sequence-number-range", said(DELETES, sequence_number=4)),
+    ("sequence-number-range", said(DATA, min_sequence_number=3)),
+    ("one-entry-per-file", listed_otherwise(lambda ms: [*ms, ms[-1]])),
+    ("vector-applies", said(DELETES, sequence_number=0, min_sequence_number=0)),
+    ("row-ids", said(DATA, first_row_id=1)),
+    ("row-ids", said(DATA, first_row_id=7)),
+]
+ALSO = {
+    "unique-snapshot-id": {"snapshot-sequence-number"},
+    # a root that is not there is one that cannot be read
+    "root-manifest-xor-manifest-list": {"file-exists"},
+    "snapshot-sequence-number": {"sequence-number-range"},
+}
+
+
+@pytest.mark.parametrize(("rule", "change"), TABLE_BREAKS, ids=[rule for rule, _ in TABLE_BREAKS])
+def test_a_rule_that_is_broken_is_named(tmp_path: Path, rule: str, change: Change) -> None:
+    table = a_table(tmp_path / "t")
+    assert table.verify(checks_files=True).findings == ()
+    found = verified(table, change(table.metadata))
+    assert rule in rules_of(found), repr(found)
+    assert rules_of(found) <= {rule, *ALSO.get(rule, ())}, repr(found)
+
+
+def verified(table: Table, metadata: TableMetadata) -> TableVerification:
+    return verify_table(table.io, replace(table.loaded, metadata=metadata))
+
+
+def rules_of(found: TableVerification) -> set[str]:
+    return {f.rule for f in found.findings}
+
+
+def test_files_that_are_missing_are_named_once(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    *_, last = (s.manifest_list for s in table.snapshots)
+    (manifest, *_) = read_snapshot_manifests(table.io, table.snapshots[0])
+    (data, *_) = (t.file_path for t in table.scan(filter="id = 3").plan_files())
+    for path in (last, data):
+        Path(str(path)).unlink()
+    found = table.verify(checks_files=True)
+    assert {(f.rule, f.file) for f in found.findings} == {
+        ("file-exists", last),
+        ("file-exists", data),
+    }
+    assert len(found.findings) == 2
+    Path(manifest.manifest_path).unlink()
+    assert ("file-exists", manifest.manifest_path) in {
+        (f.rule, f.file) for f in table.verify().findings
+    }
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    (manifest, *_) = read_snapshot_manifests(table.io, table.snapshots[0])
+    content = Path(manifest.manifest_path).read_bytes()
+    Path(manifest.manifest_path).write_bytes(content[:-20] + bytes(20))
+    (finding,) = table.verify().findings
+    assert (finding.rule, finding.file) == ("readable", manifest.manifest_path)
+    assert finding.snapshot_id == table.snapshots[0].snapshot_id
+    Path(manifest.manifest_path).write_bytes(content)
+    assert table.verify().ok
+
+
+def test_a_file_that_was_cut_is_named_where_files_are_checked(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    (data, *_) = (t.file_path for t in table.scan(filter="id = 3").plan_files())
+    content = Path(data).read_bytes()
+    Path(data).write_bytes(content[:-1])
+    assert table.verify().ok
+    (finding,) = table.verify(checks_files=True).findings
+    assert (finding.rule, finding.file) == ("file-length", data)
+    assert f"{len(content) - 1} bytes, and {len(content)} are said" in finding.what
+
+
+def test_a_store_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+
+    class Silent(LocalFileIO):
+        def read_bytes(self, location: str) -> bytes:
+            raise StorageError(f"{location}: no answer")
+
+        def exists(self, location: str) -> bool:
+            raise StorageError(f"{location}: no answer")
+
+    with pytest.raises(StorageError, match="no answer"):
+        verify_table(Silent(), table.loaded)
+
+
+def test_a_finding_is_one_line_for_a_person() -> None:
+    finding = Finding(rule="row-ids", snapshot_id=7, file="m\n.avro", entry=3, what="too\nmany")
+    assert str(finding) == "row-ids: snapshot 7: m\\n.avro, entry 3: too\\nmany"
+
+
+def test_every_rule_is_broken_by_a_test() -> None:
+    others = {"file-exists", "readable", "one-vector-per-data-file"}
+    of_tables = {rule for rule, _ in TABLE_BREAKS} | others
+    assert of_tables >= RULES_OF_TABLES.keys()
+    assert of_tables | {b.rule for b in BREAKS} == RULES.keys()
