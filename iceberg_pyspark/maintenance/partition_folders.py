@@ -33,6 +33,12 @@ def partition_texts(location: str, root: str) -> dict[str, str | None]:
     return texts
 
 
+def names_partitions(location: str, root: str) -> bool:
+    """Whether every folder between a root and a file names a partition."""
+    folders = location[len(root.rstrip("/")) :].split("/")[1:-1]
+    return all("=" in folder for folder in folders)
+
+
 def is_hidden(location: str, root: str) -> bool:
     """Whether a file, or a folder it is in, begins with `_` or `.` and names no partition."""
     parts = [p for p in location[len(root.rstrip("/")) :].split("/") if p]

@@ -133,7 +133,7 @@ class IcebergSession:
 
     def asking(self) -> AskingSession:
         """What answers to its JVM need of it."""
-        assert self.bridge is not None, "only the bridge asks"
+        assert self.bridge is not None, "Spark asks, and knows catalogs, by the bridge"
         return AskingSession(spark=self.spark, bridge=self.bridge, catalogs=self.catalogs)
 
     def row_level(self) -> RowLevelSession:
@@ -141,9 +141,7 @@ class IcebergSession:
         return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
 
     def _open_catalog(self, name: str) -> Catalog:
-        assert self.bridge is not None, "Spark knows our catalogs by the bridge"
-        self.bridge.open_catalog(name)
-        return self.catalogs.catalog(f"{self.bridge.session_handle}/{name}")
+        return self.asking().open_catalog(name)
 
     def uninstall(self) -> None:
         """Take everything out of the session again."""

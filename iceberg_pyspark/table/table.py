@@ -295,12 +295,14 @@ class Table(EditableTable):
         file_format: DataFileFormat = "parquet",
         partition_filter: Mapping[str, str] | None = None,
         partitions: Collection[Mapping[str, str | None]] | None = None,
+        nested_folders: bool = True,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> AddedFiles:
         """Make files that lie there already a part of the table; their rows are not copied.
 
-        `source` is a folder, with all files below it, or one file. Folders such as `day=2026-01-01`
+        `source` is a folder, with all files below it, or one file; without `nested_folders` those
+        in folders that name no partition do not count. Folders such as `day=2026-01-01`
         name the partition, for which the table needs a partition spec of these very values;
         `partition_filter` chooses partitions by some values; `partitions` says which there are,
         maybe none. Columns without field ids are found by name. Raises `InvalidRequestError` for a
@@ -319,6 +321,7 @@ class Table(EditableTable):
             partition_filter=partition_filter or {},
             partitions=partitions,
             may_be_empty=partitions is not None,
+            nested_folders=nested_folders,
         ).run()
         return added
 

@@ -8,7 +8,7 @@ very type; not of floats, since not every writer tells of NaNs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -71,6 +71,7 @@ def _imported_file(
         fields = resolve_file_fields(
             reader.schema, name_mapping, file.location, whole_columns=reader.reads_whole_columns
         )
+        _check_spelling(fields.columns, schema.fields, values, file.location)
         if file_format == "orc":
             _check_zones(fields.columns, schema, file.location)
         try:
@@ -99,6 +100,33 @@ def _imported_file(
         file_size_in_bytes=file.size,
         **metrics,
     )
+
+
+def _check_spelling(
+    columns: Iterable[FileField],
+    fields: Iterable[types.NestedField],
+    values: Collection[int],
+    location: str,
+) -> None:
+    """Refuse a column that only capital letters keep from being one of the table's.
+
+    Spark reads such files by either spelling, and an Iceberg table, which tells them apart, would
+    have nulls. `values` has the ids of the columns that folders give.
+    """
+    columns = tuple(columns)
+    found = {c.field_id: c for c in columns if c.field_id is not None}
+    others = {c.name.lower(): c.name for c in columns if c.field_id is None}
+    for field in fields:
+        column = found.get(field.field_id)
+        if column is not None:
+            if isinstance(field.type, types.StructType):
+                _check_spelling(column.children, field.type.fields, (), location)
+        elif field.name.lower() in others and field.field_id not in values:
+            raise InvalidRequestError(
+                f"{location}: its column '{others[field.name.lower()]}' is '{field.name}' in the "
+                "table; it was not added to the table: rename the table's column, or set "
+                "schema.name-mapping.default to a mapping of both names"
+            )
 
 
 def _check_zones(columns: Iterable[FileField], schema: Schema, location: str) -> None:

@@ -26,6 +26,11 @@ class AskingSession:
     bridge: Bridge
     catalogs: CatalogCallbacks
 
+    def open_catalog(self, name: str) -> Catalog:
+        """A catalog of ours, by its name in the session; raises `InvalidRequestError`."""
+        self.bridge.open_catalog(name)
+        return self.catalogs.catalog(f"{self.bridge.session_handle}/{name}")
+
     def row_level(self) -> RowLevelSession:
         """What operations on rows need of it."""
         return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,6 +19,7 @@ from iceberg_pyspark.spark.bridge.protocol.procedures import (
 from iceberg_pyspark.spark.procedures import (
     changelog,
     clean_up,
+    migrate,
     register,
     rewrite_data_files,
     rewrite_deletes,
@@ -42,6 +43,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         changelog.CREATE_CHANGELOG_VIEW,
         clean_up.EXPIRE_SNAPSHOTS,
         snapshots.FAST_FORWARD,
+        migrate.MIGRATE,
         snapshots.PUBLISH_CHANGES,
         register.REGISTER_TABLE,
         clean_up.REMOVE_ORPHAN_FILES,
@@ -99,6 +101,7 @@ def call_procedure(
     name: str,
     arguments: Mapping[str, Argument],
     current_namespace: Namespace,
+    open_catalog: Callable[[str], Catalog],
 ) -> ProcedureRows:
     """Run a procedure."""
     procedure = PROCEDURES[name]
@@ -107,7 +110,7 @@ def call_procedure(
     for parameter, value in values.items():
         if types[parameter] == "timestamp" and value is not None:
             values[parameter] = value // 1000
-    run = ProcedureRun(name, spark, catalog, values, current_namespace)
+    run = ProcedureRun(name, spark, catalog, values, current_namespace, open_catalog)
     return ProcedureRows(rows=procedure.run(run))
 
 

@@ -19,6 +19,11 @@ from iceberg_pyspark.table.table import Table, load_table
 Row: TypeAlias = tuple[int | str | None, ...]
 
 
+def no_other_catalog(name: str) -> Catalog:
+    """Where a procedure has the catalog alone whose table it is given."""
+    raise InvalidRequestError(f"catalog {name} cannot be opened here; call the procedure in SQL")
+
+
 @dataclass(frozen=True)
 class ProcedureRun:
     """One CALL: the values of the parameters, by name; a time is its milliseconds from 1970."""
@@ -29,6 +34,8 @@ class ProcedureRun:
     arguments: Mapping[str, Any]
     current_namespace: Namespace
     """Where a table of one name is."""
+    open_catalog: Callable[[str], Catalog] = no_other_catalog
+    """Another catalog of ours, by its name in the session."""
     progress: Progress = no_progress
 
     @property

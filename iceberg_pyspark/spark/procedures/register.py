@@ -29,6 +29,7 @@ def _add_files(run: ProcedureRun) -> tuple[Row, ...]:
         file_format=source.file_format,
         partition_filter=run.given.get("partition_filter"),
         partitions=source.partitions,
+        nested_folders=not source.is_table,
     )
     return ((added.added_files_count, added.changed_partition_count),)
 

@@ -7,7 +7,7 @@ everything needed to load the same state again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -225,10 +225,14 @@ class CatalogCallbacks:
         """What a procedure takes and gives."""
         return procedure_definition(q.namespace, q.name)
 
-    def procedure_call(self, spark: SparkSession, q: ProcedureCall) -> ProcedureRows:
-        """CALL in a session."""
+    def procedure_call(
+        self, spark: SparkSession, q: ProcedureCall, open_catalog: Callable[[str], Catalog]
+    ) -> ProcedureRows:
+        """CALL in a session, which opens other catalogs by their names."""
         catalog = self.catalog(q.catalog)
-        return call_procedure(spark, catalog, q.name, q.arguments, q.current_namespace)
+        return call_procedure(
+            spark, catalog, q.name, q.arguments, q.current_namespace, open_catalog
+        )
 
     def views_list(self, q: ViewsList) -> ViewNames:
         """The views in a namespace; none in a catalog without views."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from iceberg_pyspark.arrow.write.imported_files import imported_file
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
@@ -18,6 +19,7 @@ from iceberg_pyspark.commits.snapshot_changes import AppendFiles
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.maintenance.partition_folders import (
     is_hidden,
+    names_partitions,
     partition_of_texts,
     partition_texts,
     spec_of_folders,
@@ -54,7 +56,8 @@ class FileImport:
 
     `partition_filter`: only files in partitions with these values, by column and as the folders
     spell them. `partitions`: only files in one of these, whose values are of all columns; None in
-    all that there are. A source that `may_be_empty` may have no files.
+    all that there are. A source that `may_be_empty` may have no files. Without `nested_folders`
+    files in folders that name no partition do not count, as for Spark's own tables.
     """
 
     catalog: Catalog
@@ -67,10 +70,11 @@ class FileImport:
     partition_filter: Mapping[str, str]
     partitions: Collection[Mapping[str, str | None]] | None = None
     may_be_empty: bool = False
+    nested_folders: bool = True
 
     def run(self) -> tuple[LoadedTable, AddedFiles]:
         """The table with the files; raises `InvalidRequestError` where one cannot be its part."""
-        files = self._data_files()
+        files = self._data_files
         if not files:
             return self.table, AddedFiles(added_files_count=0, changed_partition_count=0)
         loaded_table = commit_action(
@@ -86,12 +90,12 @@ class FileImport:
 
     def create(self) -> tuple[LoadedTable, AddedFiles]:
         """The planned table, which is not there yet, created with the files in one commit."""
-        files = self._data_files()
+        files = self._data_files
         metadata = replace(
             self.table.metadata,
             properties={
-                **self.table.metadata.properties,
                 NAME_MAPPING: name_mapping_to_text(self._default_mapping),
+                **self.table.metadata.properties,
             },
         )
         steps = [
@@ -112,18 +116,30 @@ class FileImport:
         )
         return created, _added(files)
 
+    @property
+    def partitions_without_files(self) -> list[Mapping[str, str | None]]:
+        """Those of `partitions` that no file is in."""
+        filled = {frozenset(texts.items()) for _, texts in self._found}
+        return [p for p in self.partitions or () if frozenset(p.items()) not in filled]
+
     def _name_mapping_changes(self) -> PropertyChanges:
         changes = PropertyChanges()
         if NAME_MAPPING not in self.table.metadata.properties:
             changes.set({NAME_MAPPING: name_mapping_to_text(self._default_mapping)})
         return changes
 
+    @cached_property
+    def _found(self) -> list[tuple[FileInfo, dict[str, str | None]]]:
+        """The files, and what the folders of each say."""
+        return [(file, partition_texts(file.location, self.source)) for file in self._files()]
+
+    @cached_property
     def _data_files(self) -> list[DataFile]:
         metadata = self.table.metadata
         schema = metadata.current_schema
         text = metadata.properties.get(NAME_MAPPING)
         mapping = self._default_mapping if text is None else name_mapping_from_text(text)
-        found = [(file, partition_texts(file.location, self.source)) for file in self._files()]
+        found = self._found
         if not found and self.may_be_empty:
             return []
         if not found:
@@ -171,7 +187,9 @@ class FileImport:
         is_empty = True
         for file in self.io.list_files(self.source):
             is_empty = False
-            if not is_hidden(file.location, self.source):
+            if is_hidden(file.location, self.source):
+                continue
+            if self.nested_folders or names_partitions(file.location, self.source):
                 yield file
         if is_empty and self.io.exists(self.source):
             size = self.io.size(self.source)

@@ -72,6 +72,35 @@ def test_parquet_files_of_a_folder(table: Table, tmp_path: Path) -> None:
     assert table.scan(filter="isnan(ratio)").to_arrow().num_rows == 2
 
 
+def test_files_in_folders_that_name_no_partition_count_or_not(table: Table, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "deep").mkdir(parents=True)
+    for name, part in (("a", rows(1, 2)), ("deep/b", rows(3))):
+        pq.write_table(part, source / f"{name}.parquet")
+    assert table.add_files(str(source), nested_folders=False).added_files_count == 1
+    assert ids(table) == [1, 2]
+    assert table.add_files(str(source / "deep"), nested_folders=False).added_files_count == 1
+    assert ids(table) == [1, 2, 3]
+
+
+def test_columns_of_another_spelling_are_refused(tmp_path: Path) -> None:
+    """They are not the table's, and Spark's own readers would have taken them for those."""
+    table = create_path_table(tmp_path / "t", "id BIGINT, s STRUCT<x: BIGINT, y: BIGINT>", [])
+    struct = pa.array([{"X": 1, "y": 2}])
+    for column, file in (
+        ("ID", pa.table({"ID": [1], "s": pa.array([{"x": 1, "y": 2}])})),
+        ("X", pa.table({"id": [1], "s": struct})),
+    ):
+        pq.write_table(file, tmp_path / "f.parquet")
+        with pytest.raises(InvalidRequestError, match=rf"f\.parquet: its column '{column}' is"):
+            table.add_files(str(tmp_path / "f.parquet"))
+    assert ids(table) == []
+    # one that the table has, beside another of the same letters, is the table's
+    pq.write_table(pa.table({"ID": [1], "id": [2]}), tmp_path / "f.parquet")
+    table.add_files(str(tmp_path / "f.parquet"))
+    assert ids(table) == [2]
+
+
 def test_two_do_not_add_one_file_by_two_names(table: Table, tmp_path: Path) -> None:
     file = tmp_path / "one.parquet"
     pq.write_table(rows(1), file)

@@ -1,0 +1,119 @@
+"""Changes of what Spark's own catalog says of a table, none of which touches the table's files.
+
+Spark moves the files of a MANAGED table when it is renamed and deletes them when it is dropped;
+those of an EXTERNAL one it leaves alone. Only EXTERNAL tables are renamed and dropped here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.errors import (
+    IcebergError,
+    InvalidRequestError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG, SessionTable
+
+EXTERNAL = "EXTERNAL"
+_TABLE_TYPE = 1
+"""Which of the parameters of Spark's CatalogTable its type is."""
+_PURGE = "external.table.purge"
+"""The property by which Hive's metastore deletes the files of a dropped EXTERNAL table."""
+
+
+def session_table_exists(spark: SparkSession, namespace: str, name: str) -> bool:
+    """Whether Spark's own catalog has a table, or view, of that name."""
+    return bool(_catalog(spark).tableExists(_identifier(spark, namespace, name)))
+
+
+def set_table_type(spark: SparkSession, table: SessionTable, table_type: str) -> None:
+    """Make a table MANAGED or EXTERNAL; raises `InvalidRequestError`."""
+    found = _catalog(spark).getTableMetadata(_identifier(spark, table.namespace, table.name))
+    jvm: Any = spark._jvm
+    types = jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType
+    # a case class is copied by all its parameters, of which releases have more and more
+    parameters = [found.productElement(i) for i in range(found.productArity())]
+    parameters[_TABLE_TYPE] = types.apply(table_type)
+    try:
+        _catalog(spark).alterTable(found.copy(*parameters))
+    except Py4JJavaError as e:
+        raise _refused(f"{table} cannot be made {table_type}", e) from e
+
+
+def rename_table(spark: SparkSession, table: SessionTable, name: str) -> None:
+    """Give an EXTERNAL table another name in its namespace.
+
+    Raises `NoSuchTableError`, `TableAlreadyExistsError`, `InvalidRequestError`.
+    """
+    catalog = _catalog(spark)
+    old = _identifier(spark, table.namespace, table.name)
+    _check_external(catalog, table, old)
+    try:
+        catalog.refreshTable(old)
+        catalog.renameTable(old, _identifier(spark, table.namespace, name))
+    except Py4JJavaError as e:
+        raise _refused(f"{table} cannot be renamed to {name}", e) from e
+
+
+def drop_table(spark: SparkSession, table: SessionTable) -> None:
+    """Forget an EXTERNAL table, of which all files stay; raises `InvalidRequestError`."""
+    catalog = _catalog(spark)
+    identifier = _identifier(spark, table.namespace, table.name)
+    _check_external(catalog, table, identifier)
+    check_can_be_forgotten(table)
+    try:
+        catalog.dropTable(identifier, False, False)
+    except Py4JJavaError as e:
+        raise _refused(f"{table} cannot be dropped", e) from e
+
+
+def check_can_be_forgotten(table: SessionTable) -> None:
+    """Refuse a table with which a metastore would delete files; raises `InvalidRequestError`."""
+    if table.properties.get(_PURGE, "false").lower() == "true":
+        raise InvalidRequestError(
+            f"{table} has the property {_PURGE} = true, by which its files are deleted when it is "
+            f"dropped; ALTER TABLE ... UNSET TBLPROPERTIES ('{_PURGE}') first"
+        )
+
+
+def folder_exists(spark: SparkSession, location: str) -> bool:
+    """Whether a folder is there for Spark, be it empty."""
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(location)
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    return bool(path.getFileSystem(conf).exists(path))
+
+
+def _check_external(catalog: Any, table: SessionTable, identifier: Any) -> None:
+    found = catalog.getTableMetadata(identifier).tableType().name()
+    if found != EXTERNAL:
+        raise InvalidRequestError(
+            f"{table} is {found} now, and Spark moves and deletes the files of such a table with "
+            "its name; it was left as it is: try again"
+        )
+
+
+def _catalog(spark: SparkSession) -> Any:
+    return spark._jsparkSession.sessionState().catalog()
+
+
+def _identifier(spark: SparkSession, namespace: str, name: str) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.catalyst.TableIdentifier(
+        name, jvm.scala.Option.apply(namespace)
+    )
+
+
+def _refused(what: str, error: Py4JJavaError) -> IcebergError:
+    kind = error.java_exception.getClass().getSimpleName()
+    text = str(error.java_exception.getMessage()).partition("\n")[0]
+    if "NoSuchTable" in kind:
+        return NoSuchTableError(f"{what}: there is no such table in {SESSION_CATALOG} any more")
+    if "AlreadyExists" in kind:
+        return TableAlreadyExistsError(f"{what}: {text}")
+    return InvalidRequestError(f"{what}: {text}")

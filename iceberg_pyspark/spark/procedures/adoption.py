@@ -1,0 +1,70 @@
+"""An Iceberg table of the files of a table of Spark's own: what `snapshot` and `migrate` make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.bridge.session_tables import SessionTable
+from iceberg_pyspark.spark.procedures.source_tables import SourceFiles
+from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.sql_text.ddl import parse_partitioning
+from iceberg_pyspark.sql_text.names import quoted
+from iceberg_pyspark.table.changes.add_files import FileImport
+from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.create_table import new_table_properties, planned_table
+from iceberg_pyspark.table.table_storage import table_io
+
+_OF_SPARK_ALONE = frozenset({"path", "transient_lastDdlTime", "serialization.format"})
+"""Properties that say something of the source, and nothing of an Iceberg table."""
+
+
+def properties_of(source: SessionTable) -> dict[str, str]:
+    """Those properties of a source that the Iceberg table has too."""
+    return {k: v for k, v in source.properties.items() if k not in _OF_SPARK_ALONE}
+
+
+def plan_of(
+    catalog: Catalog,
+    identifier: TableIdentifier,
+    source: SessionTable,
+    properties: Mapping[str, str],
+    location: str | None,
+) -> LoadedTable:
+    """The table as it will be, which no catalog has yet; raises `UnsupportedFeatureError`."""
+    if source.is_bucketed:
+        raise UnsupportedFeatureError(
+            f"{source} is bucketed, and the buckets of Spark's own tables are not Iceberg's; copy "
+            "its rows with CREATE TABLE ... USING iceberg AS SELECT"
+        )
+    schema = from_spark_schema(source.schema, all_optional=True)
+    return planned_table(
+        catalog,
+        identifier,
+        NewTable(
+            schema=schema,
+            spec=parse_partitioning([quoted(c) for c in source.partition_columns], schema),
+            location=location,
+            properties=new_table_properties(catalog.properties, properties),
+        ),
+    )
+
+
+def import_of(catalog: Catalog, planned: LoadedTable, files: SourceFiles) -> FileImport:
+    """What creates the planned table with the files."""
+    return FileImport(
+        catalog=catalog,
+        table=planned,
+        io=table_io(planned, catalog),
+        source=files.location,
+        file_format=files.file_format,
+        options=CommitOptions(),
+        clock=SYSTEM_CLOCK,
+        partition_filter={},
+        partitions=files.partitions,
+        may_be_empty=True,
+        nested_folders=False,
+    )

@@ -1,0 +1,259 @@
+"""An Iceberg table in the place of a table of Spark's own, with the files that one has.
+
+The source gets another name, the backup's, and the Iceberg table its name: until that is committed
+whatever fails gives the source its name back. No file is moved or deleted, ever.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.errors import (
+    CommitStateUnknownError,
+    IcebergError,
+    InvalidRequestError,
+    StorageError,
+    TableAlreadyExistsError,
+    UnsupportedFeatureError,
+)
+from iceberg_pyspark.spark.bridge.session_table_entries import (
+    EXTERNAL,
+    check_can_be_forgotten,
+    drop_table,
+    folder_exists,
+    rename_table,
+    session_table_exists,
+    set_table_type,
+)
+from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG, SessionTable
+from iceberg_pyspark.spark.procedures.adoption import import_of, plan_of, properties_of
+from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.source_tables import table_source
+from iceberg_pyspark.sql_text.names import parse_levels
+from iceberg_pyspark.storage.places import is_below
+from iceberg_pyspark.table.changes.add_files import AddedFiles
+from iceberg_pyspark.table.changes.create_table import create_namespace_if_absent
+
+_BACKUP = "_BACKUP_"
+_LOCATION = "location"
+_PROVIDER = "provider"
+_log = logging.getLogger(__name__)
+
+
+def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
+    spark, given = run.spark, run.given
+    if given.get("parallelism", 1) < 1:
+        raise InvalidRequestError("migrate: parallelism must be larger than 0")
+    identifier = _identifier(run)
+    catalog = _session_catalog(run)
+    _check_is_no_iceberg_table(catalog, identifier)
+    source, _ = table_source(spark, (*identifier.namespace, identifier.name))
+    backup_name = given.get("backup_table_name", f"{source.name}{_BACKUP}")
+    _check_backup(spark, catalog, source, backup_name)
+    if given.get("drop_backup", False):
+        check_can_be_forgotten(source)
+    properties = dict(given.get("properties", {}))
+    _check_provider(properties)
+    location = properties.pop(_LOCATION, source.location)
+    create_namespace_if_absent(catalog, identifier.namespace)
+    planned = plan_of(
+        catalog,
+        identifier,
+        source,
+        {**properties_of(source), **properties, "migrated": "true"},
+        location,
+    )
+    _check_place(catalog, planned, location)
+    with _set_aside(spark, source, backup_name) as backup:
+        added = _take_over(
+            spark, catalog, planned, backup, given.get("ignore_missing_files", False)
+        )
+    if given.get("drop_backup", False):
+        _forget(spark, backup)
+    return ((added.added_files_count,),)
+
+
+def _identifier(run: ProcedureRun) -> TableIdentifier:
+    """The table as Spark's own catalog has it; raises `InvalidRequestError`."""
+    name = run.arguments["table"]
+    levels = parse_levels(name) if isinstance(name, str) and name.strip() else ()
+    if not levels:
+        raise InvalidRequestError("migrate: the argument table must name a table")
+    if levels[0] == SESSION_CATALOG and len(levels) > 1:
+        levels = levels[1:]
+    elif SESSION_CATALOG not in (run.catalog.name, run.spark.catalog.currentCatalog()):
+        raise InvalidRequestError(
+            f"migrate: {name} would be a table of catalog {run.spark.catalog.currentCatalog()}, "
+            f"and only those of Spark's own are migrated; name it {SESSION_CATALOG}.db.table"
+        )
+    if len(levels) == 1:
+        levels = (run.spark._jsparkSession.sessionState().catalog().getCurrentDatabase(), *levels)
+    if len(levels) != 2:
+        raise InvalidRequestError(
+            f"migrate: {name}: tables of Spark's own catalog have names such as "
+            f"{SESSION_CATALOG}.db.table"
+        )
+    return TableIdentifier(namespace=levels[:-1], name=levels[-1])
+
+
+def _session_catalog(run: ProcedureRun) -> Catalog:
+    """The catalog that has Spark's own beside it, in which the new table is."""
+    if run.catalog.name == SESSION_CATALOG:
+        return run.catalog
+    key = f"spark.sql.catalog.{SESSION_CATALOG}"
+    if run.spark.conf.get(key, None) != "iceberg_pyspark":
+        raise InvalidRequestError(
+            f"migrate: {SESSION_CATALOG} has no Iceberg tables in this session: set {key} to "
+            "iceberg_pyspark, with a type and a warehouse, or make a table in another catalog with "
+            "snapshot"
+        )
+    return run.open_catalog(SESSION_CATALOG)
+
+
+def _check_is_no_iceberg_table(catalog: Catalog, identifier: TableIdentifier) -> None:
+    if catalog.table_exists(identifier):
+        raise InvalidRequestError(f"migrate: {SESSION_CATALOG}.{identifier} is an Iceberg table")
+
+
+def _check_backup(spark: SparkSession, catalog: Catalog, source: SessionTable, name: str) -> None:
+    """Raises `TableAlreadyExistsError`."""
+    hidden = TableIdentifier(namespace=(source.namespace,), name=name)
+    if session_table_exists(spark, source.namespace, name) or catalog.table_exists(hidden):
+        raise TableAlreadyExistsError(
+            f"migrate: {source} cannot be renamed to {name}, since {SESSION_CATALOG}.{hidden} is "
+            "there already; give another backup_table_name, or drop that one"
+        )
+
+
+def _check_provider(properties: dict[str, str]) -> None:
+    provider = properties.pop(_PROVIDER, "iceberg")
+    if provider.lower() not in ("iceberg", "iceberg-py"):
+        raise InvalidRequestError(
+            f"migrate: the new table is an Iceberg table, not one of the format {provider}; leave "
+            f"the property {_PROVIDER} out"
+        )
+
+
+def _check_place(catalog: Catalog, planned: LoadedTable, location: str) -> None:
+    """Raises `UnsupportedFeatureError` where the catalog puts the table elsewhere."""
+    place = planned.metadata.location
+    if isinstance(catalog, FilesystemCatalog):
+        place = catalog.default_table_location(planned.identifier)
+    if not (is_below(place, location) and is_below(location, place)):
+        raise UnsupportedFeatureError(
+            f"migrate: the table would lie at {location}, and catalog {SESSION_CATALOG} puts it at "
+            f"{place}; configure {SESSION_CATALOG} as one of another type"
+        )
+
+
+@contextmanager
+def _set_aside(spark: SparkSession, source: SessionTable, name: str) -> Iterator[SessionTable]:
+    """Give the source another name, and its own again where the block fails.
+
+    Where it is not known whether the block's commit took place the source keeps the other name:
+    two tables of one name would share their files.
+    """
+    backup = replace(source, name=name)
+    is_renamed = False
+    try:
+        if source.type != EXTERNAL:
+            # else Spark would move the files with the name, and delete them with the backup
+            set_table_type(spark, source, EXTERNAL)
+        rename_table(spark, source, name)
+        is_renamed = True
+        yield backup
+    except CommitStateUnknownError as e:
+        raise CommitStateUnknownError(
+            f"{e}; {source} is named {backup} now: if there is no Iceberg table {source}, rename "
+            "it back with ALTER TABLE ... RENAME TO"
+        ) from e
+    except BaseException as e:
+        _restore(spark, source, backup, e, is_renamed=is_renamed)
+        raise
+
+
+def _restore(
+    spark: SparkSession,
+    source: SessionTable,
+    backup: SessionTable,
+    cause: BaseException,
+    *,
+    is_renamed: bool,
+) -> None:
+    try:
+        # a rename that failed may have taken place
+        if is_renamed or not session_table_exists(spark, source.namespace, source.name):
+            rename_table(spark, backup, source.name)
+        if source.type != EXTERNAL:
+            set_table_type(spark, source, source.type)
+    except (IcebergError, Py4JError) as e:
+        raise InvalidRequestError(
+            f"{source} was not migrated ({cause}), and could not be put back as it was ({e}): it "
+            f"may be named {backup} now, as a table of type {EXTERNAL}; all its files are where "
+            "they were"
+        ) from cause
+
+
+def _take_over(
+    spark: SparkSession,
+    catalog: Catalog,
+    planned: LoadedTable,
+    backup: SessionTable,
+    ignores_missing: bool,
+) -> AddedFiles:
+    """Create the table with the files that the source has now, which nobody writes to any more."""
+    found, files = table_source(spark, (backup.namespace, backup.name))
+    if found.schema != backup.schema:
+        raise InvalidRequestError(f"{backup}: its columns were changed meanwhile; migrate it again")
+    creation = import_of(catalog, planned, files)
+    if not ignores_missing:
+        _check_folders(spark, found, creation.partitions_without_files)
+    return creation.create()[1]
+
+
+def _check_folders(
+    spark: SparkSession, table: SessionTable, without_files: list[Mapping[str, str | None]]
+) -> None:
+    """Raises `StorageError` where a folder is not there whose files the table should have."""
+    empty = [dict(values) for values in without_files]
+    folders = [p.location for p in table.partitions or () if dict(p.values) in empty]
+    if not table.partition_columns:
+        folders = [table.location]
+    for folder in folders:
+        if not folder_exists(spark, folder):
+            raise StorageError(
+                f"{folder} is not there, where Spark's catalog has files of {table}; drop that "
+                "partition, or give ignore_missing_files => true"
+            )
+
+
+def _forget(spark: SparkSession, backup: SessionTable) -> None:
+    """The migration is done: what goes wrong here is told, and no failure of it."""
+    try:
+        drop_table(spark, backup)
+    except IcebergError as e:
+        _log.warning("migrated, and the backup %s is still there: %s", backup, e)
+
+
+MIGRATE = Procedure(
+    name="migrate",
+    description="Makes a table of Spark's own an Iceberg table, with the files that it has",
+    required={"table": "string"},
+    optional={
+        "properties": "map<string,string>",
+        "drop_backup": "boolean",
+        "backup_table_name": "string",
+        "parallelism": "int",
+        "ignore_missing_files": "boolean",
+    },
+    columns={"migrated_files_count": Column(type="long")},
+    run=_migrate,
+)
