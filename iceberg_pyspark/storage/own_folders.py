@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +21,8 @@ from iceberg_pyspark.storage.places import depth, is_below
 _METADATA_ENDS = (".metadata.json", ".metadata.json.gz")
 _LEAST_DEPTH = 2
 _LOOKED_UP_SECONDS = 1
+_ODD = re.compile(r"[^\w.=+-]|\.\.")
+"""What may mean another place, in some store, than a name in a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +54,33 @@ class OwnFolders:
 
 
 def _is_inside(location: str, folder: str) -> bool:
+    """Whether a file is somewhere below a folder; a link to it counts as the file."""
+    parent, _, name = location.rpartition("/")
+    if name in ("", ".", "..") or not parent:
+        return False
+    return _holds(parent, name if _ODD.search(name) else "x", folder, _moment())
+
+
+def _moment() -> int:
+    return int(time.monotonic() / _LOOKED_UP_SECONDS)
+
+
+@lru_cache(maxsize=4096)
+def _holds(parent: str, name: str, folder: str, _of_moment: int) -> bool:
+    """Whether what has a name in a folder is below another folder, found out once a moment.
+
+    Many files of a folder are deleted in the same moment, several times asked for each.
+    """
+    location = f"{parent}/{name}"
     if depth(folder) < _LEAST_DEPTH or is_local(location) != is_local(folder):
         return False
     if not is_local(location):
         return is_below(location, folder) and not is_below(folder, location)
-    now = int(time.monotonic() / _LOOKED_UP_SECONDS)
-    real_folder = _real_path(local_path(folder), now)
-    parent, name = os.path.split(local_path(location))
-    if name in ("", ".", "..") or depth(real_folder) < _LEAST_DEPTH:
+    real_folder = os.path.realpath(local_path(folder))
+    above, last = os.path.split(local_path(location))
+    if last in ("", ".", "..") or depth(real_folder) < _LEAST_DEPTH:
         return False
-    return is_below(_real_path(parent, now), real_folder)
-
-
-@lru_cache(maxsize=4096)
-def _real_path(path: str, _moment: int) -> str:
-    """Where links lead to; many files of a folder are deleted in the same moment."""
-    return os.path.realpath(path)
+    return is_below(os.path.realpath(above), real_folder)
 
 
 def _is_metadata_file(location: str, folder: str) -> bool:

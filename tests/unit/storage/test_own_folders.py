@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -101,3 +102,26 @@ def test_a_folder_that_becomes_a_link_is_no_longer_own(
     (table / "data").symlink_to(elsewhere)
     moment += 1
     assert not folders.owns(f"{table}/data/a")
+
+
+def test_links_are_looked_up_once_for_the_files_of_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: moment)
+    looked_up: list[str] = []
+    real = os.path.realpath
+
+    def looks_up(path: str) -> str:
+        looked_up.append(path)
+        return real(path)
+
+    monkeypatch.setattr(os.path, "realpath", looks_up)
+    folders = OwnFolders((str(tmp_path / "warehouse" / "t"),))
+    for _ in range(3):
+        for i in range(100):
+            assert folders.owns(f"{tmp_path}/warehouse/t/data/{i:05}.parquet")
+    assert len(looked_up) == 2
+    # another spelling of a place is no name of a file in the folder
+    assert not folders.owns(f"{tmp_path}/warehouse/t/data/..")
+    assert not folders.owns(f"{tmp_path}/warehouse/t/../u/a")
