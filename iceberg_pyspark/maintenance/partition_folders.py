@@ -6,7 +6,7 @@ The layout is Hive's: a folder for each column, `%XX` for what a path cannot hol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
@@ -31,6 +31,23 @@ def partition_texts(location: str, root: str) -> dict[str, str | None]:
             value = unquote(text)
             texts[unquote(name)] = None if value == _NULL else value
     return texts
+
+
+def spelled_as(texts: Mapping[str, str | None], columns: Collection[str]) -> dict[str, str | None]:
+    """The texts by the names of the columns, of which Hive makes small letters in folders.
+
+    >>> spelled_as({"day": "x", "n": "1"}, ["Day", "n", "N"])
+    {'Day': 'x', 'n': '1'}
+    """
+    by_small_name: dict[str, list[str]] = {}
+    for column in columns:
+        by_small_name.setdefault(column.lower(), []).append(column)
+
+    def name_of(name: str) -> str:
+        spelled = by_small_name.get(name.lower(), [])
+        return spelled[0] if name not in columns and len(spelled) == 1 else name
+
+    return {name_of(name): text for name, text in texts.items()}
 
 
 def names_partitions(location: str, root: str) -> bool:

@@ -110,7 +110,8 @@ def test_a_table_becomes_an_iceberg_table_and_its_files_stay_where_they_are(
     assert tables(session, db) == (["t"] if drops_backup else ["t", "t_backup_"])
     found = described(session, table)
     assert (found["Provider"], found["Location"]) == ("iceberg", f"file:{place}")
-    assert (found["id"], found["Name"], found["Day"]) == ("bigint", "string", "date")
+    shape = "struct<id:bigint,Name:string,Day:date>"
+    assert session.table(table).schema.simpleString() == shape
     shown = {r[0]: r[1] for r in session.sql(f"SHOW TBLPROPERTIES {table}").collect()}
     assert (shown["a"], shown["x"], shown["migrated"]) == ("c", "y", "true")
     assert shown["format-version"] == "3"
@@ -288,6 +289,7 @@ def test_another_writer_takes_the_name_meanwhile(
     with pytest.raises(PySparkException, match="was created by another writer meanwhile"):
         call(session, f"'{db}.t'")
     assert files(place) == before
+    assert not (place / "metadata").exists()
     ours.drop_table(f"{db}.t")
     session.sql(f"REFRESH TABLE {db}.t")
     assert tables(session, db) == ["t"]

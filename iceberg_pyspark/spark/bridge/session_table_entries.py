@@ -6,6 +6,7 @@ those of an EXTERNAL one it leaves alone. Only EXTERNAL tables are renamed and d
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -20,6 +21,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG, SessionTable
 
 EXTERNAL = "EXTERNAL"
+_log = logging.getLogger(__name__)
 _TABLE_TYPE = 1
 """Which of the parameters of Spark's CatalogTable its type is."""
 _PURGE = "external.table.purge"
@@ -87,6 +89,18 @@ def folder_exists(spark: SparkSession, location: str) -> bool:
     path = jvm.org.apache.hadoop.fs.Path(location)
     conf = spark._jsparkSession.sessionState().newHadoopConf()
     return bool(path.getFileSystem(conf).exists(path))
+
+
+def remove_empty_folder(spark: SparkSession, location: str) -> None:
+    """Remove a folder in which nothing is; another stays."""
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(location)
+    files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    try:
+        if files.exists(path) and not len(files.listStatus(path)):
+            files.delete(path, False)
+    except Py4JJavaError as e:
+        _log.warning("the empty folder %s stays: %s", location, e.java_exception.getMessage())
 
 
 def _check_external(catalog: Any, table: SessionTable, identifier: Any) -> None:

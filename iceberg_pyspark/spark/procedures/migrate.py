@@ -29,6 +29,7 @@ from iceberg_pyspark.spark.bridge.session_table_entries import (
     check_can_be_forgotten,
     drop_table,
     folder_exists,
+    remove_empty_folder,
     rename_table,
     session_table_exists,
     set_table_type,
@@ -44,6 +45,7 @@ from iceberg_pyspark.table.changes.create_table import create_namespace_if_absen
 
 _BACKUP = "_BACKUP_"
 _LOCATION = "location"
+_METADATA = "metadata"
 _PROVIDER = "provider"
 _log = logging.getLogger(__name__)
 
@@ -216,7 +218,17 @@ def _take_over(
     creation = import_of(catalog, planned, files)
     if not ignores_missing:
         _check_folders(spark, found, creation.partitions_without_files)
-    return creation.create()[1]
+    folder = f"{planned.metadata.location}/{_METADATA}"
+    is_there = folder_exists(spark, folder)
+    try:
+        return creation.create()[1]
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        # some readers of Hive's refuse a table with a folder in it
+        if not is_there:
+            remove_empty_folder(spark, folder)
+        raise
 
 
 def _check_folders(

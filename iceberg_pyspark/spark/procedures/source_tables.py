@@ -10,7 +10,7 @@ from typing import cast, get_args
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.maintenance.partition_folders import partition_texts
+from iceberg_pyspark.maintenance.partition_folders import partition_texts, spelled_as
 from iceberg_pyspark.spark.bridge.session_tables import SessionTable, session_table
 from iceberg_pyspark.spec.manifests import DataFileFormat
 
@@ -52,7 +52,8 @@ def table_source(spark: SparkSession, levels: Sequence[str]) -> tuple[SessionTab
         )
     for partition in table.partitions or ():
         # a file's values come from its folders: they must say what the catalog says
-        if partition_texts(f"{partition.location}/x", table.location) != dict(partition.values):
+        texts = partition_texts(f"{partition.location}/x", table.location)
+        if spelled_as(texts, table.partition_columns) != dict(partition.values):
             raise UnsupportedFeatureError(
                 f"{table}: its partition {dict(partition.values)} lies at {partition.location}, "
                 f"not in the folder below {table.location} that its values name; add such folders "

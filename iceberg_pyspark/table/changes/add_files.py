@@ -23,6 +23,7 @@ from iceberg_pyspark.maintenance.partition_folders import (
     partition_of_texts,
     partition_texts,
     spec_of_folders,
+    spelled_as,
 )
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import DataFile, DataFileFormat
@@ -131,7 +132,11 @@ class FileImport:
     @cached_property
     def _found(self) -> list[tuple[FileInfo, dict[str, str | None]]]:
         """The files, and what the folders of each say."""
-        return [(file, partition_texts(file.location, self.source)) for file in self._files()]
+        columns = [f.name for f in self.table.metadata.current_schema.fields]
+        return [
+            (file, spelled_as(partition_texts(file.location, self.source), columns))
+            for file in self._files()
+        ]
 
     @cached_property
     def _data_files(self) -> list[DataFile]:

@@ -83,6 +83,20 @@ def test_files_in_folders_that_name_no_partition_count_or_not(table: Table, tmp_
     assert ids(table) == [1, 2, 3]
 
 
+def test_folders_in_small_letters_are_those_of_the_column(tmp_path: Path) -> None:
+    """As Hive writes them; where two columns differ in capital letters alone it is not known."""
+    table = create_path_table(tmp_path / "t", "id BIGINT, Day STRING", partitioned_by=["Day"])
+    (tmp_path / "source/day=x").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "source/day=x/f.parquet")
+    table.add_files(str(tmp_path / "source"), partitions=[{"Day": "x"}])
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "Day": "x"}]
+    other = create_path_table(
+        tmp_path / "u", "id BIGINT, Day STRING, DAY STRING", partitioned_by=["Day"]
+    )
+    with pytest.raises(InvalidRequestError, match="is partitioned by day"):
+        other.add_files(str(tmp_path / "source"))
+
+
 def test_columns_of_another_spelling_are_refused(tmp_path: Path) -> None:
     """They are not the table's, and Spark's own readers would have taken them for those."""
     table = create_path_table(tmp_path / "t", "id BIGINT, s STRUCT<x: BIGINT, y: BIGINT>", [])
