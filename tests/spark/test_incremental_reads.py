@@ -304,6 +304,30 @@ def test_changes_of_rows_take_no_part_of_a_table(
     assert session.table(PLAIN).metadata.refs == before
 
 
+def test_changes_of_rows_refuse_options_that_are_not_of_reads(session: IcebergSession) -> None:
+    """They would have no effect: neither those of writes nor what nobody knows."""
+    before = session.table(PLAIN).metadata.refs
+    for name, value in (
+        ("target-file-size-bytes", "1000000"),
+        ("write-format", "orc"),
+        ("snapshot-property.x", "y"),
+        ("Nonsense", "1"),
+    ):
+        read = session.spark.read.option("split-size", "1000000").option(name, value)
+        read.table(PLAIN).createOrReplaceTempView("part")
+        for change in (
+            "delete from part where id = 12",
+            "delete from part",
+            "update part set g = 1",
+            "merge into part t using (select 12L id) s on t.id = s.id when matched then delete",
+        ):
+            with pytest.raises(PySparkException) as e:
+                session.spark.sql(change)
+            said = str(e.value).splitlines()[0].lower()
+            assert f"the option {name} of {PLAIN} has no effect".lower() in said
+    assert session.table(PLAIN).metadata.refs == before
+
+
 def test_inserts_of_sql_take_the_options_of_writes(session: IcebergSession) -> None:
     table = "steps.db.inserted"
     make(session, table, "")

@@ -1,6 +1,7 @@
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.internal.SQLConf;
@@ -71,6 +72,11 @@ class IcebergPyReadOptions {
             + table + ", and this statement changes rows of it: "
             + (i == 0 ? "name the branch as " + table + ".branch_" + options.get(SELECTING[i])
                       : "leave it out"));
+    Iterator others = ofWrite(options).keySet().iterator();
+    if (others.hasNext())
+      throw new IcebergPyInvalid("the option " + others.next() + " of " + table
+          + " has no effect on a statement that changes rows of it: leave it out; DELETE, "
+          + "UPDATE and MERGE go by table properties and settings of the session");
   }
   /** Options of a target that are not of reads alone: SQL writes `INSERT INTO t WITH (...)`. */
   static Map ofWrite(CaseInsensitiveStringMap options) {
