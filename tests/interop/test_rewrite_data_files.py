@@ -88,3 +88,35 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
         if side == "us" and case not in ("all files", "few files"):
             assert lake.sql(call).collect()[0].rewritten_data_files_count == 0
     assert found[0] == found[1]
+
+
+def test_a_file_that_is_too_large_becomes_several(lake: Oracle) -> None:
+    """Above `max-file-size-bytes` a file alone is worth a rewrite, to files of about the target."""
+    target = 1024 * 1024
+    found = []
+    for catalog, side in (("java_hadoop", "java"), ("lake", "us")):
+        table = f"java_hadoop.rewritten.large_{side}"
+        lake.sql(f"CREATE TABLE {table} (id BIGINT, text STRING) USING iceberg")
+        lake.sql(f"INSERT INTO {table} SELECT id, sha2(string(id), 256) FROM range(0, 60000, 1, 1)")
+        # as it should be, and left alone
+        lake.sql(f"INSERT INTO {table} SELECT id, sha2(string(id), 256) FROM range(0, 25000, 1, 1)")
+        before = lake.sql(f"SELECT count(*), sum(id), sum(hash(text)) FROM {table}").collect()
+        call = (
+            f"CALL {catalog}.system.rewrite_data_files(table => 'rewritten.large_{side}', "
+            f"options => map('target-file-size-bytes', '{target}'))"
+        )
+        [done] = lake.sql(call).collect()
+        lake.sql(f"REFRESH TABLE {table}")
+        after = lake.sql(f"SELECT count(*), sum(id), sum(hash(text)) FROM {table}").collect()
+        assert after == before
+        sizes = [
+            row[0]
+            for row in lake.sql(f"SELECT file_size_in_bytes FROM {table}.data_files").collect()
+        ]
+        lake.sql(f"REFRESH TABLE lake.rewritten.large_{side}")
+        assert max(sizes) <= target * 9 // 5
+        assert lake.sql(call).collect()[0].rewritten_data_files_count == 0
+        # how many new ones there are depends on the sizes that each writer's files come to have
+        assert done.added_data_files_count == len(sizes) - 1 > 1
+        found.append(done.rewritten_data_files_count)
+    assert found == [1, 1]
