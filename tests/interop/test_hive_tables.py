@@ -1,0 +1,22 @@
+"""Tables of Hive's formats, whose files Java and we take over: the same tables of both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.oracle import Oracle
+from tests.support.spark_sessions import run_python
+
+PROGRAM = Path(__file__).parents[1] / "support" / "hive_tables.py"
+
+
+def test_tables_of_hive_are_taken_over_as_by_java(oracle: Oracle, tmp_path: Path) -> None:
+    """In a process of its own, since a session has a metastore from its start."""
+    answer = json.loads(run_python(PROGRAM, str(tmp_path / "hive")).splitlines()[-1])
+    assert len(answer) == 6
+    for name, found in answer.items():
+        assert len(found["source"]) == 2, name
+        assert set(found["counts"].values()) == {2}, (name, found["counts"])
+        for how, rows in found["rows"].items():
+            assert rows == found["source"], (name, how)
