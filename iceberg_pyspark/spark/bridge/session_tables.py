@@ -51,13 +51,18 @@ class SessionTable:
         return f"{SESSION_CATALOG}.{self.namespace}.{self.name}"
 
 
+def current_namespace(spark: SparkSession) -> str:
+    """Where Spark's own catalog looks for a table of one name."""
+    return str(spark._jsparkSession.sessionState().catalog().getCurrentDatabase())
+
+
 def session_table(spark: SparkSession, levels: Sequence[str]) -> SessionTable:
     """The table of that name; raises `NoSuchTableError`, `InvalidRequestError`."""
     names = tuple(levels[1:] if len(levels) > 1 and levels[0] == SESSION_CATALOG else levels)
     jvm: Any = spark._jvm
     catalog = spark._jsparkSession.sessionState().catalog()
     if len(names) == 1:
-        names = (catalog.getCurrentDatabase(), *names)
+        names = (current_namespace(spark), *names)
     if len(names) != 2:
         raise InvalidRequestError(
             f"{'.'.join(levels)}: files come from tables of Spark's own catalog, by names such as "

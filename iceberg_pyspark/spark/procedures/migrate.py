@@ -34,7 +34,11 @@ from iceberg_pyspark.spark.bridge.session_table_entries import (
     session_table_exists,
     set_table_type,
 )
-from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG, SessionTable
+from iceberg_pyspark.spark.bridge.session_tables import (
+    SESSION_CATALOG,
+    SessionTable,
+    current_namespace,
+)
 from iceberg_pyspark.spark.procedures.adoption import import_of, plan_of, properties_of
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
 from iceberg_pyspark.spark.procedures.source_tables import table_source
@@ -97,7 +101,7 @@ def _identifier(run: ProcedureRun) -> TableIdentifier:
             f"and only those of Spark's own are migrated; name it {SESSION_CATALOG}.db.table"
         )
     if len(levels) == 1:
-        levels = (run.spark._jsparkSession.sessionState().catalog().getCurrentDatabase(), *levels)
+        levels = (current_namespace(run.spark), *levels)
     if len(levels) != 2:
         raise InvalidRequestError(
             f"migrate: {name}: tables of Spark's own catalog have names such as "
