@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
+
+from iceberg_pyspark.spec.manifests import ManifestEntry, ManifestFile
 
 
 class ContentType(IntEnum):
@@ -162,6 +164,49 @@ TRACKED_FILES = Profile(
 """Entries as Java's class `TrackedFile` has them: a vector is part of its data file's entry."""
 
 PROFILES = (SINGLE_FILE_COMMITS, TRACKED_FILES)
+
+
+# --- entries as values ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafEntry:
+    """A manifest among the entries of a root manifest: `DATA_MANIFEST` or `DELETE_MANIFEST`.
+
+    `manifest` has all that the entry says: both its sequence numbers are the manifest's, its
+    snapshot is the one that has added it. `referenced_file` is the data manifest whose files all
+    vectors of a delete manifest are of; None where that is unknown.
+    """
+
+    status: ContentStatus
+    manifest: ManifestFile
+    referenced_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestVectorEntry:
+    """A manifest deletion vector: which entries of the manifest `leaf` are not in the snapshot.
+
+    The vector is `inline`, a whole `deletion-vector-v1` blob, or that blob lies in the Puffin file
+    `location`, `size_in_bytes` long from `offset` on; `file_size_in_bytes` is the Puffin file's
+    own size, None for unknown. `cardinality` counts the positions.
+    """
+
+    status: ContentStatus
+    snapshot_id: int
+    sequence_number: int
+    spec_id: int
+    leaf: str
+    cardinality: int
+    inline: bytes | None = None
+    location: str | None = None
+    offset: int | None = None
+    size_in_bytes: int | None = None
+    file_size_in_bytes: int | None = None
+
+
+RootEntry: TypeAlias = ManifestEntry | LeafEntry | ManifestVectorEntry
+"""What a root manifest has: files, deletion vectors among them, manifests, and their vectors."""
 
 
 # --- statistics of columns ------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from iceberg_pyspark.errors import InvalidRequestError
+
 RELATIVE_PATHS_VERSION = 4
 """The first format version whose metadata may hold relative paths."""
 
@@ -27,6 +29,30 @@ def resolved_path(path: str, table_location: str) -> str:
     's3://b/t//x'
     """
     return path if _SCHEME.match(path) else f"{table_location}/{path}"
+
+
+def relative_path(path: str, table_location: str) -> str:
+    """The form in which metadata of a table at that location has a path: relative where it can be.
+
+    `resolved_path` gives the path back, whatever characters it has. Raises `InvalidRequestError`
+    for a path for which it would give another one: without a scheme and not below the location.
+
+    >>> relative_path("s3://b/t/data/a.parquet", "s3://b/t"), relative_path("s3://b/tt/a", "s3://b/t")
+    ('data/a.parquet', 's3://b/tt/a')
+    >>> relative_path("s3://b/t/a:b/c.parquet", "s3://b/t")
+    's3://b/t/a:b/c.parquet'
+    """
+    below = f"{table_location}/"
+    if path.startswith(below):
+        rest = path[len(below) :]
+        if not _SCHEME.match(rest):
+            return rest
+    if _SCHEME.match(path):
+        return path
+    raise InvalidRequestError(
+        f"{path} has no scheme and cannot be told from a path below {table_location}; metadata of "
+        f"version {RELATIVE_PATHS_VERSION} needs its absolute form"
+    )
 
 
 def older_path(path: str, table_location: str) -> str:

@@ -1,15 +1,36 @@
-"""Bounds of columns in their own types, as the single values that older manifests have.
+"""Bounds of columns in their own types, and as the single values that older manifests have.
 
 Specification, Appendix D "Binary Single-Value Serialization".
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.expressions.value_ranges import decode_bound
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.types import DecimalType
 from iceberg_pyspark.spec.values import value_to_bytes
+from iceberg_pyspark.storage.physical_types import logical_array
+
+_NUMBERS: Mapping[type[types.Type], str] = {
+    types.IntegerType: "<i4",
+    types.DateType: "<i4",
+    types.LongType: "<i8",
+    types.TimeType: "<i8",
+    types.TimestampType: "<i8",
+    types.TimestamptzType: "<i8",
+    types.TimestampNsType: "<i8",
+    types.TimestamptzNsType: "<i8",
+    types.FloatType: "<f4",
+    types.DoubleType: "<f8",
+}
+_DECIMAL_BYTES = 16
 
 
 def bound_bytes(bounds: pa.Array) -> pa.Array:
@@ -35,3 +56,68 @@ def bound_bytes(bounds: pa.Array) -> pa.Array:
         # Arrow's numbers are little-endian, as single values are
         return bounds.view(pa.binary(bounds.type.bit_width // 8)).cast(pa.binary())
     raise TypeError(f"bounds of type {type_} have no binary form")
+
+
+def typed_bounds(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array:
+    """Binary single values as values of a column's type, in its `logical_type`.
+
+    Widths from before a promotion are brought to the type. Null, for unknown, is what cannot be
+    read as the type, and NaN, which is no bound. Raises `TypeError` for a type whose bounds are no
+    values of it.
+    """
+    match type_:
+        case types.VariantType() | types.GeometryType() | types.GeographyType():
+            raise TypeError(f"bounds of type {type_} are no values of it")
+        case types.DecimalType(precision=precision, scale=scale):
+            return _decimals(bounds, precision, scale)
+        case types.BinaryType():
+            return pa.array(bounds, pa.binary())
+        case types.StringType():
+            try:
+                return pa.array(bounds, pa.binary()).cast(pa.string())
+            except pa.ArrowInvalid:
+                pass
+        case types.FixedType(length=length) if length:
+            return logical_array([_padded(b, length) for b in bounds], type_)
+        case _ if (format_ := _NUMBERS.get(type(type_))) is not None:
+            numbers = _numbers(pa.array(bounds, pa.binary()), np.dtype(format_))
+            if numbers is not None:
+                return logical_array(numbers, type_)
+    return logical_array([decode_bound(type_, b) for b in bounds], type_)
+
+
+def _numbers(bounds: pa.Array, format_: np.dtype[Any]) -> pa.Array | None:
+    """All bounds at once; None where some have another width than the type."""
+    _, offsets, data = bounds.buffers()
+    widths = np.diff(np.frombuffer(offsets, np.int32, len(bounds) + 1))
+    is_known = np.asarray(bounds.is_valid())
+    if (widths[is_known] != format_.itemsize).any():
+        return None
+    numbers = np.zeros(len(bounds), format_)
+    numbers[is_known] = np.frombuffer(data or b"", format_, np.count_nonzero(is_known))
+    return pa.array(numbers, mask=~is_known | np.isnan(numbers))
+
+
+def _decimals(bounds: Sequence[bytes | None], precision: int, scale: int) -> pa.Array:
+    """Two's complement, most significant byte first; null for more digits than the type has."""
+    limit = 10**precision
+    zero = bytes(_DECIMAL_BYTES)
+    values = list[bytes]()
+    is_known = np.zeros(len(bounds), np.bool_)
+    for i, bound in enumerate(bounds):
+        unscaled = int.from_bytes(bound, "big", signed=True) if bound else limit
+        is_known[i] = -limit < unscaled < limit
+        values.append(
+            unscaled.to_bytes(_DECIMAL_BYTES, "little", signed=True) if is_known[i] else zero
+        )
+    type_ = pa.decimal128(precision, scale)
+    array = pa.Array.from_buffers(type_, len(bounds), [None, pa.py_buffer(b"".join(values))])
+    return pc.if_else(pa.array(is_known), array, pa.scalar(None, type_))
+
+
+def _padded(bound: bytes | None, length: int) -> bytes | None:
+    """A bound in its column's length.
+
+    Writers truncate bounds, and round upper ones up: zeros at the end make neither wrong.
+    """
+    return None if bound is None or len(bound) > length else bound.ljust(length, b"\0")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pyarrow as pa
 
 from iceberg_pyspark.spec.types import (
@@ -9,6 +12,7 @@ from iceberg_pyspark.spec.types import (
     DateType,
     DecimalType,
     DoubleType,
+    FixedType,
     FloatType,
     IntegerType,
     LongType,
@@ -20,6 +24,7 @@ from iceberg_pyspark.spec.types import (
     TimeType,
     Type,
     UnknownType,
+    UUIDType,
 )
 
 
@@ -66,3 +71,40 @@ def physical_values(array: pa.Array, type_: Type) -> pa.Array:
         unit = "ns" if isinstance(type_, (TimestampNsType, TimestamptzNsType)) else "us"
         return array.cast(pa.timestamp(unit, array.type.tz)).view(pa.int64())
     return array
+
+
+def logical_type(type_: Type) -> pa.DataType:
+    """The Arrow type as which Parquet files have values of a type (Appendix A)."""
+    match type_:
+        case DateType():
+            return pa.date32()
+        case TimeType():
+            return pa.time64("us")
+        case TimestampType():
+            return pa.timestamp("us")
+        case TimestamptzType():
+            return pa.timestamp("us", "UTC")
+        case TimestampNsType():
+            return pa.timestamp("ns")
+        case TimestamptzNsType():
+            return pa.timestamp("ns", "UTC")
+        case UUIDType():
+            return pa.uuid()
+        case FixedType(length=length) if length:
+            # Parquet has no values of fixed length 0
+            return pa.binary(length)
+        case _:
+            return physical_type(type_)
+
+
+def logical_array(values: Sequence[Any] | pa.Array, type_: Type) -> pa.Array:
+    """Values as `spec/values.py` holds them in the type's `logical_type`.
+
+    Raises `pa.ArrowInvalid` or `TypeError` for a value that is none of the type.
+    """
+    logical = logical_type(type_)
+    if isinstance(logical, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(logical, pa.array(values, logical.storage_type))
+    if not pa.types.is_temporal(logical):
+        return pa.array(values, logical)
+    return pa.array(values, physical_type(type_)).view(logical)

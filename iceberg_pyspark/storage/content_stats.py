@@ -1,0 +1,106 @@
+"""Metrics of files as the statistics that content entries have: for each column a typed struct.
+
+Specification of version 4, `content_stats`. Only columns of primitive types that are in no list or
+map have statistics; what is known of any other is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from iceberg_pyspark.spec.content_entries import StatsField, stats_field_id
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import (
+    DoubleType,
+    FloatType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    Type,
+    UnknownType,
+)
+from iceberg_pyspark.storage.bound_bytes import typed_bounds
+from iceberg_pyspark.storage.parquet_fields import Column, parquet_field, struct_column, unlike
+
+CONTENT_STATS = 149
+_NOTHING: Mapping[int, Any] = {}
+_METRICS: Mapping[StatsField, str] = {
+    StatsField.LOWER_BOUND: "lower_bounds",
+    StatsField.UPPER_BOUND: "upper_bounds",
+    StatsField.VALUE_COUNT: "value_counts",
+    StatsField.NULL_VALUE_COUNT: "null_value_counts",
+    StatsField.NAN_VALUE_COUNT: "nan_value_counts",
+}
+"""The fields in the order that they are written in, and the metric of a `DataFile` that each is."""
+
+_COUNTS = frozenset(
+    (StatsField.VALUE_COUNT, StatsField.NULL_VALUE_COUNT, StatsField.NAN_VALUE_COUNT)
+)
+
+
+def content_stats(files: Sequence[DataFile | None], schema: Schema) -> Column | None:
+    """The column `content_stats` of entries, null for those of no file; None: nothing is known.
+
+    It has a struct for each column of the schema that anything is known of, and in it the fields
+    that any file has. Bounds are values of the column's type in this schema; those that cannot be
+    read as one are left out. Whether bounds are tight is not known, and not written.
+    """
+    metrics = {
+        field: [_NOTHING if f is None else getattr(f, name) or _NOTHING for f in files]
+        for field, name in _METRICS.items()
+    }
+    known = {field: set[int]().union(*maps) for field, maps in metrics.items()}
+    taken = set[str]()
+    columns: list[Column] = []
+    for column in _columns_with_stats(schema.fields):
+        struct_id = stats_field_id(column.field_id)
+        if struct_id is None:
+            continue
+        children = [
+            (parquet_field(struct_id + field, field.name.lower(), array.type), array)
+            for field, maps in metrics.items()
+            if column.field_id in known[field]
+            and (array := _values(field, maps, column)) is not None
+        ]
+        if children:
+            name = unlike(taken, schema.name_by_id[column.field_id], column.field_id)
+            columns.append(struct_column(struct_id, name, children))
+    if not columns:
+        return None
+    has_stats = np.array([any(row) for row in zip(*metrics.values(), strict=True)], np.bool_)
+    return struct_column(CONTENT_STATS, "content_stats", columns, has_stats)
+
+
+def _columns_with_stats(fields: Sequence[NestedField]) -> Iterator[NestedField]:
+    for field in fields:
+        if isinstance(field.type, StructType):
+            yield from _columns_with_stats(field.type.fields)
+        elif isinstance(field.type, PrimitiveType) and not isinstance(field.type, UnknownType):
+            yield field
+
+
+def _values(
+    field: StatsField, maps: Sequence[Mapping[int, Any]], column: NestedField
+) -> pa.Array | None:
+    """A metric of a column in all entries; None where it may have none, or no entry has it."""
+    if field is StatsField.NAN_VALUE_COUNT and not _has_nan(column.type):
+        return None
+    field_id = column.field_id
+    values = [metric.get(field_id) for metric in maps]
+    if field in _COUNTS:
+        array = pa.array(values, pa.int64())
+    else:
+        try:
+            array = typed_bounds(values, column.type)
+        except TypeError:
+            return None
+    return None if array.null_count == len(array) else array
+
+
+def _has_nan(type_: Type) -> bool:
+    return isinstance(type_, FloatType | DoubleType)

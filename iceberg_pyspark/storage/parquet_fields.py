@@ -1,0 +1,45 @@
+"""Columns of Parquet files of metadata: Arrow fields with field ids, and their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Column: TypeAlias = tuple[pa.Field, pa.Array]
+
+
+def parquet_field(field_id: int, name: str, type_: pa.DataType, *, required: bool = False) -> Any:
+    """An Arrow field that Parquet files have the field id of."""
+    return pa.field(name, type_, not required, {"PARQUET:field_id": str(field_id)})
+
+
+def struct_column(
+    field_id: int,
+    name: str,
+    children: Sequence[Column],
+    is_there: npt.NDArray[np.bool_] | None = None,
+    *,
+    required: bool = False,
+) -> Column:
+    """A struct of columns, null where it is not there; everywhere unless that is given."""
+    fields = [field for field, _ in children]
+    mask = None if is_there is None or is_there.all() else pa.array(~is_there)
+    array = pa.StructArray.from_arrays([a for _, a in children], fields=fields, mask=mask)
+    return parquet_field(field_id, name, pa.struct(fields), required=required), array
+
+
+def unlike(taken: set[str], name: str, field_id: int) -> str:
+    """The name, with the field id behind it as often as it takes to be no name of `taken`.
+
+    >>> taken = {"a"}
+    >>> unlike(taken, "a", 7), unlike(taken, "b", 8), sorted(taken)
+    ('a_7', 'b', ['a', 'a_7', 'b'])
+    """
+    while name in taken:
+        name = f"{name}_{field_id}"
+    taken.add(name)
+    return name
