@@ -32,7 +32,13 @@ from iceberg_pyspark.spec.types import NestedField, StructType, UnknownType
 from iceberg_pyspark.storage.content_rules import Content, check_entries
 from iceberg_pyspark.storage.content_stats import content_stats
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.parquet_fields import Column, parquet_field, struct_column, unlike
+from iceberg_pyspark.storage.parquet_fields import (
+    Column,
+    numeric_columns,
+    parquet_field,
+    struct_column,
+    unlike,
+)
 from iceberg_pyspark.storage.physical_types import logical_array
 
 _Row: TypeAlias = dict[Role, Any]
@@ -100,18 +106,21 @@ def write_content_entries(
     check_entries(rows, location, content, partition_types)
     columns = _Entries(rows, location, table_location)
     fields, arrays = zip(*columns.all(schema, partition_types), strict=True)
-    key_values = {**metadata, "format-version": "4", "content": content}
-    table = pa.Table.from_arrays(list(arrays), schema=pa.schema(list(fields), key_values))
+    table = pa.Table.from_arrays(list(arrays), schema=pa.schema(list(fields)))
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        table,
+    with pq.ParquetWriter(
         sink,
+        table.schema,
         compression="zstd",
+        # for these columns smaller than dictionaries, and faster
         use_dictionary=False,
+        column_encoding=dict.fromkeys(numeric_columns(table.schema), "DELTA_BINARY_PACKED"),
         write_statistics=False,
         store_schema=False,
         store_decimal_as_integer=True,
-    )
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({**metadata, "format-version": "4", "content": content})
     data = sink.getvalue()
     with file_io.open_output(location) as stream:
         stream.write(data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +30,15 @@ def struct_column(
     mask = None if is_there is None or is_there.all() else pa.array(~is_there)
     array = pa.StructArray.from_arrays([a for _, a in children], fields=fields, mask=mask)
     return parquet_field(field_id, name, pa.struct(fields), required=required), array
+
+
+def numeric_columns(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]:
+    """The columns of integers, dates and times that are in no list, named as pyarrow names them."""
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from numeric_columns(field.type, f"{path}{field.name}.")
+        elif pa.types.is_integer(field.type) or pa.types.is_temporal(field.type):
+            yield f"{path}{field.name}"
 
 
 def unlike(taken: set[str], name: str, field_id: int) -> str:
