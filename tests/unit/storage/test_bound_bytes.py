@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iceberg_pyspark.expressions.value_ranges import decode_bound
 from iceberg_pyspark.spec.types import (
     BinaryType,
     BooleanType,
@@ -19,6 +20,8 @@ from iceberg_pyspark.spec.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IntegerType,
     LongType,
     PrimitiveType,
@@ -26,9 +29,17 @@ from iceberg_pyspark.spec.types import (
     TimestampNsType,
     TimestamptzType,
     TimeType,
+    VariantType,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-from iceberg_pyspark.storage.bound_bytes import bound_bytes
+from iceberg_pyspark.storage.bound_bytes import bound_bytes, typed_bounds
+from iceberg_pyspark.storage.physical_types import (
+    logical_array,
+    logical_type,
+    physical_type,
+    physical_values,
+)
+from tests.support.strategies import PRIMITIVE_TYPES, literals, nullable
 
 INT, LONG = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 CASES: dict[str, tuple[PrimitiveType, pa.DataType, st.SearchStrategy[Any]]] = {
@@ -78,3 +89,57 @@ def test_times_of_milliseconds_are_microseconds() -> None:
 def test_a_struct_has_no_bytes() -> None:
     with pytest.raises(TypeError, match="struct"):
         bound_bytes(pa.array([{"x": 1}]))
+
+
+# --- and back -------------------------------------------------------------------------------------
+
+
+def values_of(bounds: pa.Array, type_: PrimitiveType) -> list[Any]:
+    """What the bounds are, as `spec/values.py` holds values."""
+    assert bounds.type == logical_type(type_)
+    storage = bounds.storage if isinstance(bounds, pa.ExtensionArray) else bounds
+    values: list[Any] = physical_values(storage, type_).to_pylist()
+    return values
+
+
+@pytest.mark.parametrize("type_", PRIMITIVE_TYPES, ids=str)
+@given(data=st.data())
+def test_bounds_of_a_type_are_back_in_their_bytes(
+    type_: PrimitiveType, data: st.DataObject
+) -> None:
+    drawn = data.draw(st.lists(st.none() | literals(type_), max_size=5))
+    bounds = [None if value is None else value_to_bytes(type_, value) for value in drawn]
+    assert bound_bytes(typed_bounds(bounds, type_)).to_pylist() == bounds
+
+
+@pytest.mark.parametrize("type_", PRIMITIVE_TYPES, ids=str)
+@given(data=st.data())
+def test_bytes_are_the_values_that_each_of_them_is_alone(
+    type_: PrimitiveType, data: st.DataObject
+) -> None:
+    of_type = literals(type_).map(lambda value: value_to_bytes(type_, value))
+    other = st.binary(max_size=9) | st.binary(min_size=15, max_size=18)
+    drawn = data.draw(st.lists(st.one_of(of_type, of_type, st.none(), other), max_size=5))
+    if isinstance(type_, FixedType):
+        drawn = [b for b in drawn if b is None or len(b) == type_.length]
+    expected = [decode_bound(type_, bound) for bound in drawn]
+    assert values_of(typed_bounds(drawn, type_), type_) == expected
+
+
+@pytest.mark.parametrize("type_", [VariantType(), GeometryType(), GeographyType()], ids=str)
+def test_bounds_that_are_no_values_have_no_type(type_: PrimitiveType) -> None:
+    with pytest.raises(TypeError, match=str(type_)):
+        typed_bounds([b"x"], type_)
+
+
+@pytest.mark.parametrize("type_", PRIMITIVE_TYPES, ids=str)
+@given(data=st.data())
+def test_values_in_the_types_of_parquet_are_the_values_that_they_were(
+    type_: PrimitiveType, data: st.DataObject
+) -> None:
+    drawn = data.draw(st.lists(nullable(type_), max_size=5))
+    expected = pa.array(drawn, physical_type(type_)).to_pylist()
+    # NaN has no equal
+    assert list(map(repr, values_of(logical_array(drawn, type_), type_))) == list(
+        map(repr, expected)
+    )
