@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.expressions.value_ranges import decode_bound
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.types import DecimalType
-from iceberg_pyspark.spec.values import value_to_bytes
 from iceberg_pyspark.storage.physical_types import logical_array
 
 _NUMBERS: Mapping[type[types.Type], str] = {
@@ -31,6 +29,7 @@ _NUMBERS: Mapping[type[types.Type], str] = {
     types.DoubleType: "<f8",
 }
 _DECIMAL_BYTES = 16
+_MAX_PRECISION = 38
 
 
 def bound_bytes(bounds: pa.Array) -> pa.Array:
@@ -44,18 +43,28 @@ def bound_bytes(bounds: pa.Array) -> pa.Array:
         return bounds.cast(pa.binary())
     if pa.types.is_boolean(type_):
         return pc.if_else(bounds, pa.scalar(b"\x01"), pa.scalar(b"\x00"))
-    if pa.types.is_decimal(type_):
-        decimal = DecimalType(precision=type_.precision, scale=type_.scale)
-        return pa.array(
-            [None if v is None else value_to_bytes(decimal, v) for v in bounds.to_pylist()],
-            pa.binary(),
-        )
+    if pa.types.is_decimal(type_) and type_.precision <= _MAX_PRECISION:
+        return _decimal_bytes(bounds)
     if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_temporal(type_):
         if pa.types.is_time32(type_):
             bounds = bounds.cast(pa.time64("us"))
         # Arrow's numbers are little-endian, as single values are
         return bounds.view(pa.binary(bounds.type.bit_width // 8)).cast(pa.binary())
     raise TypeError(f"bounds of type {type_} have no binary form")
+
+
+def _decimal_bytes(bounds: pa.Array) -> pa.Array:
+    """As few bytes of two's complement as hold each unscaled value, most significant first."""
+    bounds = bounds.cast(pa.decimal128(bounds.type.precision, bounds.type.scale))
+    data = memoryview(bounds.buffers()[1] or b"")[bounds.offset * _DECIMAL_BYTES :]
+    values = list[bytes | None]()
+    for i, is_known in enumerate(bounds.is_valid().to_pylist()):
+        raw = data[i * _DECIMAL_BYTES : (i + 1) * _DECIMAL_BYTES]
+        unscaled = int.from_bytes(raw, "little", signed=True) if is_known else 0
+        # one bit for the sign on top of the magnitude
+        width = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
+        values.append(unscaled.to_bytes(width, "big", signed=True) if is_known else None)
+    return pa.array(values, pa.binary())
 
 
 def typed_bounds(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array:

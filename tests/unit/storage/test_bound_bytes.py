@@ -81,6 +81,19 @@ def test_a_slice_has_its_own_bounds() -> None:
     assert bound_bytes(pa.array([1, 2, None])[1:]).to_pylist() == [b"\x02" + bytes(7), None]
 
 
+@pytest.mark.parametrize(
+    "type_", [pa.decimal32(5, 2), pa.decimal64(5, 2), pa.decimal128(5, 2), pa.decimal256(5, 2)]
+)
+def test_decimals_of_any_width_and_slices_of_them_have_their_own_bounds(type_: pa.DataType) -> None:
+    decimals = pa.array([Decimal("9.99"), Decimal("1.28"), None, Decimal("-1.28")], type_)
+    assert bound_bytes(decimals[1:]).to_pylist() == [b"\x00\x80", None, b"\x80"]
+
+
+def test_decimals_of_more_digits_than_a_type_has_have_no_bytes() -> None:
+    with pytest.raises(TypeError, match="decimal256"):
+        bound_bytes(pa.array([Decimal(1)], pa.decimal256(39, 0)))
+
+
 def test_times_of_milliseconds_are_microseconds() -> None:
     noon = pa.array([dt.time(0, 0, 1)], pa.time32("ms"))
     assert bound_bytes(noon).to_pylist() == [(1_000_000).to_bytes(8, "little")]
