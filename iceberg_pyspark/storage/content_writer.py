@@ -1,9 +1,8 @@
 """Writing root manifests and their leaves: Parquet files of content entries.
 
-Proposal "Single-file commits", whose names and field ids entries are written with; the spec's place
-of them is `spec/content_entries.py`, what reads them `storage/content_entries.py`. A column that no
-entry has a value of is left out. A root is written anew by every commit, so that both its size and
-the time it takes count.
+Proposal "Single-file commits": its names and field ids, and besides them the partition tuples that
+it leaves out. `storage/content_entries.py` reads them. A column that no entry has a value of is not
+written. A root is written anew by every commit, so that both its size and the time it takes count.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ def write_content_entries(
         writer.add_key_value_metadata({**metadata, "format-version": "4", "content": content})
     data = sink.getvalue()
     with file_io.open_output(location) as stream:
-        stream.write(data)
+        stream.write(memoryview(data))
     return int(data.size)
 
 

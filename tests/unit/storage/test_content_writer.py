@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -55,6 +56,7 @@ from iceberg_pyspark.spec.values import value_to_bytes
 from iceberg_pyspark.storage.content_rules import Content
 from iceberg_pyspark.storage.content_writer import write_content_entries
 from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector, write_deletion_vectors
+from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.root_manifests import read_root_manifest
@@ -788,6 +790,21 @@ def test_the_file_has_no_statistics_of_its_own() -> None:
     group = pq.read_metadata(pa.BufferReader(io.read_bytes(ROOT))).row_group(0)
     found = [group.column(i) for i in range(group.num_columns)]
     assert not any(c.is_stats_set or c.has_column_index or c.has_offset_index for c in found)
+
+
+def test_a_local_file_has_the_length_that_is_returned(tmp_path: Path) -> None:
+    path = tmp_path / "metadata" / "r.parquet"
+    length = write_content_entries(
+        LocalFileIO(),
+        path.as_uri(),
+        all_kinds()[1:],
+        content="root",
+        schema=NO_COLUMNS,
+        partition_types={0: NO_FIELDS},
+        table_location=TABLE,
+    )
+    assert length == path.stat().st_size
+    assert pq.read_metadata(path).num_rows == 4
 
 
 def test_no_file_is_written_over() -> None:
